@@ -34,6 +34,7 @@ __all__ = [
     "sa",
     "seq2seq",
     "single_head",
+    "ssd",
 ]
 
 class _Activation(Recipe):
@@ -612,3 +613,31 @@ class _SingleHead:
         """
 
 single_head: _SingleHead
+
+class _Ssd(Recipe):
+    """The block `ssd`: state space duality: heads that share queries and keys, each with a decay by the input."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        state: int | Placeholder = 64,
+        short_conv: int | Placeholder = 4,
+        qk_norm: Literal["none", "l2"] | Placeholder = "none",
+        head_norm: Literal["rms", "none"] | Placeholder = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
+    ) -> Recipe:
+        """State space duality: heads that share queries and keys, each with a decay by the input: Δ_t = softplus(W_Δ x_t + b); S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ; y_t = concat_h norm(S_tᵀ q_t + D_h v_t) ⊗ silu(W_g x_t) · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        state: width of queries and keys, which all heads share; whole number, 1 to 4096.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
+        head_norm: normalisation of what each head gives, with gains that heads share; rms or none.
+        output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
+
+        Dao and Gu 2024 (Mamba-2), sections 6 and 7; the norm is of each head and before the gate.
+        """
+
+ssd: _Ssd

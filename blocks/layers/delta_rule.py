@@ -9,8 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...grammar.vocabulary.linear_recurrences import MAX_DELTA_CHUNK_LENGTH
+from ...grammar.vocabulary.delta_rule import MAX_DELTA_CHUNK_LENGTH
+from ...grammar.vocabulary.spec import Settings, as_bool
+from ..core.block import Context, register_block
+from ..core.initialisation import Linear
 from .chunked_recurrence import join_chunks, pairwise_decay, split_chunks
+from .linear_recurrences import HeadRates, LinearRecurrence
 
 
 def run_delta_rule(
@@ -72,3 +76,26 @@ def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | No
     end = total[..., -1:, :]
     written = (k * (end - total).exp()).transpose(-1, -2) @ new
     return written if state is None else state * end.exp() + written
+
+
+@register_block("delta")
+class DeltaRule(LinearRecurrence):
+    """S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ (Yang et al. 2024; a_t: Yang et al. 2025)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        std = context.config.attention_std
+        self.beta = Linear(context.width, self.heads, bias=False, std=std)
+        self.rates = HeadRates(context.width, self.heads, std) if as_bool(settings, "gate") else None
+        self.most = 2.0 if as_bool(settings, "negative") else 1.0
+
+    def recur(
+        self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """What a key holds is moved towards its value."""
+        beta = torch.sigmoid(self.beta(x).to(v.dtype)) * self.most
+        log_decay = None if self.rates is None else self.rates(x)
+        q, k = qk.unbind(2)
+        return run_delta_rule(
+            q * self.head_width**-0.5, k, v, beta, log_decay=log_decay, state=state, keep=keep
+        )

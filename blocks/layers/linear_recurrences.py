@@ -16,7 +16,6 @@ from ..core.block import Block, Context, register_block
 from ..core.initialisation import Initialisable, Linear
 from .chunked_recurrence import run_in_chunks, run_vector_decays
 from .convolutions import zero_masked
-from .delta_rule import run_delta_rule
 
 NORM_EPSILON, KEY_EPSILON = 1e-5, 1e-6
 """What is added to the mean square of what a head gives, and to the sum of squares of a query or a key."""
@@ -61,24 +60,30 @@ class HeadNorm(nn.Module):
 class LinearRecurrence(Block):
     """Maps to queries, keys and values, a recurrence of each head by itself, and a map of what heads give.
 
+    Keys and queries have as many heads as values, or one that is shared by all and `shared_keys` wide.
     Since nothing later is seen, padding behind a sequence moves nothing; it is zeroed, so that what stands
     there overflows nowhere.
     """
 
     state_is_bounded: ClassVar[bool] = True
 
-    def __init__(self, settings: Settings, context: Context) -> None:
+    def __init__(self, settings: Settings, context: Context, *, shared_keys: int | None = None) -> None:
         super().__init__()
-        config, width = context.config, context.width
+        config, width, std = context.config, context.width, context.config.attention_std
         self.heads, self.head_width = as_int(settings, "heads"), as_int(settings, "head_width")
         inner, taps = self.heads * self.head_width, as_int(settings, "short_conv")
         gate = as_word(settings, "output_gate")
-        self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
-        self.short_conv = ShortConvolution(3 * inner, taps) if taps else None
+        if shared_keys is None:
+            self.key_heads, self.key_width = self.heads, self.head_width
+            self.qkv = Linear(width, inner, bias=False, maps=3, std=std)
+        else:
+            self.key_heads, self.key_width = 1, shared_keys
+            self.qkv = Linear(width, 2 * shared_keys + inner, bias=False, std=std)
+        self.short_conv = ShortConvolution(self.qkv.out_features, taps) if taps else None
         self.normalises_keys = as_word(settings, "qk_norm") == "l2"
         self.norm = HeadNorm(self.head_width) if as_word(settings, "head_norm") == "rms" else None
         self.gate_kind = gate
-        self.gate = Linear(width, inner, bias=False, std=config.attention_std) if gate != "none" else None
+        self.gate = Linear(width, inner, bias=False, std=std) if gate != "none" else None
         self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
 
     @classmethod
@@ -92,8 +97,8 @@ class LinearRecurrence(Block):
     ) -> tuple[Tensor, Tensor | None]:
         """What heads give, (batch, length, heads, head_width), and the state then, if to `keep`.
 
-        x is the input, qk (batch, length, 2, heads, head_width), v (batch, length, heads, head_width), and
-        a state (batch, heads, head_width, …).
+        x is the input, qk (batch, length, 2, key_heads, key_width), v (batch, length, heads, head_width), and
+        a state (batch, heads, key_width, …).
         """
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -112,11 +117,12 @@ class LinearRecurrence(Block):
                 past = state[:, :numbers].unflatten(1, (-1, qkv.shape[2]))
                 state = state[:, numbers:]
             qkv, past = self.short_conv(qkv, past)
-        qkv = qkv.unflatten(2, (3, self.heads, -1))
-        qk, v = qkv[:, :, :2], qkv[:, :, 2]
+        keys = 2 * self.key_heads * self.key_width
+        qk = qkv[..., :keys].unflatten(2, (2, self.key_heads, -1))
+        v = qkv[..., keys:].unflatten(2, (self.heads, -1))
         if self.normalises_keys:
             qk = qk * (qk.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
-        before = None if state is None else state.unflatten(1, (self.heads, self.head_width, -1))
+        before = None if state is None else state.unflatten(1, (self.heads, self.key_width, -1))
         y, kept = self.recur(x, qk, v, before, keep=keep)
         if kept is not None:
             kept = kept.flatten(1) if past is None else torch.cat([past.flatten(1), kept.flatten(1)], 1)
@@ -238,29 +244,30 @@ class HeadRates(Initialisable):
         """How much time each position takes, (batch, length, heads)."""
         return functional.softplus(self.map(x) + self.step_offset)
 
+    def log_decays(self, steps: Tensor) -> Tensor:
+        """The logarithms of the decays over so much time."""
+        return -(steps * self.log_rate.exp())
+
     def forward(self, x: Tensor) -> Tensor:
         """The logarithms of the decays, (batch, length, heads)."""
-        return -(self.steps(x) * self.log_rate.exp())
+        return self.log_decays(self.steps(x))
 
 
-@register_block("delta")
-class DeltaRule(LinearRecurrence):
-    """S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ (Yang et al. 2024; a_t: Yang et al. 2025)."""
+@register_block("ssd")
+class StateSpaceDuality(LinearRecurrence):
+    """S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ, keys and queries shared by heads (Dao and Gu 2024)."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
-        super().__init__(settings, context)
-        std = context.config.attention_std
-        self.beta = Linear(context.width, self.heads, bias=False, std=std)
-        self.rates = HeadRates(context.width, self.heads, std) if as_bool(settings, "gate") else None
-        self.most = 2.0 if as_bool(settings, "negative") else 1.0
+        super().__init__(settings, context, shared_keys=as_int(settings, "state"))
+        self.rates = HeadRates(context.width, self.heads, context.config.attention_std)
+        self.skip = nn.Parameter(torch.ones(self.heads))
 
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """What a key holds is moved towards its value."""
-        beta = torch.sigmoid(self.beta(x).to(v.dtype)) * self.most
-        log_decay = None if self.rates is None else self.rates(x)
+        """A step of each head scales what is written and what is forgotten; values are also passed on."""
+        steps = self.rates.steps(x)
         q, k = qk.unbind(2)
-        return run_delta_rule(
-            q * self.head_width**-0.5, k, v, beta, log_decay=log_decay, state=state, keep=keep
-        )
+        written = v * steps.unsqueeze(-1)
+        y, last = run_in_chunks(q, k, written, self.rates.log_decays(steps), state, keep=keep)
+        return y + v * self.skip.unsqueeze(-1), last

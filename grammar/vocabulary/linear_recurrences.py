@@ -26,10 +26,10 @@ from .spec import (
     as_word,
 )
 
-MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH, MAX_DELTA_CHUNK_LENGTH = 64, 16, 32
+MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH = 64, 16
 """A longer sequence is computed in chunks of about one size, none longer than this.
 
-With one decay for a head, or none; with one for each channel of keys; and by the delta rule.
+With one decay for a head, or none; and with one for each channel of keys.
 """
 
 GATE_RANK, GATE_TEMPERATURE = 16, 16.0
@@ -92,7 +92,8 @@ def output_gate_parameter(default: str) -> Parameter:
 class RecurrenceCost:
     """What a recurrence costs on one sequence, the maps around it left out; `window` is its state.
 
-    What heads give stands in `positions`, the last of which may be behind the sequence.
+    What heads give stands in `positions`, the last of which may be behind the sequence. Queries, keys and
+    values have so many `channels` together, and queries and keys so many `key_heads`; 0 is as of values.
     """
 
     parameters: int = 0
@@ -101,6 +102,8 @@ class RecurrenceCost:
     saved: int
     saved_once: int = 0
     positions: int = 0
+    channels: int = 0
+    key_heads: int = 0
 
 
 def cost_with_maps(
@@ -116,57 +119,61 @@ def cost_with_maps(
     inner = as_int(settings, "heads") * as_int(settings, "head_width")
     taps, plane = as_int(settings, "short_conv"), length * inner
     normed, gated = as_word(settings, "head_norm") != "none", as_word(settings, "output_gate")
-    maps = 4 + (gated != "none")
+    channels = recurrence.channels or 3 * inner
+    mapped = width * (channels + (1 + (gated != "none")) * inner)
     saved = recurrence.saved + plane
     if taps:
-        saved += 3 * (length + taps - 1) * inner + 3 * plane
+        saved += (2 * length + taps - 1) * channels
     unit = as_word(settings, "qk_norm") != "none"
     if raw or unit:
-        saved += 3 * plane
+        saved += length * channels
     if unit:
-        saved += 2 * length * as_int(settings, "heads") + (2 * plane if raw else 0)
+        saved += 2 * length * (recurrence.key_heads or as_int(settings, "heads"))
     if normed:
         saved += plane + recurrence.positions * inner + length * as_int(settings, "heads")
     if gated != "none":
         saved += {"silu": 3, "sigmoid": 2}[gated] * plane
     return Cost(
-        parameters=maps * width * inner
-        + 3 * taps * inner
-        + normed * as_int(settings, "head_width")
-        + recurrence.parameters,
-        flops=2 * length * maps * width * inner + recurrence.flops,
-        window=recurrence.window + 3 * max(0, taps - 1) * inner,
+        parameters=mapped + taps * channels + normed * as_int(settings, "head_width") + recurrence.parameters,
+        flops=2 * length * mapped + recurrence.flops,
+        window=recurrence.window + max(0, taps - 1) * channels,
         saved=saved,
         saved_once=recurrence.saved_once,
     )
 
 
-def chunked_cost(length: int, *, heads: int, keys: int, values: int, decays: str = "none") -> RecurrenceCost:
+def chunked_cost(
+    length: int, *, heads: int, keys: int, values: int, decays: str = "none", key_heads: int = 0
+) -> RecurrenceCost:
     """What chunks of a recurrence cost whose decays are "none", "fixed" for each head, or "learned".
 
     Saved are queries, keys and values in chunks, the weights of each chunk, what chunks write, and the states
     before them that are sums of it; of decays also the scores, the decay of each pair and position, and what
-    was multiplied by it.
+    was multiplied by it. Queries and keys may have fewer heads, which all heads of values share.
     """
+    key_heads = key_heads or heads
     count, size = chunk_shape(length, MAX_CHUNK_LENGTH)
     states, pairs = count - 1, heads * count * size**2
     sums = max(0, states - 1)  # of what chunks write: the states before all but the first two
-    saved = heads * count * size * (2 * keys + values) + pairs + (states + sums) * heads * keys * values
+    saved = count * size * (2 * key_heads * keys + heads * values) + pairs
+    saved += (states + sums) * heads * keys * values
     once = 0
     if decays != "none":
         saved += 2 * states * heads * size * keys
         of_decays = pairs + 2 * states * heads * size
         if decays == "learned":
-            saved += pairs + of_decays + sums * heads
+            saved += key_heads * count * size**2 + of_decays + sums * heads
             once = (size**2 + 3) // 4
         else:
             once = of_decays + sums * heads
     return RecurrenceCost(
-        flops=2 * heads * count * size**2 * (keys + values) + 4 * states * heads * size * keys * values,
+        flops=2 * count * size**2 * (key_heads * keys + heads * values)
+        + 4 * states * heads * size * keys * values,
         window=heads * keys * values,
         saved=saved,
         saved_once=once,
         positions=count * size,
+        key_heads=key_heads,
     )
 
 
@@ -175,20 +182,22 @@ def _reach(_settings: Settings, _context: CostContext) -> Reach:
     return Reach(left=UNBOUNDED, right=0)
 
 
-def _register_recurrence(
+def register_recurrence(
     name: str,
     summary: str,
     equation: str,
     source: str,
     cost: Callable[[Settings, CostContext], Cost],
     *own: Parameter,
+    short_conv: int = 0,
     qk_norm: str = "none",
     head_norm: str,
     output_gate: str,
     check: Callable[[Settings], str | None] | None = None,
 ) -> Spec:
+    """A block of this family, with its own parameters between those of heads and those that all have."""
     around = (
-        SHORT_CONV,
+        replace(SHORT_CONV, default=short_conv),
         qk_norm_parameter(qk_norm),
         head_norm_parameter(head_norm),
         output_gate_parameter(output_gate),
@@ -214,11 +223,13 @@ def _linear_attn(settings: Settings, context: CostContext) -> Cost:
     count, size = chunk_shape(context.length, MAX_CHUNK_LENGTH)
     found = chunked_cost(context.length, heads=heads, keys=head_width, values=head_width + 1)
     divided = count * size * heads * (head_width + 1) + context.length * heads
+    if as_word(settings, "qk_norm") != "none":  # features are of what is normalised
+        divided += 2 * context.length * heads * head_width
     recurrence = replace(found, saved=found.saved + divided, positions=context.length)
     return cost_with_maps(settings, context, recurrence, raw=True)
 
 
-LINEAR_ATTN = _register_recurrence(
+LINEAR_ATTN = register_recurrence(
     "linear_attn",
     "attention without a softmax: positive features of queries and keys, and a state of one size",
     "S_t = S_{t−1} + φ(k_t) v_tᵀ; z_t = z_{t−1} + φ(k_t); "
@@ -254,7 +265,7 @@ def _check_rotation(settings: Settings) -> str | None:
     return None
 
 
-RETENTION = _register_recurrence(
+RETENTION = register_recurrence(
     "retention",
     "linear attention with a fixed decay for each head, queries and keys rotated by their place",
     "S_t = γ_h S_{t−1} + (R^t k_t) v_tᵀ, γ_h = 1 − 2^(−5−h); "
@@ -301,7 +312,7 @@ def _gla(settings: Settings, context: CostContext) -> Cost:
     return cost_with_maps(settings, context, recurrence, raw=False)
 
 
-GLA = _register_recurrence(
+GLA = register_recurrence(
     "gla",
     "gated linear attention: each channel of the keys decays by a gate of the input",
     "S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = σ(W₂ W₁ x_t + b)^(1/16); "
@@ -324,62 +335,40 @@ def head_rates_cost(heads: int, context: CostContext) -> RecurrenceCost:
     )
 
 
-def _delta(settings: Settings, context: CostContext) -> Cost:
-    """A map to the strength of each head, and the rule; the solving of triangular systems is left out.
-
-    Saved are the strength, twice; in chunks queries, keys, values, keys times strength, what is solved, the
-    triangle and the weights; and of each chunk but the first what it writes, and the state before it. A gate
-    adds the scores of both and their decay, that of each position, and queries and keys with theirs.
-    """
-    heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
-    count, size = chunk_shape(length, MAX_DELTA_CHUNK_LENGTH)
-    states, pairs, positions = count - 1, heads * count * size**2, heads * count * size
-    later, square = heads * states * size, heads * head_width**2
-    saved = (
-        positions * (6 * head_width + 1) + length * heads + 2 * pairs + later * head_width + states * square
+def _ssd(settings: Settings, context: CostContext) -> Cost:
+    """The recurrence with learned decays and shared queries and keys, and a rate and a skip of each head."""
+    heads, state, length = as_int(settings, "heads"), as_int(settings, "state"), context.length
+    values = as_int(settings, "head_width")
+    found = chunked_cost(length, heads=heads, keys=state, values=values, decays="learned", key_heads=1)
+    rates = head_rates_cost(heads, context)
+    recurrence = replace(
+        found,
+        parameters=rates.parameters + heads,
+        flops=found.flops + rates.flops,
+        saved=found.saved + rates.saved,
+        saved_once=found.saved_once + rates.saved_once,
+        positions=length,
+        channels=2 * state + heads * values,
     )
-    parameters, once = context.width * heads, 0
-    flops = 2 * length * context.width * heads + 6 * pairs * head_width + 6 * states * size * square
-    if as_bool(settings, "gate"):
-        rates = head_rates_cost(heads, context)
-        parameters, flops, once = parameters + rates.parameters, flops + rates.flops, rates.saved_once
-        once += (size**2 + 3) // 4
-        saved += (
-            rates.saved + 3 * pairs + positions + later * (2 * head_width + 1) + max(0, states - 1) * heads
-        )
-    recurrence = RecurrenceCost(
-        parameters=parameters,
-        flops=flops,
-        window=square,
-        saved=saved,
-        saved_once=once,
-        positions=count * size,
-    )
-    return cost_with_maps(settings, context, recurrence, raw=False)
+    return cost_with_maps(settings, context, recurrence, raw=True)
 
 
-DELTA = _register_recurrence(
-    "delta",
-    "the delta rule: what a key holds in the state is moved towards its value",
-    "S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; "
-    "a_t = 1, with a gate exp(−exp(A_h) softplus(W_a x_t + b_h)); "
-    "y_t = concat_h norm(S_tᵀ q_t / √head_width) · W_o",
-    "Schlag et al. 2021; Yang et al. 2024 (Parallelizing Linear Transformers with the Delta Rule); "
-    "gate: Yang, Kautz and Hatamizadeh 2025 (Gated Delta Networks); negative: Grazzi et al. 2025",
-    _delta,
+SSD = register_recurrence(
+    "ssd",
+    "state space duality: heads that share queries and keys, each with a decay by the input",
+    "Δ_t = softplus(W_Δ x_t + b); S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ; "
+    "y_t = concat_h norm(S_tᵀ q_t + D_h v_t) ⊗ silu(W_g x_t) · W_o",
+    "Dao and Gu 2024 (Mamba-2), sections 6 and 7; the norm is of each head and before the gate",
+    _ssd,
     Parameter(
-        name="gate",
-        kind="boolean",
-        default=False,
-        meaning="whether the state of each head decays by a gate of the input",
+        name="state",
+        kind="integer",
+        default=64,
+        low=1,
+        high=4096,
+        meaning="width of queries and keys, which all heads share",
     ),
-    Parameter(
-        name="negative",
-        kind="boolean",
-        default=False,
-        meaning="whether β goes to 2, so that eigenvalues of the state's transition go to −1",
-    ),
-    qk_norm="l2",
+    short_conv=4,
     head_norm="rms",
-    output_gate="none",
+    output_gate="silu",
 )

@@ -13,7 +13,7 @@ GATES = {"silu": silu, "sigmoid": lambda x: 1 / (1 + torch.exp(-x))}
 
 
 def mapped(block, x):
-    """Queries, keys and values of each position, (length, 3, heads, head_width)."""
+    """Queries, keys and values of each position, (length, channels)."""
     rows = x @ block.qkv.weight.T
     if block.short_conv is not None:
         weight, seen = block.short_conv.weight, rows
@@ -23,7 +23,7 @@ def mapped(block, x):
                 for t in range(len(x))
             ]
         )
-    return rows.view(len(x), 3, block.heads, -1)
+    return rows
 
 
 def merged(block, y, x, head_norm, output_gate):
@@ -38,7 +38,7 @@ def merged(block, y, x, head_norm, output_gate):
 
 def by_heads(block, x, one_head, *, qk_norm, head_norm, output_gate, **_):
     """`one_head(head, q, k, v)` gives (length, head_width) of (length, head_width) each."""
-    qkv = mapped(block, x)
+    qkv = mapped(block, x).view(len(x), 3, block.heads, -1)
     if qk_norm == "l2":
         qk = qkv[:, :2]
         qkv = torch.cat([qk / torch.sqrt((qk * qk).sum(-1, keepdim=True) + 1e-6), qkv[:, 2:]], 1)
@@ -119,3 +119,20 @@ def delta(block, x, *, gate, negative, head_width, **around):
         return torch.stack(outputs)
 
     return by_heads(block, x, one_head, **around)
+
+
+@register_reference("ssd")
+def ssd(block, x, *, heads, head_width, state, qk_norm, head_norm, output_gate, **_):
+    q, k, v = mapped(block, x).split([state, state, heads * head_width], 1)
+    if qk_norm == "l2":
+        q, k = (each / torch.sqrt((each * each).sum(-1, keepdim=True) + 1e-6) for each in (q, k))
+    steps = torch.log(1 + torch.exp(x @ block.rates.map.weight.T + block.rates.step_offset))
+    outputs, held = [], [torch.zeros(state, head_width, dtype=x.dtype) for _ in range(heads)]
+    for t in range(len(x)):
+        row = []
+        for h, value in enumerate(v[t].view(heads, head_width)):
+            decay = torch.exp(-torch.exp(block.rates.log_rate[h]) * steps[t, h])
+            held[h] = decay * held[h] + steps[t, h] * torch.outer(k[t], value)
+            row.append(q[t] @ held[h] + block.skip[h] * value)
+        outputs.append(torch.stack(row))
+    return merged(block, torch.stack(outputs), x, head_norm, output_gate)

@@ -18,6 +18,7 @@ VARIANTS = [
     "gla(heads=2, head_width=4, qk_norm=l2)",
     "delta(heads=2, head_width=4, gate=true, negative=true, output_gate=silu)",
     "delta(heads=2, head_width=4, negative=true, short_conv=3)",
+    "ssd(heads=3, head_width=4, state=5, qk_norm=l2, head_norm=none, output_gate=none)",
 ]
 
 

@@ -1,0 +1,76 @@
+"""The delta rule: a state that forgets what its keys held before they are written anew."""
+
+from __future__ import annotations
+
+from .linear_recurrences import (
+    RecurrenceCost,
+    chunk_shape,
+    cost_with_maps,
+    head_rates_cost,
+    register_recurrence,
+)
+from .spec import Cost, CostContext, Parameter, Settings, as_bool, as_int
+
+MAX_DELTA_CHUNK_LENGTH = 32
+"""A longer sequence is computed in chunks of about one size, none longer than this."""
+
+
+def _delta(settings: Settings, context: CostContext) -> Cost:
+    """A map to the strength of each head, and the rule; the solving of triangular systems is left out.
+
+    Saved are the strength, twice; in chunks queries, keys, values, keys times strength, what is solved, the
+    triangle and the weights; and of each chunk but the first what it writes, and the state before it. A gate
+    adds the scores of both and their decay, that of each position, and queries and keys with theirs.
+    """
+    heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
+    count, size = chunk_shape(length, MAX_DELTA_CHUNK_LENGTH)
+    states, pairs, positions = count - 1, heads * count * size**2, heads * count * size
+    later, square = heads * states * size, heads * head_width**2
+    saved = (
+        positions * (6 * head_width + 1) + length * heads + 2 * pairs + later * head_width + states * square
+    )
+    parameters, once = context.width * heads, 0
+    flops = 2 * length * context.width * heads + 6 * pairs * head_width + 6 * states * size * square
+    if as_bool(settings, "gate"):
+        rates = head_rates_cost(heads, context)
+        parameters, flops, once = parameters + rates.parameters, flops + rates.flops, rates.saved_once
+        once += (size**2 + 3) // 4
+        saved += (
+            rates.saved + 3 * pairs + positions + later * (2 * head_width + 1) + max(0, states - 1) * heads
+        )
+    recurrence = RecurrenceCost(
+        parameters=parameters,
+        flops=flops,
+        window=square,
+        saved=saved,
+        saved_once=once,
+        positions=count * size,
+    )
+    return cost_with_maps(settings, context, recurrence, raw=False)
+
+
+DELTA = register_recurrence(
+    "delta",
+    "the delta rule: what a key holds in the state is moved towards its value",
+    "S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), twice that if negative; "
+    "a_t = 1, with a gate exp(−exp(A_h) softplus(W_a x_t + b_h)); "
+    "y_t = concat_h norm(S_tᵀ q_t / √head_width) · W_o",
+    "Schlag et al. 2021; Yang et al. 2024 (Parallelizing Linear Transformers with the Delta Rule); "
+    "gate: Yang, Kautz and Hatamizadeh 2025 (Gated Delta Networks); negative: Grazzi et al. 2025",
+    _delta,
+    Parameter(
+        name="gate",
+        kind="boolean",
+        default=False,
+        meaning="whether the state of each head decays by a gate of the input",
+    ),
+    Parameter(
+        name="negative",
+        kind="boolean",
+        default=False,
+        meaning="whether β goes to 2, so that eigenvalues of the state's transition go to −1",
+    ),
+    qk_norm="l2",
+    head_norm="rms",
+    output_gate="none",
+)
