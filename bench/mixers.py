@@ -1,4 +1,4 @@
-"""Step time and saved memory of the mixers on one CPU thread beside those of `sa`, as the table of docs/blocks.md.
+"""Time and saved memory of the mixers beside those of `sa`, on one CPU thread: the table of docs/blocks.md.
 
 Run: python bench/mixers.py
 """

@@ -10,7 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...grammar.vocabulary.linear_recurrences import MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH, chunk_shape
+from ...grammar.vocabulary.matrix_states.linear_recurrences import (
+    MAX_CHUNK_LENGTH,
+    MAX_VECTOR_CHUNK_LENGTH,
+    chunk_shape,
+)
 
 
 def run_in_chunks(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...grammar.vocabulary.delta_rule import MAX_DELTA_CHUNK_LENGTH
+from ...grammar.vocabulary.matrix_states.delta_rule import MAX_DELTA_CHUNK_LENGTH
 from ...grammar.vocabulary.spec import Settings, as_bool
 from ..core.block import Context, register_block
 from ..core.initialisation import Linear

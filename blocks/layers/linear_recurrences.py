@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...grammar.vocabulary.linear_recurrences import GATE_RANK, GATE_TEMPERATURE
+from ...grammar.vocabulary.matrix_states.linear_recurrences import GATE_RANK, GATE_TEMPERATURE
 from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.initialisation import Initialisable, Linear

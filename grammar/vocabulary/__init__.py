@@ -1,18 +1,17 @@
 """Every block is data: parameters, role, cost, reach and source; the file names are those of `blocks`.
 
 `spec` is what a block states and `registry` where it is found. `attention` (with `attention_window`),
-`all_attention`, `convolutions`, `recurrent`, `linear_recurrences`, `delta_rule`, `feedforward`, `pooling` and
-`neural_gpu` are the families. `cost_tree` adds costs up, `output_kinds` checks what parts give, and
-`entry_points` finds blocks of other packages.
+`all_attention`, `convolutions`, `recurrent`, `matrix_states`, `feedforward`, `pooling` and `neural_gpu`
+are the families. `cost_tree` adds costs up, `output_kinds` checks what parts give, and `entry_points` finds blocks of
+other packages.
 """
 
 from . import (  # each registers its blocks
     all_attention,
     attention,
     convolutions,
-    delta_rule,
     feedforward,
-    linear_recurrences,
+    matrix_states,
     neural_gpu,
     pooling,
     recurrent,
@@ -22,9 +21,8 @@ __all__ = [
     "all_attention",
     "attention",
     "convolutions",
-    "delta_rule",
     "feedforward",
-    "linear_recurrences",
+    "matrix_states",
     "neural_gpu",
     "pooling",
     "recurrent",

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from .attention import HEAD_WIDTH, HEADS
-from .registry import register
-from .spec import (
+from ..attention import HEAD_WIDTH, HEADS
+from ..registry import register
+from ..spec import (
     UNBOUNDED,
     Cost,
     CostContext,

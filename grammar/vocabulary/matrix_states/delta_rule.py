@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..spec import Cost, CostContext, Parameter, Settings, as_bool, as_int
 from .linear_recurrences import (
     RecurrenceCost,
     chunk_shape,
@@ -9,7 +10,6 @@ from .linear_recurrences import (
     head_rates_cost,
     register_recurrence,
 )
-from .spec import Cost, CostContext, Parameter, Settings, as_bool, as_int
 
 MAX_DELTA_CHUNK_LENGTH = 32
 """A longer sequence is computed in chunks of about one size, none longer than this."""

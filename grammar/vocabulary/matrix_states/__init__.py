@@ -1,0 +1,9 @@
+"""A head's state is a matrix of one size at any length, which keys and values write and queries read.
+
+`linear_recurrences` has what all of these blocks share and those whose state decays, and `delta_rule` the one
+that corrects what is held.
+"""
+
+from . import delta_rule, linear_recurrences  # each registers its blocks
+
+__all__ = ["delta_rule", "linear_recurrences"]
