@@ -255,11 +255,23 @@ class Recurrent(Block):
                 return states[0], tuple(state[:, -1] for state in states)
             rows, end = torch.arange(len(x), device=x.device), mask.sum(1) - 1
             return states[0], tuple(state[rows, end] for state in states)
+        if _is_half_of_cudnn(x):
+            with torch.autocast(x.device.type, enabled=False):
+                return self._run(layer, x.float(), tuple(part.float() for part in start), mask)
         begin = tuple(part.unsqueeze(0) for part in start)
         if mask is None:
             y, *last = layer.run_fused(x, None, begin)
             return y, tuple(part.squeeze(0) for part in last)
         return _packed(layer, x, begin, mask)
+
+
+def _is_half_of_cudnn(x: Tensor) -> bool:
+    """Whether autocast would give the kernel of a GPU sixteen bits.
+
+    It takes float16 for them whatever autocast is to take, which overflows where bfloat16 does not: the
+    kernel then computes in single precision.
+    """
+    return x.is_cuda and torch.is_autocast_enabled("cuda")
 
 
 def _packed(

@@ -22,6 +22,11 @@ Observer = Callable[[Tensor, Tensor, Tensor], None]
 """Sees inputs, and of all that is scored the outputs and the targets, as registered metrics do."""
 
 
+def on_device(rows: Tensor, device: torch.device) -> Tensor:
+    """The rows on a device; a GPU goes on meanwhile, which needs pages of memory that stay where they are."""
+    return rows.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else rows.to(device)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepShape:
     """The size of a training step: its sequences, the tokens of each, and those of the past before it."""

@@ -26,7 +26,7 @@ from ..data import (
     iter_stream_eval,
     open_corpus,
 )
-from .base import CausalView, Metrics, Objective, StepShape
+from .base import CausalView, Metrics, Objective, StepShape, on_device
 from .registered_metrics import RegisteredMetrics
 from .text_scores import TextScore, score_lines, score_stream
 
@@ -128,7 +128,7 @@ class StreamObjective(LanguageObjective):
             if self._batch.reset:
                 self._streams = [StreamState()] * parts
         assert self._batch is not None, "a batch begins with its first part"
-        inputs, targets = (rows.chunk(parts)[part].to(self.device) for rows in self._batch[:2])
+        inputs, targets = (on_device(rows.chunk(parts)[part], self.device) for rows in self._batch[:2])
         nats, self._streams[part] = model.nll_stream(inputs, targets, self._streams[part])
         self._show(inputs, nats.flatten(), targets.flatten())
         return nats.mean()
@@ -201,7 +201,9 @@ class LineObjective(LanguageObjective):
         if part == 0:
             self._batch = self._next_batch()
         assert self._batch is not None, "a batch begins with its first part"
-        inputs, targets, lengths = (rows.chunk(parts)[part].to(self.device) for rows in self._batch[:3])
+        inputs, targets, lengths = (
+            on_device(rows.chunk(parts)[part], self.device) for rows in self._batch[:3]
+        )
         nats = model.nll(inputs, targets, lengths)
         self._show(
             inputs, nats, targets, torch.arange(inputs.shape[1], device=self.device) < lengths[:, None]

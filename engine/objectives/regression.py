@@ -15,7 +15,7 @@ from ...studies.catalog.tasks import Examples, LongTermSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, RegressionBatch, draw_lengths
-from .base import Metrics, Objective, StepShape
+from .base import Metrics, Objective, StepShape, on_device
 from .registered_metrics import RegisteredMetrics
 
 _TEST_SEQUENCES = 1000
@@ -52,7 +52,7 @@ class RegressionObjective(Objective[Model]):
         if part == 0:
             self._batch = self._draw_batch()
         assert self._batch is not None, "a batch begins with its first part"
-        batch = RegressionBatch(*(rows.chunk(parts)[part].to(self.device) for rows in self._batch))
+        batch = RegressionBatch(*(on_device(rows.chunk(parts)[part], self.device) for rows in self._batch))
         predictions = self._predictions(model, batch)
         self._show(batch.inputs, predictions, batch.targets)
         return functional.mse_loss(predictions, batch.targets)

@@ -21,7 +21,7 @@ from ..core.seeds import derive_seed
 from ..data.pairs.batches import PairBatch, collate, iter_pair_batches, iter_pair_eval
 from ..data.pairs.corpus import PairSplit
 from ..data.vocabularies import vocabulary_to_dict
-from .base import CausalView, Metrics, Objective, StepShape
+from .base import CausalView, Metrics, Objective, StepShape, on_device
 from .generation import Decoding, PairData, generate, score_outputs, write_outputs
 from .registered_metrics import RegisteredMetrics
 
@@ -55,7 +55,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         assert self._batch is not None, "a batch begins with its first part"
         batch, train = self._batch, self.settings.train
         sources, targets = (
-            rows.chunk(parts)[part].to(self.device) for rows in (batch.sources, batch.targets)
+            on_device(rows.chunk(parts)[part], self.device) for rows in (batch.sources, batch.targets)
         )
         logits = model(sources, self._sample_inputs(model, sources, targets))
         if self.observer is not None:

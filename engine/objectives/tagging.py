@@ -21,7 +21,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks import Batch, get_task
 from ..tasks.scored_sequences import draw_dev_batches, draw_test_batch
-from .base import Metrics, Objective, StepShape
+from .base import Metrics, Objective, StepShape, on_device
 from .registered_metrics import RegisteredMetrics
 
 
@@ -40,7 +40,7 @@ class TaggingObjective(Objective[Model]):
         if part == 0:
             self._batch = self._draw_batch()
         assert self._batch is not None, "a batch begins with its first part"
-        inputs, targets = (rows.chunk(parts)[part].to(self.device) for rows in self._batch)
+        inputs, targets = (on_device(rows.chunk(parts)[part], self.device) for rows in self._batch)
         logits = model(inputs).flatten(0, 1)  # (batch * tokens, vocab)
         self._show(inputs, logits, targets.flatten())
         return functional.cross_entropy(logits, targets.flatten())

@@ -39,6 +39,20 @@ def build_optimizer(
     return made
 
 
+def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
+    """Have rules that read their counters of steps in Python find them on the CPU, as before a checkpoint.
+
+    Torch restores a counter to where the checkpoint was loaded; on a GPU each would be waited for.
+    """
+    for group in optimizer.param_groups:
+        if group.get("fused") or group.get("capturable"):
+            continue
+        for weight in group["params"]:
+            step = optimizer.state[weight].get("step") if weight in optimizer.state else None
+            if isinstance(step, torch.Tensor):
+                optimizer.state[weight]["step"] = step.cpu()
+
+
 def _adam(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
     rule = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
     groups, decay = _groups(model.parameters(), settings), settings.weight_decay

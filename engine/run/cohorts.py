@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from statistics import fmean
 
 import torch
@@ -34,6 +35,7 @@ class Worker:
         guard: Guard | None = None,
     ) -> None:
         torch.set_num_threads(machine.threads)
+        import_module("torch._dynamo")  # or the first optimiser does, and the memory of its trial stays
         self._store, self._begin = store, make_training
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard

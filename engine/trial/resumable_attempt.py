@@ -116,7 +116,7 @@ class Attempt:
         """Give the trial back as it is in its checkpoint, unless it has ended."""
         if self._lease is not None and not self.ended:
             self._lease.release()
-        self.ended = True
+        self.ended, self._training = True, None
 
     def leave(self) -> Taken:
         """Give the trial back since another process has its search point; to have begun it was no death."""
@@ -317,6 +317,7 @@ class Attempt:
             self._checkpoint.remove()
         if self._lease is not None:
             self._lease.end()
+        self._training = None  # its memory is free for the trials behind it
         return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
 
     def _keep_model(self, training: Trainable, row: TrialRow) -> None:

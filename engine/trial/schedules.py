@@ -18,9 +18,10 @@ class Schedule:
     def __init__(self, settings: ScheduleSettings, optimizer: Optimizer, total_steps: int) -> None:
         own = settings if isinstance(settings, OwnScheduleSettings) else OwnScheduleSettings()
         self._settings = settings
-        self._recent = RecentLosses(own)
+        self._recent = recent = RecentLosses(own)
+        # it must not refer to what holds the optimiser, whose memory would stay until cycles are looked for
         self._per_step = LambdaLR(
-            optimizer, lambda done: self._recent.share * factor(settings, done + 1, total_steps)
+            optimizer, lambda done: recent.share * factor(settings, done + 1, total_steps)
         )
         self._plateau = ReduceLROnPlateau(optimizer, patience=own.patience - 1, threshold=0, eps=0)
 

@@ -22,6 +22,7 @@ from ..core.seeds import derive_seed
 from ..core.trainable import BetweenSteps
 from ..objectives import Metrics, StepShape, build_objective
 from ..optimisers import WeightAverage, build_optimizer
+from ..optimisers.build import keep_steps_on_cpu
 from ..optimisers.clipped_steps import clip_grad_norm_per_tensor, take_clipped_step
 from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
 from .leaks import LeakError, check_future_is_hidden
@@ -53,6 +54,7 @@ class Training:
         generator = torch.Generator().manual_seed(derive_seed(seed, "initialisation"))
         self.model = build_model(settings.model, self.objective.interface, generator).to(device)
         if train.compile:
+            torch.compiler.reset()  # what was compiled for models before counts against a limit of eight
             self.model.body.compile()
         self.optimizer = build_optimizer(train.optimizer, self.model, train.groups)
         self._average = WeightAverage(self.model, train.average) if train.average else None
@@ -151,6 +153,7 @@ class Training:
         self.model.load_state_dict(state["model"])
         self.model.after_optimiser_step()
         self.optimizer.load_state_dict(state["optimizer"])
+        keep_steps_on_cpu(self.optimizer)
         if self._average:
             self._average.restore(state["average"])
         self.objective.restore(state["objective"])

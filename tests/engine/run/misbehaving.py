@@ -51,8 +51,8 @@ advance = Training.advance
 
 
 def misbehave(self, between_steps):
-    if self._settings.seed < len(modes):
-        MODES[modes[self._settings.seed]]()
+    if self.settings.seed < len(modes):
+        MODES[modes[self.settings.seed]]()
     return advance(self, between_steps)
 
 

@@ -40,7 +40,7 @@ def room_for(rows, tries):
 
     class Small(Training):
         def advance(self, between_steps=lambda: None):
-            train = self._settings.train
+            train = self.settings.train
             tries.append(train.accumulate)
 
             def step():

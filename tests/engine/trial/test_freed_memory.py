@@ -1,0 +1,117 @@
+"""What an ended trial has held is free at once, without a search for cycles; no compiled code piles up."""
+
+import gc
+import subprocess
+import sys
+import weakref
+from contextlib import contextmanager
+
+import pytest
+import torch
+import torch._dynamo  # the first optimiser of a process imports it, in frames that stay for a while
+from torch._dynamo.testing import CompileCounter
+
+from activemem.engine.optimisers.build import keep_steps_on_cpu
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.engine.trial.training import Training
+from activemem.storage import Store
+from activemem.studies.resolve.trial import Trial
+
+CPU = torch.device("cpu")
+
+
+@contextmanager
+def no_search_for_cycles():
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("recipe", ["sa >> ff(16)", "lstm >> ff(16)", "conv(k=3) + cgru(k=3)"])
+@pytest.mark.parametrize("schedule", ["constant", "plateau"])
+def test_the_model_and_the_optimiser_of_an_ended_trial_are_freed_at_once(
+    tmp_path, settings, recipe, schedule
+):
+    held = []
+
+    class Watched(Training):
+        def __init__(self, *given):
+            super().__init__(*given)
+            held.extend(weakref.ref(each) for each in (self, self.model, self.optimizer))
+            held.extend(map(weakref.ref, self.model.parameters()))
+
+    found = settings(recipe=recipe, epochs=2, schedule={"name": schedule})
+    job = Job(trial=Trial(study="tiny", levels={"seed": 0}, settings=found), attempt=0, run="run")
+    attempt = Attempt(job, Store(tmp_path), CPU, make_training=Watched)
+    with no_search_for_cycles():
+        while not attempt.ended:
+            attempt.advance()
+        assert len(held) > 5
+        assert [each() for each in held if each() is not None] == []
+
+
+COHORT = """
+import sys, tempfile
+from pathlib import Path
+import torch
+from activemem.engine.trial import provenance
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.cohorts import Worker, sequentially
+from activemem.engine.trial.outcome import Job
+from activemem.storage import Store
+from activemem.studies.resolve.trial import Trial
+from activemem.studies.schema.settings import TrialSettings
+
+def job(seed):
+    train = {"optimizer": {"name": "adam", "lr": 0.001}, "batch_size": 2, "epochs": 1, "steps_per_epoch": 2,
+             "curriculum": {"start": 5}}
+    model = {"recipe": "2 * (sa >> ff(2048))", "d_model": 512}
+    given = {"model": model, "task": {"name": "not"}, "train": train, "seed": seed}
+    settings = TrialSettings.model_validate(given)
+    return Job(trial=Trial(study="s", levels={"seed": seed}, settings=settings), attempt=0, run="run")
+
+with tempfile.TemporaryDirectory() as folder:
+    store = Store(folder)
+    worker = Worker(store, Machine(gpus=0.0))
+    list(sequentially(worker.attempts([job(seed) for seed in range(int(sys.argv[1]))])))
+    print(max(store.trials()["peak_mib"]))
+"""
+
+
+@pytest.mark.slow  # seventeen trainings of six million parameters
+def test_a_cohort_of_sixteen_holds_little_more_than_one_trial():
+    def peak(count):
+        words = [sys.executable, "-c", COHORT, str(count)]
+        return float(subprocess.run(words, capture_output=True, check=True, text=True).stdout)
+
+    assert peak(16) < 1.2 * peak(1)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # which dynamo looks at
+def test_the_ninth_model_of_a_process_is_compiled_like_the_first(settings, monkeypatch):
+    counted = CompileCounter()
+    compiled = torch.nn.Module.compile
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: compiled(module, backend=counted))
+    frames = []
+    for seed in range(10):
+        training = Training(settings(seed=seed, compile=True, epochs=1, steps_per_epoch=1), CPU)
+        training.advance()
+        frames.append(counted.frame_count)
+    added = [after - before for before, after in zip([0, *frames], frames, strict=False)]
+    assert min(added) > 0
+    assert len(set(added)) == 1
+
+
+def test_counters_of_steps_stay_on_the_cpu_where_a_rule_reads_them_there():
+    weight = torch.nn.Parameter(torch.ones(3))
+    for rule in (torch.optim.Adagrad([weight], 0.1), torch.optim.Adam([weight], 0.1, fused=True)):
+        weight.grad = torch.ones(3)
+        rule.step()
+        before = rule.state[weight]["step"]
+        keep_steps_on_cpu(rule)
+        assert rule.state[weight]["step"].device == CPU
+        assert rule.state[weight]["step"] == before
