@@ -16,6 +16,7 @@ from activemem.grammar import CostContext, ModelConfig, lookup, nodes, parse
 
 MIXERS = (
     "sa",
+    "fox",
     "lstm",
     "linear_attn",
     "retention",

@@ -19,6 +19,7 @@ __all__ = [
     "extended_neural_gpu",
     "ff",
     "ff_attn",
+    "fox",
     "gla",
     "gru",
     "head_split",
@@ -267,6 +268,24 @@ class _FfAttn:
         """
 
 ff_attn: _FfAttn
+
+class _Fox(Recipe):
+    """The block `fox`: softmax attention in which each head forgets what is past by gates of the input."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+    ) -> Recipe:
+        """Softmax attention in which each head forgets what is past by gates of the input: f_t = σ(W_f x_t + b_f); y_i = concat_h Σ_{j≤i} softmax_j(q_iᵀ k_j / √head_width + Σ_{j<l≤i} log f_l) v_j · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+
+        Lin et al. 2025 (Forgetting Transformer), equations 3 to 6, without what its Pro form adds.
+        """
+
+fox: _Fox
 
 class _Gla(Recipe):
     """The block `gla`: gated linear attention: each channel of the keys decays by a gate of the input."""

@@ -136,3 +136,18 @@ def single_head(block, x, *, causal, heads, **settings):
 def ff_attn(block, x, **_):
     vectors = persistent_vectors(block, 0)
     return torch.stack([block.output.weight @ attend(block.query.weight @ row, vectors) for row in x])
+
+
+@register_reference("fox")
+def fox(block, x, *, heads, head_width, **_):
+    q, k, v = (x @ block.qkv.weight.T).view(len(x), 3, heads, head_width).unbind(1)
+    gates = 1 / (1 + torch.exp(-(x @ block.gate.weight.T + block.gate.bias)))
+    rows = []
+    for i in range(len(x)):
+        outputs = []
+        for h in range(heads):
+            kept = [gates[j + 1 : i + 1, h].prod() for j in range(i + 1)]
+            weights = [kept[j] * torch.exp(q[i, h] @ k[j, h] / head_width**0.5) for j in range(i + 1)]
+            outputs.append(sum(w * v[j, h] for j, w in enumerate(weights)) / sum(weights))
+        rows.append(torch.cat(outputs))
+    return torch.stack(rows) @ block.output.weight.T

@@ -251,3 +251,15 @@ def test_the_ramp_of_a_span_begins_at_the_position_before():
     left = block.window.spans(8, 1).exp().squeeze(1, 2)  # the distance 8 first
     assert left[0].tolist() == pytest.approx([0, 0, 0, 0, 0.25, 0.5, 0.75, 1])
     assert left[1].tolist() == pytest.approx([0, 0, 0.25, 0.5, 0.75, 1, 1, 1])
+
+
+def test_forgetting_attention_whose_gates_are_open_is_attention():
+    fox, sa = (
+        make_block(parse_block(f"{name}(heads=2, head_width=3)"), causal=True) for name in ("fox", "sa")
+    )
+    sa.load_state_dict({name: value for name, value in fox.state_dict().items() if "gate" not in name})
+    with torch.no_grad():
+        fox.gate.weight.zero_()
+        fox.gate.bias.fill_(60.0)
+    x = random_sequences(2, 70)
+    assert_close(fox(x), sa(x), rtol=1e-12, atol=1e-12)
