@@ -156,7 +156,7 @@ def _causal_mask(q: Tensor, k: Tensor) -> Tensor:
 
 @register_block("fox")
 class ForgettingAttention(Block):
-    """Causal attention, to whose scores the logarithms of all gates since a key are added (Lin et al. 2025)."""
+    """Causal attention, to whose scores the logarithms of gates since a key are added (Lin et al. 2025)."""
 
     def __init__(self, *, heads: int, head_width: int, context: Context) -> None:
         super().__init__()

@@ -53,9 +53,10 @@ def test_the_rules_are_those_in_the_grammars_own_words():
 
 
 def test_every_block_is_in_both_tables():
+    tables = BLOCKS.partition("\n## ")[0]
     for name in registered_names():
         if lookup(name).owner == "activemem":
-            assert len(re.findall(rf"^\| `{name}\b", BLOCKS, re.MULTILINE)) == 2
+            assert len(re.findall(rf"^\| `{name}\b", tables, re.MULTILINE)) == 2
 
 
 def test_the_page_is_two_pages():

@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
@@ -13,6 +14,7 @@ from activemem.blocks.testing.fixtures import (
     WIDTH,
     make_block,
     make_generator,
+    parse_block,
     prefix_mask,
     random_sequences,
     saved_bytes,
