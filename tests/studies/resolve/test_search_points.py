@@ -221,15 +221,12 @@ def test_a_point_that_does_not_fit_is_told(values, told):
         ),
         (
             ('sampler = "tpe"', 'sampler = "evolution"\npopulation = 9\nsample = 10'),
-            "  20 | [search]\n"
-            "       ^^^^^^^^\n"
-            "       [search] sample: expected at most the population, 9, got 10",
+            "  20 | [search]\n       ^^^^^^^^  [search] sample: expected at most the population, 9, got 10",
         ),
         (
             ('sampler = "tpe"', 'sampler = "tpe"\nmultivariate = false\ngroup = true'),
             "  20 | [search]\n"
-            "       ^^^^^^^^\n"
-            "       [search] group: expected multivariate = true with it, got false",
+            "       ^^^^^^^^  [search] group: expected multivariate = true with it, got false",
         ),
         (
             ("integer(3, 40)", "integer(40, 3)"),
