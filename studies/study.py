@@ -56,10 +56,10 @@ class Study:
 
     `factors` has each factor's levels in the order of the file, always with `seed`. `dimensions` are what a
     search chooses, by name, options as plain data; empty without a search. `trials` has every trial once, in
-    the order of the file; empty if a search chooses them. `cells` has the trial of every cell, the same one
-    possibly under several levels, and `over_budget` those that are not run. `size_matches` has the sizes
-    solved for equal parameters, by trial. `decode` is what is tried with trained models that translate.
-    `own_corpus` is the one whose files the study names itself.
+    the order of the file; empty in a search. `cells` has the trial of every cell, the same one possibly under
+    several levels, and `over_budget` those that are not run. `size_matches` has the sizes solved for equal
+    parameters, by trial. `decode` is what is tried with trained models that translate. `own_corpus` has the
+    files that the study names itself, and `tried` is a memory of `planning.status`.
     """
 
     name: str
@@ -88,7 +88,6 @@ class Study:
     source_sheet: SourceSheet
     own_corpus: OwnCorpus | None
     tried: dict[str, Trial | None] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """What stored levels were found to be, by their text: a memory of `planning.status.tried_point`."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -214,8 +213,7 @@ def load_study(
         path = find_study_file(source)
         document = read_document(path, overrides)
     report = Diagnostics(document)
-    folder = Path() if path is None else path.parent
-    corpus = read_own_corpus(report, folder, own_corpus)
+    corpus = read_own_corpus(report, Path() if path is None else path.parent, own_corpus)
     study = _study(report, path, tuple(overrides), corpus)
     if study is None or report.faults:
         raise StudyError(document.source, report.faults)
@@ -273,7 +271,7 @@ def _study(
         own_corpus=own_corpus,
     )
     if search is not None:
-        check_search_metric(diagnostics, search, (trial.settings for trial in found.boundary_trials()))
+        check_search_metric(diagnostics, search, [each.settings for each in found.boundary_trials()])
     return found
 
 

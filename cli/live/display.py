@@ -22,20 +22,20 @@ from ...studies.resolve.trial import Trial
 from ..output import print_stderr
 from ..views import trial_lines
 from ..views.progress import Progress, StudyProgress
-from ..views.trial_names import TrialNameColumns
+from ..views.trial_names import TrialNames
 from .nodes import format_nodes
 
 STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 
 
 @contextmanager
-def live_display(name: str, progress: StudyProgress) -> Iterator[Listener]:
+def live_display(name: str, progress: StudyProgress, names: TrialNames) -> Iterator[Listener]:
     """A listener that shows a study on standard error while it runs; nothing stays on a terminal."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield LineDisplay(progress)
+        yield LineDisplay(progress, names)
         return
-    display = Display(name, progress, console)
+    display = Display(name, progress, console, names)
     with drawing(console, display.render):
         yield display
 
@@ -53,7 +53,7 @@ def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
         yield
 
 
-def draw(name: str, progress: Progress, columns: TrialNameColumns, width: int, below: Sequence[str]) -> Group:
+def draw(name: str, progress: Progress, columns: TrialNames, width: int, below: Sequence[str]) -> Group:
     """A study as it stands: a bar, its running trials, and lines below, as wide as the terminal allows."""
     bar = ProgressBar(total=1, completed=progress.share, complete_style="green")
     heading = Table.grid(padding=(0, 1))
@@ -69,9 +69,9 @@ def draw(name: str, progress: Progress, columns: TrialNameColumns, width: int, b
 class Display(Listener):
     """The live display; `render` is called by the thread that draws, the rest by the thread of the study."""
 
-    def __init__(self, name: str, progress: StudyProgress, console: Console) -> None:
+    def __init__(self, name: str, progress: StudyProgress, console: Console, names: TrialNames) -> None:
         self._name, self._progress, self._console = name, progress, console
-        self._columns = TrialNameColumns()
+        self._columns = names
         self._lock = threading.Lock()
         self._stopping = False
         self._others: tuple[Taken, ...] = ()
@@ -113,8 +113,8 @@ class Display(Listener):
 class LineDisplay(Listener):
     """One line for each trial that has ended, and when others are waited for, for logs and pipes."""
 
-    def __init__(self, progress: StudyProgress) -> None:
-        self._progress, self._columns = progress, TrialNameColumns()
+    def __init__(self, progress: StudyProgress, names: TrialNames) -> None:
+        self._progress, self._columns = progress, names
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Expect these trials."""

@@ -20,8 +20,10 @@ from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
 from ..output import EXIT_WRONG_INPUT, print_stderr
+from ..views.point_names import PointNames
 from ..views.progress import StudyProgress
 from ..views.status import format_best_points, format_failures
+from ..views.trial_names import TrialNameColumns, TrialNames
 from .display import live_display
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
     Raises MachineError, with how to go on, where a machine fails.
     """
-    store = settings.store
+    store, study = settings.store, request.study
     if isinstance(settings.results, Path):
         settings.results.mkdir(parents=True, exist_ok=True)
     if not request.local:
@@ -79,7 +81,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         print_stderr(f"{describe_stale(kept)}; kept as outcomes")
     try:
         with (
-            live_display(request.study.name, _initial_progress(request, store)) as display,
+            live_display(study.name, _initial_progress(request, store), _names(study)) as display,
             tracking(display, trackers, print_stderr) as listener,
         ):
             summary = run_study(
@@ -140,6 +142,11 @@ def _initial_progress(request: RunRequest, store: Store) -> StudyProgress:
     if request.study.search is not None:
         unplanned = min(before.num_remaining, request.max_trials or before.num_remaining)
     return StudyProgress(total=before.total, stored=before.stored, unplanned=unplanned)
+
+
+def _names(study: Study) -> TrialNames:
+    """What lines call the trials of a study."""
+    return TrialNameColumns() if study.search is None else PointNames(study)
 
 
 def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:

@@ -14,7 +14,8 @@ from ...studies.resolve.trial import Trial
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, truncate
 from . import trial_lines
-from .trial_names import TrialNameColumns, format_level
+from .point_names import value_text
+from .trial_names import TrialNameColumns
 
 _MAX_REASON_WIDTH = 60
 
@@ -70,7 +71,7 @@ def format_best_points(study: Study, best: Sequence[BestPoint]) -> list[str]:
     metric = METRICS[study.search.metric]
     means = [metric.format(each.mean) for each in best]
     width = max(map(len, means), default=0)
-    texts = ["  ".join(f"{name}={format_level(each.values[name])}" for name in each.values) for each in best]
+    texts = ["  ".join(f"{name}={value_text(each.values[name])}" for name in each.values) for each in best]
     lines = [
         truncate(f"  {metric.name} {mean:>{width}}   {text}", WIDTH)
         for mean, text in zip(means, texts, strict=True)

@@ -10,7 +10,7 @@ from ...engine.core.events import Ended, Taken
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import WIDTH, format_duration
 from .progress import Progress
-from .trial_names import TrialNameColumns
+from .trial_names import TrialNames
 
 MAX_RUNNING_LINES = 6
 """At most this many running trials have a line of their own."""
@@ -36,7 +36,7 @@ def format_counts(progress: Progress) -> str:
     return f"{counts.total()}/{progress.total}   {' · '.join(words)}   ETA {eta}"
 
 
-def format_running(progress: Progress, columns: TrialNameColumns, width: int) -> list[str]:
+def format_running(progress: Progress, columns: TrialNames, width: int) -> list[str]:
     """A line for each of the first running trials, and how many more there are."""
     trials = [
         (each.trial, progress_words(each.trial, each.epoch, each.metrics))
@@ -46,7 +46,7 @@ def format_running(progress: Progress, columns: TrialNameColumns, width: int) ->
 
 
 def format_trials(
-    trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNameColumns, width: int
+    trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNames, width: int
 ) -> list[str]:
     """A line for each of the first trials, with its words, and how many more there are."""
     shown = trials[:MAX_RUNNING_LINES]
@@ -66,7 +66,7 @@ def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> li
     return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
 
 
-def format_ended(event: Ended, trial: Trial, count: tuple[int, int], columns: TrialNameColumns) -> str:
+def format_ended(event: Ended, trial: Trial, count: tuple[int, int], columns: TrialNames) -> str:
     """One line for a trial that has ended: how many of all have, its status, its names and its result."""
     ended, total = count
     found = _format_metrics(event.metrics, ("max_length", "accuracy"))

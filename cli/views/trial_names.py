@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, takewhile
+from typing import Protocol
 
 from ...studies.resolve.trial import Trial
 from ...studies.schema.level_names import level_name, short_level_names
@@ -21,6 +22,18 @@ _LevelsByFactor = Mapping[str, Sequence[Level | None]]
 
 _LevelTexts = Mapping[Level | None, str]
 """The text of each level of a factor; None stands for trials that lack the factor."""
+
+
+class TrialNames(Protocol):
+    """What sets trials apart, as lines show it."""
+
+    def add(self, trials: Iterable[Trial]) -> None:
+        """Make room for these trials too."""
+        ...
+
+    def cells(self, trial: Trial, max_width: int) -> list[str]:
+        """The texts that name an added trial, padded to their columns."""
+        ...
 
 
 class TrialNameColumns:
@@ -78,6 +91,12 @@ def format_level(level: Level) -> str:
     return f"{level:.4g}" if isinstance(level, float) else level_name(level)
 
 
+def brief_name(factor: str) -> str:
+    """The last part of a factor's name, with its number if it has one: `k.2` of `conv.k.2`."""
+    parts = factor.split(".")
+    return ".".join(parts[-2:]) if parts[-1].isdigit() else parts[-1]
+
+
 def _levels(trial: Trial) -> dict[str, Level]:
     return {**trial.levels, _SEED: trial.settings.seed}
 
@@ -101,7 +120,7 @@ def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]
 
 def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
     """Words and recipes as they are, numbers with their factor's name: `sa + conv(k=20)`, `lr=0.001`."""
-    name = "seed " if factor == _SEED else f"{factor.rpartition('.')[2]}="
+    name = "seed " if factor == _SEED else f"{brief_name(factor)}="
     return {
         level: ""
         if level is None

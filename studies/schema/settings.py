@@ -241,7 +241,7 @@ class DecodeSettings(StrictModel):
     """sacrebleu's tokenisations that BLEU is computed with; the first decides on the dev split"""
 
 
-EVOLUTION_POPULATION, EVOLUTION_SAMPLE = 20, 5
+EVOLUTION_POPULATION, EVOLUTION_SAMPLE = 20, 10
 """The sizes of evolution by default."""
 
 _SAMPLER_KEYS = {
@@ -269,7 +269,7 @@ class SearchSettings(StrictModel):
     population: int | None = Field(default=None, ge=2)
     """for evolution: how many of the last points can be changed, 20 by default"""
     sample: int | None = Field(default=None, ge=1)
-    """for evolution: of how many of them, drawn anew each time, the best is changed, 5 by default"""
+    """for evolution: of how many of them, drawn anew each time, the best is changed, 10 by default"""
     multivariate: bool | None = None
     """for tpe: whether dimensions are chosen together, true by default"""
     group: bool | None = None

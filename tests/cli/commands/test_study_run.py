@@ -100,12 +100,14 @@ def test_a_search_ends_with_its_best_points(run, tiny):
     Path("hunt.toml").write_text(text, encoding="utf-8")
     result = run("study", "run", "hunt.toml", "--local")
     assert result.exit_code == 0
-    *lines, summary, best, second = without_times(result.stderr).splitlines()
+    told = without_times(result.stderr).splitlines()
+    lines, (summary, best, second), note = told[:4], told[4:7], told[7:]
     assert [line[:12] for line in lines] == [f"{place}/4   done  " for place in range(1, 5)]
     assert summary == "hunt: 4 of 4 trials done · 0 left · 4 trials ended in ?"
     found = [re.fullmatch(r"  loss (\d\.\d+)   k=\d", line) for line in (best, second)]
     assert float(found[0][1]) <= float(found[1][1])
-    assert run("study", "status", "hunt").stdout.splitlines()[2:] == [best, second]
+    assert run("study", "status", "hunt").stdout.splitlines()[2:] == [best, second, *note]
+    assert note[0].startswith("  note   loss is at the length that each point's curriculum has come to")
 
 
 def test_the_streams_of_a_process_are_kept_apart(process, tiny):

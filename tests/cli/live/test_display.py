@@ -5,6 +5,7 @@ from rich.console import Console
 
 from activemem.cli.live.display import STOPPING_MESSAGE, Display
 from activemem.cli.views.progress import StudyProgress
+from activemem.cli.views.trial_names import TrialNameColumns
 from activemem.engine.core.events import Ended, EpochFinished, Started
 
 from ..trial_factories import make_trial
@@ -15,7 +16,7 @@ PAIR = (make_trial("sa + persistent_conv(k=20)", "multiply"), make_trial("sa", "
 def display(width=80, name="small", **options):
     """A display of a study of two trials, one of them at half of its epochs, and what it draws on."""
     console = Console(file=io.StringIO(), width=width, force_terminal=True, **options)
-    shown = Display(name, StudyProgress(total=2, stored={}), console)
+    shown = Display(name, StudyProgress(total=2, stored={}), console, TrialNameColumns())
     shown.on_planned(PAIR)
     shown.on_event(Started(trial=PAIR[0].id, epoch=0))
     shown.on_event(EpochFinished(trial=PAIR[0].id, epoch=5, metrics={"length": 9.0, "accuracy": 0.5}))

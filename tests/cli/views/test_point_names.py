@@ -1,0 +1,33 @@
+"""Each point of a search is named by its own values, however many others there are."""
+
+from activemem.cli.views.point_names import PointNames
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+TEXT = study_text(
+    model={"recipe": "choice(sa(heads=2), conv(k=integer(2, 9)) + conv(k=integer(2, 9))) >> ff(8)"},
+    task={"name": "sort"},
+    search={"trials": 9, "metric": "max_length", "direction": "max"},
+    space={"lr": "real(1e-4, 1e-1, log=true)"},
+    train={"optimizer": {"name": "adam", "lr": "{lr}"}},
+)
+BOTH = "conv(k=integer(2, 9)) + conv(k=integer(2, 9))"
+
+
+def test_a_point_has_the_values_that_it_takes_with_their_names():
+    study = load_study(TEXT)
+    names = PointNames(study)
+    wide = study.trial_for({"lr": 0.01, "choice": BOTH, "conv.k": 3, "conv.k.2": 5})
+    short = study.trial_for({"lr": 0.02, "choice": "sa(heads=2)"})
+    assert names.cells(wide, 80) == ["lr=0.01  choice=conv(k=…) + conv(k=…)  conv.k=3  conv.k.2=5"]
+    assert [each.rstrip() for each in names.cells(short, 80)] == ["lr=0.02  choice=sa(heads=2)"]
+    assert [each.rstrip() for each in names.cells(wide, 50)] == ["lr=0.01  conv(k=…) + conv(k=…)  k=3  k.2=5"]
+    assert len(names.cells(wide, 20)[0]) == 20
+
+
+def test_seeds_are_told_where_there_are_several():
+    study = load_study(TEXT, ["factors.seed=[0, 1]"])
+    [first, second] = study.point_trials({"lr": 0.02, "choice": "sa(heads=2)"})
+    names = PointNames(study)
+    assert names.cells(first, 80) != names.cells(second, 80) == ["lr=0.02  choice=sa(heads=2)  seed 1"]
