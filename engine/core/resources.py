@@ -58,6 +58,8 @@ class Machine:
     def __post_init__(self) -> None:
         if (fault := gpus_fault(self.gpus)) is not None:
             raise ResourceError(f"gpus: {fault}")
+        if not isinstance(self.pack, str) and self.pack < 1:
+            raise ResourceError(f"pack: expected auto, off or at least 1 trial, got {self.pack}")
 
     @property
     def device(self) -> Literal["cuda", "cpu"]:

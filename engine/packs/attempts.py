@@ -16,6 +16,12 @@ from .gate import Gate
 from .pack import Member, Pack
 from .stacked_steps import stacking_fault
 
+CACHED_NUMBERS = 2**15 * 10
+"""On a CPU a layer's outputs in all of a pack are at most so many numbers: more of them leave its caches."""
+
+LEAST_CAPPED = 4
+"""So many may always take their steps together: fewer gain nothing."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -73,10 +79,18 @@ class Packer:
         found.sort(key=itemgetter(0))
         for (form, _), group in groupby(found, key=itemgetter(0)):
             members = [member for _, member in group]
-            packs = -(-len(members) // self._most)
+            packs = -(-len(members) // self._most_at_once(members[0].training))
             for place in range(packs):
                 if len(chosen := members[place::packs]) > 1:
                     yield form, chosen
+
+    def _most_at_once(self, training: Training) -> int:
+        """How many may take their steps together; with a gate no more than a CPU's caches can serve."""
+        if self._gate is None or training.device.type != "cpu":
+            return self._most
+        shape, width = training.objective.step_shape, training.settings.model.d_model
+        fitting = CACHED_NUMBERS // (shape.sequences * shape.tokens * width)
+        return min(self._most, max(fitting, LEAST_CAPPED))
 
     def _form(self, training: Training) -> str | None:
         """The form of a training; None if it takes its steps alone."""

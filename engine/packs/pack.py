@@ -71,7 +71,7 @@ class Pack:
     def _take_steps(self) -> None:
         if not self._is_faster():
             return
-        while self._trainings[0].steps_left and (self._time_left_s() or 1.0) > 0.0:
+        while self._trainings[0].steps_left and ((left_s := self._time_left_s()) is None or left_s > 0.0):
             self._together(self._trainings[0].steps_left)
             for attempt in self._attempts:
                 if attempt.save_is_due:

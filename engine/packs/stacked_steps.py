@@ -41,6 +41,8 @@ class StackedSteps:
         self._optimiser: StackedOptimiser | None = None
 
     def __enter__(self) -> Self:
+        for training in self._trainings:
+            training.is_stacked = True
         own = [dict(training.model.named_parameters()) for training in self._trainings]
         for name, weight in own[0].items():
             stacked = torch.stack([each[name].detach() for each in own])
@@ -64,6 +66,8 @@ class StackedSteps:
                 weight.data, weight.grad = weight.data.clone(), None
         for training, noise in zip(self._trainings, self._noises, strict=True):
             training.noise.state = noise.get_state()
+        for training in self._trainings:
+            training.is_stacked = False
 
     def step(self) -> None:
         """One step of each training; PackError if their batches differ in shape."""

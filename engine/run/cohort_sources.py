@@ -70,6 +70,7 @@ class GridCohorts:
         self._jobs = [(work(job.trial.settings), job) for job in jobs]
         self._left, self._next, self._is_sorted = sum(work for work, _ in self._jobs), 0, False
         self._clock, self._pack = clock, pack
+        self._forms = {job.trial.id: form_of(job.trial.settings) for job in jobs} if pack > 1 else {}
         self._begun: dict[str, tuple[float, float]] = {}
         self._seconds_of_work = deque[float](maxlen=_REMEMBERED)
 
@@ -100,12 +101,12 @@ class GridCohorts:
     def _gather_alike(self, workers: int) -> int:
         """Put those that train together with the next task behind it; how many they are with it."""
         left = self._jobs[self._next :]
-        form = form_of(left[0][1].trial.settings) if self._pack > 1 else None
+        form = self._forms.get(left[0][1].trial.id) if self._forms else None
         if form is None:
             return 1
-        alike = [place for place, (_, job) in enumerate(left) if form_of(job.trial.settings) == form]
-        chosen = alike[: min(self._pack, -(-len(alike) // workers))]
-        others = [each for place, each in enumerate(left) if place not in set(chosen)]
+        alike = [place for place, (_, job) in enumerate(left) if self._forms[job.trial.id] == form]
+        chosen = dict.fromkeys(alike[: min(self._pack, -(-len(alike) // workers))])
+        others = [each for place, each in enumerate(left) if place not in chosen]
         self._jobs[self._next :] = [*(left[place] for place in chosen), *others]
         return len(chosen)
 

@@ -73,7 +73,7 @@ class Training:
         self.parameters = sum(weights.numel() for weights in self.model.parameters())
         self.epoch = self.step = 0
         self.seconds = self.flops = self._tokens = 0.0
-        self._amid_step = False
+        self._amid_step = self.is_stacked = False  # stacked: its weights and states are part of others
         self._piece_began: float | None = None
         self._begin_epoch()
 
@@ -90,7 +90,7 @@ class Training:
     @property
     def can_be_saved(self) -> bool:
         """Whether all of its state is of one moment, so that it can be saved; not when a step was left."""
-        return not self._amid_step and self.noise.settled
+        return not self._amid_step and not self.is_stacked and self.noise.settled
 
     @property
     def lacks_last_evaluation(self) -> bool:
@@ -162,6 +162,7 @@ class Training:
         self._patience = Patience(**state.get("patience", {}))  # an earlier version has none
         self.noise.state = state["noise"]
         self.packed_steps, self._amid_step = state.get("packed", 0), False
+        self.is_stacked = False
         self.epoch, self.step, self.seconds, self.flops, self._tokens = state["progress"]
         self._begin_epoch()
         if begun := state.get("epoch"):  # a checkpoint of an earlier version has whole epochs
