@@ -20,10 +20,9 @@ from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
 from ..output import EXIT_WRONG_INPUT, print_stderr
-from ..views.point_names import PointNames
 from ..views.progress import StudyProgress
 from ..views.status import format_best_points, format_failures
-from ..views.trial_names import TrialNameColumns, TrialNames
+from ..views.trial_names import PointNames, TrialNameColumns, TrialNames
 from .display import live_display
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from ...studies.resolve.trial import Trial
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, truncate
 from . import trial_lines
-from .point_names import value_text
-from .trial_names import TrialNameColumns
+from .trial_names import TrialNameColumns, value_text
 
 _MAX_REASON_WIDTH = 60
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, takewhile
@@ -10,12 +11,16 @@ from typing import Protocol
 from ...studies.resolve.trial import Trial
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.settings import Level
+from ...studies.study import Study
 from ...studies.text.units import abbreviate_all
 
 _SEED, _GAP = "seed", 2
 
 _MIN_READABLE_WIDTH = 12
 """Texts are not made narrower than this while something else can be left out."""
+
+_RANGE = re.compile(r"(integer|real)\([^()]*\)")
+"""A range of numbers in the text of an option, whose value is told beside it."""
 
 _LevelsByFactor = Mapping[str, Sequence[Level | None]]
 """The levels of each factor, the seed's last."""
@@ -84,6 +89,48 @@ class TrialNameColumns:
             if _total_width(columns) <= max_width:
                 break
         return columns
+
+
+class PointNames:
+    """What sets the points of a search apart, in one text: `filter=16  conv(k=…)  conv.k=8`.
+
+    The first points of a search say nothing of those that come, so that columns would change with each line.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self._dimensions, self._has_seeds = tuple(study.dimensions), len(study.seeds) > 1
+        self._width = 0
+
+    def add(self, trials: Iterable[Trial]) -> None:
+        """Nothing: a point is named without the others."""
+
+    def cells(self, trial: Trial, max_width: int) -> list[str]:
+        """The text that names a trial, as wide as the widest so far."""
+        values = {name: trial.levels[name] for name in self._dimensions if name in trial.levels}
+        seed = [f"seed {trial.settings.seed}"] if self._has_seeds else []
+        forms = (
+            [f"{name}={value_text(value)}" for name, value in values.items()],
+            [
+                value_text(value) if isinstance(value, str) else f"{brief_name(name)}={value_text(value)}"
+                for name, value in values.items()
+            ],
+            [value_text(value) for value in values.values()],
+        )
+        texts = ["  ".join([*form, *seed]) for form in forms]
+        text = next((each for each in texts if len(each) <= max_width), texts[-1])
+        [text] = abbreviate_all([text], max_width)
+        self._width = min(max_width, max(self._width, len(text)))
+        return [f"{text:<{self._width}}"]
+
+
+def value_text(value: Level) -> str:
+    """A value without the ranges of an option that is taken, whose values stand beside it."""
+    return _RANGE.sub("…", format_level(value))
+
+
+def _short(name: str, value: Level) -> str:
+    """A value that says by itself what it is as it is, another with the last part of its name."""
+    return value_text(value) if isinstance(value, str) else f"{brief_name(name)}={value_text(value)}"
 
 
 def format_level(level: Level) -> str:
