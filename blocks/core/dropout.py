@@ -124,9 +124,15 @@ def draw_dropout(
 
 
 def _device_factors(call: DropoutCall, generator: Generator, device: torch.device) -> Tensor:
-    """What torch's own dropout multiplies by."""
-    ones = torch.ones(call.shape, dtype=call.dtype, device=device)
-    return torch.ops.aten._fused_dropout(ones, 1.0 - call.rate, generator)[0]
+    """What torch's own dropout multiplies by, drawn from a generator of this device."""
+    ones, random = torch.ones(call.shape, dtype=call.dtype, device=device), torch.get_device_module(device)
+    before = random.get_rng_state(device)
+    random.set_rng_state(generator.get_state(), device)
+    try:
+        return functional.dropout(ones, call.rate)
+    finally:
+        generator.set_state(random.get_rng_state(device))
+        random.set_rng_state(before, device)
 
 
 def _num_draws(numbers: int) -> int:

@@ -165,7 +165,7 @@ def test_all_that_is_scored_counts_once_and_nothing_else():
     for name in ("one", "2"):
         inputs, targets, lengths = draw_test_set(Previous(name="previous"), name)
         with torch.no_grad():
-            scores = trained._model(inputs, lengths).log_softmax(-1)
+            scores = trained.model(inputs, lengths).log_softmax(-1)
         scored = targets != IGNORED
         of_set = (scores.argmax(-1) == targets)[scored]
         assert found[f"test_accuracy[{name}]"] == pytest.approx(float(of_set.double().mean()))

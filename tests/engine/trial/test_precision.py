@@ -55,7 +55,7 @@ def test_a_training_has_its_precision_forward_backward_and_in_evaluation(
     monkeypatch.setattr(training, "check_precision", lambda *_: None)
     before, seen = precisions(), set()
     trained = Training(settings(precision=precision), CPU)
-    model = trained._model
+    model = trained.model
     model.register_forward_hook(lambda *_: seen.add((model.training, "forward", *precisions())))
     next(model.parameters()).register_hook(lambda _: seen.add((model.training, "backward", *precisions())))
     trained.advance()
