@@ -8,6 +8,7 @@ ActivememError              a ValueError
         StudyError          a study file, with all of its faults      activemem.studies.text.errors
         InvalidTableError   a table of a file, before it has lines    activemem.studies.text.pydantic_messages
         SettingsError       the settings of a machine                 activemem.cli.machine_settings
+        PointError          a point that a search does not have       activemem.engine.run.search.handed_in
         ResourceError       more GPUs than a trial can use            activemem.engine.core.resources
     ask for something else
         SpaceError          what a space cannot answer                activemem.grammar.space.space

@@ -52,6 +52,13 @@ def print_json(data: object) -> None:
     print_stdout("".join(escaped))
 
 
+def print_json_line(data: object) -> None:
+    """Write data to standard output at once, as a line of JSON."""
+    import json
+
+    print(json.dumps(data), flush=True)
+
+
 class LogHandler(logging.Handler):
     """Writes what is logged, such as that a file is damaged, to standard error as everything else."""
 

@@ -1,7 +1,7 @@
 """A command parses its arguments and delegates: one file a group of commands.
 
 `catalog` has those of what a study can name; then there are `recipe`, `study`, `probe`, `model`, `table`,
-`curve`, `claim`, `report`, `store`, `data` and `config`.
+`curve`, `claim`, `report`, `store`, `data` and `config`. `study_points` are more commands of `study`.
 """
 
 from . import (
@@ -15,9 +15,12 @@ from . import (
     report,
     store,
     study,
+    study_points,
     table,
 )
 from .catalog import block, callback, metric, norm, optimizer, sampler, task
+
+__all__ = ["GROUPS", "study_points"]
 
 GROUPS = (
     recipe,

@@ -77,6 +77,16 @@ class Checkpoint:
             starts.write(start + "\n")
         return deaths
 
+    def record_request(self, trial: str) -> bool:
+        """Record that somebody wants the trial trained, as JSON; False if it has begun already."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with self._starts.open("x", encoding="utf-8") as starts:
+                starts.write(f"{trial}\n")
+        except FileExistsError:
+            return False
+        return True
+
     def record_stop(self) -> None:
         """Record that whoever has started the trial last stops in order, if the trial is under way."""
         with suppress(OSError):  # what cannot be written counts as a death
@@ -154,6 +164,13 @@ class PublishedCheckpoint(Checkpoint):
         deaths = super().record_start(trial, run, place)
         self._mirror.publish(self._starts)
         return deaths
+
+    def record_request(self, trial: str) -> bool:
+        """As any checkpoint's."""
+        self._mirror.pull_files([self._starts])
+        if wanted := super().record_request(trial):
+            self._mirror.publish(self._starts)
+        return wanted
 
     def record_stop(self) -> None:
         """As any checkpoint's."""

@@ -2,5 +2,6 @@
 
 `optuna_search` makes cohorts of the points that Optuna proposes, `stored_points` are those that the store
 holds, as Optuna knows them, and `optuna_space` has dimensions in Optuna's terms, `samplers` samplers and
-schedulers, of which `evolution` is our own, and `conformance` is what these must hold to.
+schedulers, of which `evolution` is our own, and `conformance` is what these must hold to. `proposals` is
+where a program asks what a search would try next, and `handed_in` reads what it would try itself.
 """

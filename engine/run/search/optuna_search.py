@@ -21,6 +21,7 @@ from ....studies.planning.shorter_trials import ShorterTrials
 from ....studies.planning.status import tried_point
 from ....studies.resolve.plugin_code import changed_code
 from ....studies.resolve.search_points import enumerate_points, is_enumerable
+from ....studies.resolve.trial import Trial
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...core.events import Event, Listener, Taken
@@ -36,6 +37,9 @@ MAX_REJECTED_PROPOSALS = 500
 
 MAX_ENUMERATED_POINTS = 100_000
 """The search ends if none of this many points in order is new and within the budget."""
+
+BEGUN = "begun"
+"""What proposes a point that somebody has begun, or handed in."""
 
 
 class OptunaSearch:
@@ -84,7 +88,7 @@ class OptunaSearch:
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         """The missing trials of the next point, unfinished points first; None when there are no more."""
         while (self._left is None or self._left > 0) and (proposed := self._ask()) is not None:
-            point, trial = proposed
+            point, trial, _ = proposed
             name, tasks = point.name, self._missing(point)
             self._known.add(name)
             if not tasks:  # another study has trained it
@@ -95,6 +99,33 @@ class OptunaSearch:
             self._listener.on_planned([task.trial for task in tasks])
             return name, tasks
         return None
+
+    def propose(self) -> tuple[SearchPoint, str] | None:
+        """The next point that nobody has begun, and what proposes it; None when there are no more.
+
+        It counts as one in training from now on.
+        """
+        while (proposed := self._ask()) is not None:
+            point, trial, source = proposed
+            self._known.add(point.name)
+            if not self._missing(point):  # another study has trained it
+                self._tell(point, trial)
+            elif source != BEGUN:
+                return point, source
+        return None
+
+    def count_known(self) -> int:
+        """How many points have been tried or begun, by whomever, as the store has them now."""
+        self._learn_from_others()
+        return len(self._known.union(point.name for point in self._waiting))
+
+    def missing_trials(self, point: SearchPoint) -> list[Trial]:
+        """The trials of a point that a run would train."""
+        return [job.trial for job in self._missing(point)]
+
+    def outcomes(self, point: SearchPoint) -> tuple[Mapping[str, Any], ...]:
+        """The stored rows of a point's trials, as they were last read."""
+        return tuple(self._stored[trial.id] for trial in point.trials if trial.id in self._stored)
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Whether Optuna's pruner gives a point up."""
@@ -127,15 +158,15 @@ class OptunaSearch:
         """Why a trial is pruned."""
         return f"given up by {self._settings.scheduler}"
 
-    def _ask(self) -> tuple[SearchPoint, optuna.trial.Trial] | None:
-        """A point that is not known yet, with Optuna's trial for it."""
+    def _ask(self) -> tuple[SearchPoint, optuna.trial.Trial, str] | None:
+        """A point that is not known yet, with Optuna's trial for it, and what proposes it."""
         self._learn_from_others()
         if len(self._known) >= self._settings.trials:
             return None
-        for trial in self._proposals():
+        for trial, source in self._proposals():
             point = self._points.of_values(self._study.choose(partial(suggest, trial)))
             if self._is_new(point):
-                return point, trial
+                return point, trial, source
             self._optuna.tell(trial, state=TrialState.FAIL)
         return None
 
@@ -177,17 +208,17 @@ class OptunaSearch:
         levels = json.loads(row["factors"])
         return tried_point(self._study, trial, levels) is not None or bool(changed_code(row["settings"]))
 
-    def _proposals(self) -> Iterator[optuna.trial.Trial]:
+    def _proposals(self) -> Iterator[tuple[optuna.trial.Trial, str]]:
         """Optuna's trials for unfinished points, for what its sampler thinks of, and for points in order."""
         while self._waiting:
             self._optuna.enqueue_trial(self._waiting.pop(0).values)
-            yield self._optuna.ask()
+            yield self._optuna.ask(), BEGUN
         for _ in range(MAX_REJECTED_PROPOSALS if self._settings.sampler != "grid" else 0):
-            yield self._optuna.ask()
+            yield self._optuna.ask(), self._settings.sampler
         for values in islice(self._in_order, MAX_ENUMERATED_POINTS):
             if self._is_new(self._points.of_values(values)):
                 self._optuna.enqueue_trial(values)
-                yield self._optuna.ask()
+                yield self._optuna.ask(), "grid"
 
     def _is_new(self, point: SearchPoint) -> bool:
         """Whether a point is new and within the study's budget."""

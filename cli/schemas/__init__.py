@@ -1,0 +1,9 @@
+"""What a command prints for programs has one form, and the number of that form.
+
+`search_points` are the lines of searches beside programs.
+"""
+
+from typing import Final
+
+SCHEMA: Final = 1
+"""The number of the forms: raised when a field goes or means something else, not when one is added."""

@@ -1,0 +1,223 @@
+"""What a program hands in becomes a point of a search, or is refused with all that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ....diagnostics import nearest_hint
+from ....errors import ActivememError
+from ....grammar import Recipe, RecipeError, parse, render
+from ....grammar.nodes import (
+    ChoiceDimension,
+    Dimension,
+    HoleNode,
+    IntegerDimension,
+    Node,
+    RealDimension,
+    walk,
+)
+from ....grammar.space.derivations import DerivationFinder
+from ....studies.resolve.search_points import contains
+from ....studies.resolve.template import HOLE_PATTERN, RECIPE_PATH
+from ....studies.schema.search import representative_values
+from ....studies.schema.settings import Level
+from ....studies.study import Study
+from .stored_points import SearchPoint
+
+KEYS = ("values", "recipe", "id")
+"""What says which point is meant; values or a recipe are enough, and all that is given must agree."""
+
+PROPOSAL_KEYS = ("schema", "recipe_id", "proposed_by", "parameters", "seeds", "trials", "settings")
+"""What a proposal has besides, so that it can be handed in as it came."""
+
+RESULT_KEYS = ("value", "metric", "metrics", "result", "results", "mean", "score", "loss", "accuracy")
+"""Names under which results come from elsewhere."""
+
+
+class PointError(ActivememError):
+    """What is no point of a search, with everything that is wrong with it."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("\n".join(faults))
+        self.faults = faults
+
+
+def read_handed_in(study: Study, line: object) -> SearchPoint:
+    """The point that a line means, as JSON has it: its `values` by dimension, its `recipe`, or both.
+
+    Dimensions that its recipe does not tell must be among the values. Raises PointError for what is no point
+    of the study's space, or comes with a result: results are those of trainings.
+    """
+    if not isinstance(line, Mapping):
+        raise PointError([f"expected an object with values or a recipe, got {_kind(line)}"])
+    faults = [_key_fault(str(key)) for key in line if key not in (*KEYS, *PROPOSAL_KEYS)]
+    if "values" not in line and "recipe" not in line:
+        faults.append("expected values or a recipe, got neither")
+    given, recipe = line.get("values", {}), None
+    if not isinstance(given, Mapping):
+        faults.append(f"values: expected an object, got {_kind(given)}")
+        given = {}
+    if "recipe" in line:
+        recipe = _read_recipe(line["recipe"], faults)
+    known = dict(given)
+    if recipe is not None:
+        told = values_of_recipe(study, recipe)
+        if told is None:
+            faults.append(f"recipe: {recipe.text} is not in the space of {study.name}")
+        else:
+            known = {**told, **given}
+    if faults:
+        if recipe is None and given:
+            _choose(study, known, faults)
+        raise PointError(faults)
+    point = _make_point(study, _choose(study, known, faults), faults)
+    if recipe is not None and parse(point.trials[0].settings.model.recipe) != recipe:
+        built = parse(point.trials[0].settings.model.recipe)
+        raise PointError([f"recipe: expected {built.text}, which the values make, got {recipe.text}"])
+    if "id" in line and line["id"] != point.name:
+        raise PointError([f"id: expected {point.name}, got {line['id']!r}"])
+    return point
+
+
+def values_of_recipe(study: Study, recipe: Recipe) -> dict[str, Level] | None:
+    """The values of the dimensions that a recipe tells, by name; None if the space does not have it."""
+    written = study.template.expand(study.template.texts[RECIPE_PATH])
+    levels = {name: levels[0] for name, levels in study.factors.items() if name not in study.dimensions}
+    fillings = {**levels, **{name: _text(each) for name, each in study.dimensions.items()}}
+    try:
+        pattern, own = _filled(study, written, fillings), iter([name for name, _ in written.dimensions])
+        places = list(_names(study, written.root, own, levels))
+    except RecipeError:  # a hole that takes no choice
+        return None
+    found = DerivationFinder().find(pattern.root, 0, recipe.root)
+    if found is None:
+        return None
+    values: dict[str, Level] = {}
+    for place, (_, value) in found.items():
+        name = places[place]
+        dimension = study.dimensions[name]
+        level = (
+            representative_values(dimension)[int(value)] if isinstance(dimension, ChoiceDimension) else value
+        )
+        if values.setdefault(name, level) != level:
+            return None
+    return values
+
+
+def _filled(study: Study, recipe: Recipe, fillings: Mapping[str, Level]) -> Recipe:
+    """The recipe with its holes filled, and those in what fills them."""
+    expanded = {**fillings, **study.template.fragments}
+    for _ in range(len(expanded)):
+        recipe = recipe.fill({name: expanded[name] for name in recipe.holes if name in expanded})
+    return recipe
+
+
+def _names(study: Study, root: Node, own: Iterator[str], levels: Mapping[str, Level]) -> Iterator[str]:
+    """The name of each dimension in the order of the text, with those that fill holes where these stand."""
+    for node in walk(root):
+        if isinstance(node, IntegerDimension | RealDimension | ChoiceDimension):
+            yield next(own)
+        elif isinstance(node, HoleNode):
+            dimension = study.dimensions.get(node.name)
+            texts = [levels.get(node.name, "")] if dimension is None else representative_values(dimension)
+            if dimension is not None:
+                yield node.name
+            for text in texts:
+                if isinstance(text, str) and HOLE_PATTERN.search(text):
+                    yield from _names(study, study.template.expand(text).root, iter(()), levels)
+
+
+def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[str, Level]:
+    """The values of the dimensions that a point takes; what is missing, too much or outside is noted."""
+    missing: list[str] = []
+
+    def take(name: str, dimension: Dimension) -> Level:
+        if name not in given:
+            missing.append(name)
+        elif (level := _level(dimension, given[name])) is not None:
+            return level
+        else:
+            faults.append(f"{name}: expected {_text(dimension)}, got {given[name]!r}")
+        return representative_values(dimension)[0]
+
+    used = study.choose(take)
+    faults += [f"{name}: expected {_text(study.dimensions[name])}, got nothing" for name in missing]
+    for name in (each for each in given if each not in used):
+        if name not in study.dimensions:
+            hint = nearest_hint(str(name), study.dimensions)
+            faults.append(f"{name}: {study.name} has no such dimension{hint}")
+        elif not missing:
+            faults.append(f"{name}: the other values make a point that has no such dimension")
+    return used
+
+
+def _make_point(study: Study, values: dict[str, Level], faults: list[str]) -> SearchPoint:
+    """The point of these values, unless something is wrong with them or it is over the study's budget."""
+    if faults:
+        raise PointError(faults)
+    try:
+        point = SearchPoint(values, study.point_trials(values))
+    except ValueError as error:
+        raise PointError([str(error)]) from error
+    if not study.budget.allows(point.trials[0].settings):
+        raise PointError([f"over the budget: {study.budget.describe_excess(point.trials[0].settings)}"])
+    return point
+
+
+def _level(dimension: Dimension, value: object) -> Level | None:
+    """The value of a dimension that is meant; None if it has none such."""
+    if not isinstance(value, str | int | float):
+        return None
+    if isinstance(dimension, ChoiceDimension):
+        same = [each for each in representative_values(dimension) if _is_same(each, value)]
+        return same[0] if same else None
+    if not contains(dimension, value):
+        return None
+    return float(value) if isinstance(dimension, RealDimension) else int(value)
+
+
+def _is_same(option: Level, value: Level) -> bool:
+    """Whether an option is meant, maybe in other words that mean the same recipe."""
+    if isinstance(option, bool) != isinstance(value, bool) or isinstance(option, str) != isinstance(
+        value, str
+    ):
+        return False
+    if option == value:
+        return True
+    try:
+        return isinstance(option, str) and parse(option) == parse(str(value))
+    except RecipeError:
+        return False
+
+
+def _read_recipe(text: object, faults: list[str]) -> Recipe | None:
+    """One architecture; what is wrong with it is noted."""
+    if not isinstance(text, str):
+        faults.append(f"recipe: expected a text, got {_kind(text)}")
+        return None
+    try:
+        recipe = parse(text)
+    except RecipeError as error:
+        faults += [f"recipe, column {fault.start + 1}: {fault.message}" for fault in error.faults]
+        return None
+    if open_ones := [*recipe.holes, *(name for name, _ in recipe.dimensions)]:
+        faults.append(f"recipe: expected one architecture, got one in which {', '.join(open_ones)} is open")
+        return None
+    return recipe
+
+
+def _key_fault(key: str) -> str:
+    if key in RESULT_KEYS:
+        return f"{key}: expected a point without a result, which a training gives: study run trains it"
+    return f"unknown key '{key}'{nearest_hint(key, (*KEYS, *PROPOSAL_KEYS))}"
+
+
+def _text(dimension: Dimension) -> str:
+    return render(dimension)
+
+
+def _kind(value: object) -> str:
+    """What a value of JSON is called."""
+    names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")

@@ -1,0 +1,140 @@
+"""A program beside a search: it asks what comes next, and hands in points of its own without results."""
+
+import json
+
+import pytest
+
+from activemem.engine.core.events import Ended, Listener
+from activemem.engine.run.driver import run_study
+from activemem.engine.run.search.proposals import SearchDesk
+from activemem.storage import Store
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ....study_texts import study_text
+
+SEARCH = study_text(
+    study={"name": "search", "title": "A conditional space", "max_parameters": 2000},
+    model={"recipe": "choice(ff(8), {mixer}, conv(k=integer(2, 9))) >> {end}"},
+    task={"name": "addition"},
+    train={"optimizer": {"name": "adam", "lr": "{lr}"}, "batch_size": 4, "epochs": 1, "steps_per_epoch": 1},
+    factors={"seed": [0, 1], "end": ["ff(8)"]},
+    search={"sampler": "tpe", "trials": 4, "metric": "loss", "direction": "min"},
+    space={
+        "k": "integer(4, 9, step=2)",
+        "mixer": "choice(sa(heads=1), highway_conv(k={k}))",
+        "lr": "real(0.001, 0.1, log=true)",
+    },
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+@pytest.fixture(scope="module")
+def study():
+    return load_study(SEARCH)
+
+
+def answers(desk, *lines):
+    return [desk.hand_in(line).answer for line in lines]
+
+
+def test_what_is_proposed_is_what_a_run_trains_and_nothing_is_stored_by_it(study, store):
+    first, second = SearchDesk(study, store).propose(2)
+    assert [each.point.values for each in SearchDesk(study, store).propose(2)] == [
+        first.point.values,
+        second.point.values,
+    ]
+    assert (first.proposed_by, store.root.exists()) == ("tpe", False)
+    run_study(study, store, local=True, max_trials=2)
+    assert set(store.trials()["trial"]) == {trial.id for trial in first.point.trials}
+    assert first.point.name not in {each.point.name for each in SearchDesk(study, store).propose(9)}
+
+
+def test_a_recipe_that_is_handed_in_is_trained_next_and_then_known_with_its_results(study, store):
+    line = {"recipe": "highway_conv(k=6) >> ff(8)", "values": {"lr": 0.05}}
+    desk = SearchDesk(study, store)
+    assert answers(desk, line, line) == ["accepted", "waiting"]
+    assert len(desk.propose(9)) == 3  # of four
+    run_study(study, store, local=True, max_trials=2)
+    assert set(store.trials()["recipe"]) == {line["recipe"]}
+    known = SearchDesk(study, store).hand_in(line)
+    assert known.point.values == {
+        "k": 6, "mixer": "highway_conv(k={k})", "lr": 0.05, "choice": "{mixer}"
+    }  # fmt: skip
+    assert [(row["seed"], row["status"]) for row in known.trials] == [(0, "done"), (1, "done")]
+
+
+def test_a_run_that_is_under_way_takes_up_what_is_handed_in(study, store):
+    line = {"recipe": "conv(k=7) >> ff(8)", "values": {"lr": 0.02}}
+
+    class Program(Listener):
+        def on_event(self, event):
+            if isinstance(event, Ended):
+                SearchDesk(study, store).hand_in(line)
+
+    assert run_study(study, store, listener=Program(), local=True).ran == 8
+    assert line["recipe"] in set(store.trials()["recipe"])
+    (full,) = (
+        SearchDesk(study, store).hand_in(each)
+        for each in [{"recipe": "conv(k=3) >> ff(8)", "values": {"lr": 0.07}}]
+    )
+    assert full.faults == (
+        "expected a search with points left, got one whose 4 are all tried or begun: "
+        "raise trials in [search]",
+    )
+
+
+LR = {"lr": 0.01}
+REFUSED = {
+    "3": ["expected an object with values or a recipe, got a number"],
+    "{": [
+        "expected an object of JSON, got none: Expecting property name enclosed in double quotes: "
+        "line 1 column 2 (char 1)"
+    ],
+    '{"mean": 0.1, "valeus": {}}': [
+        "mean: expected a point without a result, which a training gives: study run trains it",
+        "unknown key 'valeus'; nearest: values",
+        "expected values or a recipe, got neither",
+    ],
+    json.dumps({"values": {"choice": "ff(8)", "lr": 3, "k": 4, "kk": 1}}): [
+        "lr: expected real(0.001, 0.1, log=true), got 3",
+        "k: the other values make a point that has no such dimension",
+        "kk: search has no such dimension; nearest: k",
+    ],
+    json.dumps({"values": {"choice": "{mixer}"}}): [
+        "mixer: expected choice(sa(heads=1), highway_conv(k={k})), got nothing",
+        "lr: expected real(0.001, 0.1, log=true), got nothing",
+    ],
+    json.dumps({"recipe": "conv(k=99) >> ff(8)", "values": LR}): [
+        "recipe: conv(k=99) >> ff(8) is not in the space of search"
+    ],
+    json.dumps({"recipe": "conv(k=) >> ff(8)"}): ["recipe, column 8: expected a value after '=', got ')'"],
+    json.dumps({"recipe": "conv(k=integer(2, 3)) >> {end}"}): [
+        "recipe: expected one architecture, got one in which end, conv.k is open"
+    ],
+    json.dumps({"recipe": "conv(k=4) >> ff(8)", "values": {"conv.k": 5, **LR}}): [
+        "recipe: expected conv(k=5) >> ff(8), which the values make, got conv(k=4) >> ff(8)"
+    ],
+    json.dumps({"recipe": "conv(k=4) >> ff(8)", "values": LR, "id": "0"}): [
+        "id: expected 1f9550eaaf10fc8b, got '0'"
+    ],
+    json.dumps({"recipe": "sa(heads=1) >> ff(8)", "values": LR}): [
+        "over the budget: 2,291 parameters, at most 2,000"
+    ],
+}
+
+
+@pytest.mark.parametrize(("line", "faults"), REFUSED.items())
+def test_what_is_no_point_of_the_space_is_refused_with_all_that_is_wrong(study, store, line, faults):
+    refused = SearchDesk(study, store).hand_in_text(line)
+    assert (refused.answer, list(refused.faults)) == ("refused", faults)
+    assert not store.root.exists()
+
+
+def test_a_grid_has_no_points_to_propose(store):
+    with pytest.raises(StudyError, match=r"expected a study with \[search\], got a grid of 12 trials"):
+        SearchDesk(load_study("quickstart"), store)
