@@ -20,6 +20,7 @@ from activemem.studies.presentation.effect_figures import EffectsCurveSpec, Inte
 from activemem.studies.presentation.effects import EffectsSpec
 from activemem.studies.presentation.scaling import ScalingSpec
 from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
+from activemem.studies.presentation.search import DimensionsSpec, FrontSpec, IncumbentSpec, PointsSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import settings, training
 from activemem.studies.text.strict_model import StrictModel
@@ -35,11 +36,15 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "table": TableSpec,
     "table_effects": EffectsSpec,
     "table_aggregate": AggregateSpec,
+    "table_points": PointsSpec,
     "curve": CurveSpec,
     "curve_effects": EffectsCurveSpec,
     "curve_interaction": InteractionSpec,
     "curve_profile": ProfileSpec,
     "curve_scaling": ScalingSpec,
+    "curve_incumbent": IncumbentSpec,
+    "curve_front": FrontSpec,
+    "curve_dimensions": DimensionsSpec,
     "claim": ClaimSpec,
 }
 """Each table of a study file whose keys are known, with its model."""

@@ -18,6 +18,7 @@ from ..studies.planning.plan import Plan, make_plan
 from ..studies.planning.status import StudyStatus, started_trials, study_status
 from ..studies.planning.subset import select_trials
 from ..studies.presentation.reader import AnyCurveSpec, AnyTableSpec
+from ..studies.presentation.search import PointsSpec
 from ..studies.schema.level_names import one_line
 from ..studies.study import Study
 from .claims.check import check_claims, needs_metrics
@@ -82,6 +83,13 @@ class StudyResults:
     def best_points(self) -> list[BestPoint]:
         """The best points of a search, the best first; none for a grid."""
         return best_points(self.study, load_outcomes(self.store, self.study)) if self.study.search else []
+
+    def best_table(self, points: int = 10) -> TableDisplay:
+        """The best points of a search as a table; TableError for a grid."""
+        if self.study.search is None:
+            raise TableError(f"study {self.study.name} has no best points: it has no [search]")
+        spec = PointsSpec(kind="points", name="best", points=points)
+        return TableDisplay(build_table(self.study, spec, load_outcomes(self.store, self.study)))
 
     def plan(self, only: Sequence[str] = ()) -> Plan:
         """What a run will train and what that costs; of a part of the grid, as in `["task=sort"]`."""

@@ -14,7 +14,7 @@ from .catalog.metrics import TUNED_METRICS, metric_family
 from .claims.reader import read_claims
 from .claims.spec import Claim
 from .own_data.own_corpus import OwnCorpus, read_own_corpus
-from .presentation.reader import AnyCurveSpec, AnyTableSpec, read_curves, read_tables
+from .presentation.reader import AnyCurveSpec, AnyTableSpec, check_dimensions, read_curves, read_tables
 from .resolve.draft import Draft
 from .resolve.fragments import read_fragments
 from .resolve.grid import GridBuilder, TrialGrid
@@ -148,9 +148,13 @@ class Study:
             for index in (0, -1)
         ]
 
+    def point_seeds(self, values: Mapping[str, Level]) -> tuple[int, ...]:
+        """The seeds that a search point is trained with."""
+        return self.seeds
+
     def point_trials(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
         """The trials of a search point, one for each seed."""
-        return tuple(self.trial_for(values, seed) for seed in self.seeds)
+        return tuple(self.trial_for(values, seed) for seed in self.point_seeds(values))
 
     def choose(self, suggest: Suggest) -> dict[str, Level]:
         """The values of a search point by name, suggested one by one, only those that the point uses."""
@@ -239,6 +243,7 @@ def _study(
     _check_max_seeds(diagnostics, header, design)
     draft = _checked_draft(diagnostics, design, space, own_corpus)
     dimensions = _dimensions(draft, search)
+    check_dimensions(diagnostics, tables, curves, dimensions)
     if header is None or diagnostics.faults:
         return None
     budget = StudyBudget(max_parameters=header.max_parameters, max_step_flops=header.max_step_flops)

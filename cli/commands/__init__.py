@@ -1,7 +1,8 @@
 """A command parses its arguments and delegates: one file a group of commands.
 
 `catalog` has those of what a study can name; then there are `recipe`, `study`, `probe`, `model`, `table`,
-`curve`, `claim`, `report`, `store`, `data` and `config`. `study_points` are more commands of `study`.
+`curve`, `claim`, `report`, `store`, `data` and `config`; `study_points` and `study_search` are more commands
+of `study`.
 """
 
 from . import (

@@ -72,8 +72,6 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
 def _tables(inputs: PageInputs, form: str) -> Iterator[str]:
     """Every table that the study asks for, with the study's name in its label."""
     study = inputs.study
-    if study.search is not None:
-        return
     for spec in study.tables:
         table = build_table(study, spec, inputs.outcomes, published=True, begun=inputs.status.started)
         yield render(replace(table, name=f"{study.name}-{table.name}"), form)

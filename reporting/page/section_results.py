@@ -23,7 +23,7 @@ from .inputs import PageInputs
 def tables(inputs: PageInputs) -> Mapping[str, object] | None:
     """Every table that the study asks for."""
     study = inputs.study
-    if not study.tables or study.search is not None:
+    if not study.tables:
         return None
     begun = inputs.status.started
     made = [build_table(study, spec, inputs.outcomes, published=True, begun=begun) for spec in study.tables]

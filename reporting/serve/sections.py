@@ -240,7 +240,7 @@ SECTIONS: tuple[Section, ...] = (
         title="Tables",
         values=_tables,
         depends=lambda now, _: (now.rows, [each.trial.id for each in now.begun]),
-        applies=lambda now: bool(now.study.tables) and now.study.search is None,
+        applies=lambda now: bool(now.study.tables),
     ),
     Section(
         name="figures",

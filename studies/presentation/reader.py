@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar, get_args
 
 from ...diagnostics import nearest, nearest_hint
+from ...grammar.nodes import Dimension
 from ..schema.design import Design
 from ..text.diagnostics import Diagnostics
+from ..text.strict_model import StrictModel
 from .curve import CellCurve, CurveSpec, curve_faults
 from .effect_figures import EffectsCurveSpec, InteractionSpec, effect_figure_faults
 from .effects import EffectsSpec, effects_faults
 from .scaling import ScalingSpec, scaling_faults
 from .scores import AggregateSpec, ProfileSpec, aggregate_faults, profile_faults
+from .search import (
+    SEARCH_SPECS,
+    DimensionsSpec,
+    FrontSpec,
+    IncumbentSpec,
+    PointsSpec,
+    SearchCurveSpec,
+    SearchTableSpec,
+    dimension_faults,
+    search_faults,
+)
 from .table import TableSpec
 from .table_checks import KeyFault, table_faults
 
-AnyTableSpec = TableSpec | EffectsSpec | AggregateSpec
+AnyTableSpec = TableSpec | EffectsSpec | AggregateSpec | SearchTableSpec
 """What `[[table]]` says, of any kind."""
 
-AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec | ProfileSpec | ScalingSpec
+AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec | ProfileSpec | ScalingSpec | SearchCurveSpec
 """What `[[curve]]` says, of any kind."""
 
 SpecT = TypeVar("SpecT", bound=AnyTableSpec | AnyCurveSpec)
@@ -28,6 +41,7 @@ _TABLES: Mapping[str, type[AnyTableSpec]] = {
     "cells": TableSpec,
     "effects": EffectsSpec,
     "aggregate": AggregateSpec,
+    "points": PointsSpec,
 }
 
 _CURVES: Mapping[str, type[AnyCurveSpec]] = {
@@ -36,16 +50,17 @@ _CURVES: Mapping[str, type[AnyCurveSpec]] = {
     "interaction": InteractionSpec,
     "profile": ProfileSpec,
     "scaling": ScalingSpec,
+    "incumbent": IncumbentSpec,
+    "front": FrontSpec,
+    "hypervolume": FrontSpec,
+    "slices": DimensionsSpec,
+    "parallel": DimensionsSpec,
 }
 
 
 def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[AnyTableSpec, ...]:
     """Every table of a study in the order of the file."""
-    if diagnostics.has_search:
-        for index, table in enumerate(diagnostics.tables("table")):
-            if _kind(table, "cells") not in ("cells", None):
-                message = "it is about the cells of a grid; a search has none"
-                diagnostics.report_error(("table", index, "kind"), message)
+    _check_kinds(diagnostics, "table", _TABLES, "cells")
     return _read(diagnostics, "table", _TABLES, "cells", lambda spec: any_table_faults(spec, design, paper))
 
 
@@ -55,14 +70,14 @@ def any_table_faults(spec: AnyTableSpec, design: Design, paper: str | None) -> l
         return effects_faults(spec, design)
     if isinstance(spec, AggregateSpec):
         return aggregate_faults(spec, design)
+    if isinstance(spec, SEARCH_SPECS):
+        return list(search_faults(spec))
     return table_faults(spec, design, paper)
 
 
 def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[AnyCurveSpec, ...]:
     """Every figure of a study in the order of the file."""
-    if diagnostics.document.data.get("curve") and diagnostics.has_search:
-        diagnostics.report_error(("curve",), "a figure shows the cells of a grid; a search has none")
-        return ()
+    _check_kinds(diagnostics, "curve", _CURVES, None)
     return _read(diagnostics, "curve", _CURVES, None, lambda spec: any_curve_faults(spec, design, paper))
 
 
@@ -74,7 +89,38 @@ def any_curve_faults(spec: AnyCurveSpec, design: Design, paper: str | None) -> l
         return profile_faults(spec, design)
     if isinstance(spec, ScalingSpec):
         return scaling_faults(spec, design)
+    if isinstance(spec, SEARCH_SPECS):
+        return list(search_faults(spec))
     return effect_figure_faults(spec, design)
+
+
+def check_dimensions(
+    diagnostics: Diagnostics,
+    tables: Sequence[AnyTableSpec],
+    curves: Sequence[AnyCurveSpec],
+    dimensions: Mapping[str, Dimension],
+) -> None:
+    """Note what tables and figures of a search name that is no dimension of it."""
+    for name, specs in (("table", tables), ("curve", curves)):
+        for index, spec in enumerate(specs):
+            if isinstance(spec, SEARCH_SPECS):
+                for key, message in dimension_faults(spec, dimensions):
+                    diagnostics.report_error((name, index, *key), message)
+
+
+def _check_kinds(
+    diagnostics: Diagnostics, name: str, kinds: Mapping[str, type[StrictModel]], default: str | None
+) -> None:
+    """Note kinds that show the cells of a grid in a search, and those that show its points in a grid."""
+    for index, table in enumerate(diagnostics.tables(name)):
+        kind = _kind(table, default)
+        if not isinstance(kind, str) or kind not in kinds:
+            continue
+        if (kinds[kind] in SEARCH_SPECS) != diagnostics.has_search:
+            own = ", ".join(each for each in kinds if (kinds[each] in SEARCH_SPECS) == diagnostics.has_search)
+            has = ("the cells of a grid; a search has none", "the points of a search; a grid has none")
+            message = f"'{kind}' is about {has[not diagnostics.has_search]}: expected {own}"
+            diagnostics.report_error((name, index, *(("kind",) if "kind" in table else ())), message)
 
 
 def _read(

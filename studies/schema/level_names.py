@@ -10,6 +10,7 @@ from ...diagnostics import replace_unprintable
 from .settings import Level
 
 _FRAGMENT = re.compile(r"\{ *(\w+) *\}")
+_RANGE = re.compile(r"(integer|real)\([^()]*\)")
 _CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
 
 
@@ -33,6 +34,11 @@ def level_name(level: Level) -> str:
     text = level_text(level)
     fragment = _FRAGMENT.fullmatch(text)
     return fragment[1] if fragment else text
+
+
+def value_name(value: Level) -> str:
+    """The value of a dimension as readers see it; ranges inside of it have values of their own."""
+    return f"{value:.4g}" if isinstance(value, float) else _RANGE.sub("…", level_name(value))
 
 
 def level_names(levels: Sequence[Level]) -> tuple[str, ...]:

@@ -6,14 +6,20 @@ import polars as pl
 
 from ....studies.presentation.effects import EffectsSpec
 from ....studies.presentation.scores import AggregateSpec
+from ....studies.presentation.search import SearchTableSpec
 from ....studies.study import Study
 from ..table import Table
 from .aggregate import aggregate_table
 from .effects import effects_table
+from .points import points_table
 
 
-def summary_table(study: Study, spec: EffectsSpec | AggregateSpec, outcomes: pl.DataFrame) -> Table:
+def summary_table(
+    study: Study, spec: EffectsSpec | AggregateSpec | SearchTableSpec, outcomes: pl.DataFrame
+) -> Table:
     """The table that `spec` describes, which fits the study, over its trials in `outcomes`."""
     if isinstance(spec, EffectsSpec):
         return effects_table(study, spec, outcomes)
-    return aggregate_table(study, spec, outcomes)
+    if isinstance(spec, AggregateSpec):
+        return aggregate_table(study, spec, outcomes)
+    return points_table(study, spec, outcomes)

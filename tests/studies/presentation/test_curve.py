@@ -139,7 +139,7 @@ def test_a_search_has_no_figures():
     text = STUDY_TEXT.replace(
         "[factors]", '[search]\ntrials = 2\nmetric = "loss"\ndirection = "min"\n\n[factors]'
     )
-    assert "a figure shows the cells of a grid; a search has none" in message(text + "\n[[curve]]\n" + GOOD)
+    assert "'line' is about the cells of a grid; a search has none" in message(text + "\n[[curve]]\n" + GOOD)
 
 
 def test_no_figure_changes_a_trial():

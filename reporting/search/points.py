@@ -1,0 +1,162 @@
+"""The points of a search as the store has them: what was measured at each, and what it cost."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import fsum
+from typing import Any
+
+import polars as pl
+
+from ...studies.planning.status import outcome_trials, study_outcomes, tried_point
+from ...studies.planning.trial_values import ValueStatus, combined_status, trial_values
+from ...studies.resolve.trial import Trial
+from ...studies.schema.design import level_key
+from ...studies.schema.settings import Level
+from ...studies.study import Study
+from ..statistics.estimates import mean
+
+PointKey = tuple[tuple[str, str], ...]
+"""The values of a point by dimension, equal for equal points."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchGoal:
+    """A metric or cost that a search optimises; `sign` is 1 where higher is better, else -1."""
+
+    metric: str
+    sign: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPoint:
+    """A point by the values of the dimensions that it takes, in the order of the search.
+
+    `measured` has the values of each metric by seed. `status` is "done" where every seed has a value of what
+    is optimised, else why one has none. `seconds` are what its trainings took together.
+    """
+
+    values: Mapping[str, Level]
+    trials: tuple[str, ...]
+    measured: Mapping[str, Mapping[int, float]]
+    status: ValueStatus
+    seconds: float
+    finished: datetime
+
+    @property
+    def key(self) -> PointKey:
+        """What it is known by."""
+        return point_key(self.values)
+
+    def mean(self, metric: str) -> float | None:
+        """The mean of a metric over the seeds; None where a seed has no value, or none is done."""
+        found = self.measured.get(metric, {})
+        return mean(sorted(found.values())) if found and len(found) == len(self.trials) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPoints:
+    """All points of a search that have ended, the earliest first.
+
+    `gaps` counts the trials without a value of what is optimised, by status; `trained` are the trials.
+    """
+
+    goals: tuple[SearchGoal, ...]
+    points: tuple[FoundPoint, ...]
+    gaps: Counter[str]
+    trained: tuple[Trial, ...]
+
+    @property
+    def complete(self) -> tuple[FoundPoint, ...]:
+        """The points whose seeds all have a value of what is optimised."""
+        return tuple(point for point in self.points if point.status == ValueStatus.DONE)
+
+    def ranked(self) -> tuple[FoundPoint, ...]:
+        """The complete points, the best first by what is optimised first; of equals the earlier one."""
+        first = self.goals[0]
+        return tuple(sorted(self.complete, key=lambda point: -first.sign * (point.mean(first.metric) or 0.0)))
+
+
+def search_goals(study: Study) -> tuple[SearchGoal, ...]:
+    """What a search optimises, the first thing first; nothing for a grid."""
+    search = study.search
+    if search is None:
+        return ()
+    metrics, directions = _listed(search.metric), _listed(search.direction)
+    return tuple(
+        SearchGoal(metric=metric, sign=1 if directions[min(number, len(directions) - 1)] == "max" else -1)
+        for number, metric in enumerate(metrics)
+    )
+
+
+def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
+    """The points of a search in the store's latest attempts, with what is optimised and further metrics."""
+    goals = search_goals(study)
+    tried = study_outcomes(study, outcomes)
+    names = list(dict.fromkeys([*(each.metric for each in goals), *metrics]))
+    values = {name: _values(study, tried, name) for name in names}
+    rows: dict[PointKey, list[Mapping[str, Any]]] = {}
+    points: dict[PointKey, dict[str, Level]] = {}
+    for row in tried.select("trial", "factors", "seed", "seconds", "finished").iter_rows(named=True):
+        point = tried_point(study, row["trial"], json.loads(row["factors"])) or {}
+        points.setdefault(point_key(point), point)
+        rows.setdefault(point_key(point), []).append(row)
+    found = [
+        _found(points[key], members, values, goals, len(study.point_seeds(points[key])))
+        for key, members in rows.items()
+    ]
+    statuses = [status for _, status in values[goals[0].metric].values()]
+    return SearchPoints(
+        goals=goals,
+        points=tuple(sorted(found, key=lambda point: (point.finished, point.trials))),
+        gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
+        trained=tuple(outcome_trials(study, tried.iter_rows(named=True))),
+    )
+
+
+def point_key(values: Mapping[str, Level]) -> PointKey:
+    """The key of a point's values."""
+    return tuple(sorted((name, level_key(level)) for name, level in values.items()))
+
+
+def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _found(
+    values: Mapping[str, Level],
+    rows: Sequence[Mapping[str, Any]],
+    measured: Mapping[str, Mapping[str, tuple[float, ValueStatus]]],
+    goals: Sequence[SearchGoal],
+    count: int,
+) -> FoundPoint:
+    """The point of these rows, of which there are `count` where it is whole."""
+    statuses = [measured[each.metric][row["trial"]][1] for each in goals for row in rows]
+    if len(rows) < count:
+        statuses.append(ValueStatus.MISSING)
+    lacking = [status for status in statuses if status != ValueStatus.DONE]
+    return FoundPoint(
+        values=values,
+        trials=tuple(row["trial"] for row in rows),
+        measured={
+            name: {
+                int(row["seed"]): found[row["trial"]][0]
+                for row in rows
+                if found[row["trial"]][1] == ValueStatus.DONE
+            }
+            for name, found in measured.items()
+        },
+        status=combined_status(lacking) if lacking else ValueStatus.DONE,
+        seconds=fsum(row["seconds"] or 0.0 for row in rows),
+        finished=max(row["finished"] for row in rows),
+    )
+
+
+def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
+    """The value and the status of each trial."""
+    found = trial_values(study.name, tried["trial"], tried, metric)
+    return {trial: (value, ValueStatus(status)) for trial, _, value, status, _ in found.iter_rows()}

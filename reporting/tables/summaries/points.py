@@ -1,0 +1,148 @@
+"""`kind = "points"`: the best points of a search, with what they measured, their seeds and their values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from ....studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric
+from ....studies.planning.best_points import comparison_note
+from ....studies.planning.probe_targets import probe_command
+from ....studies.planning.trial_values import ValueStatus
+from ....studies.presentation.metric_words import difference_sentence, with_true_title
+from ....studies.presentation.search import PointsSpec
+from ....studies.schema.level_names import level_name, one_line, value_name
+from ....studies.schema.settings import Level
+from ....studies.study import Study
+from ....studies.text.units import plural
+from ...outcomes import omitted_trials
+from ...provenance import provenance
+from ...search.points import FoundPoint, SearchPoints, find_points
+from ...statistics.estimates import Estimate, estimate
+from ..axes import metric_head
+from ..captions import joined_titles
+from ..table import Cell, CellStatus, ColumnKey, Footnotes, Table
+from ..tally import NOT_RUN
+
+SEEDS = "n"
+"""The heading of the column with the number of seeds."""
+
+PARAMETERS = "parameters"
+
+_SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
+
+
+def points_table(study: Study, spec: PointsSpec, outcomes: pl.DataFrame) -> Table:
+    """The table that `spec` describes, over all that the search has tried in `outcomes`."""
+    found = find_points(study, outcomes, (*spec.value, PARAMETERS))
+    names = spec.value or tuple(dict.fromkeys([*(each.metric for each in found.goals), PARAMETERS]))
+    settings = [trial.settings for trial in found.trained]
+    metrics = [with_true_title(find_metric(name, spec.digits), settings) for name in names]
+    shown = found.ranked()[: spec.points]
+    dimensions = [name for name in study.dimensions if any(name in point.values for point in shown)]
+    best = {metric.name: _best_text(shown, metric) for metric, _ in metrics}
+    notes = Footnotes()
+    return Table(
+        name=spec.name,
+        caption=tuple(_sentences(study, spec, found, [metric for metric, _ in metrics])),
+        corner="rank",
+        rows=tuple(str(number) for number in range(1, len(shown) + 1)),
+        columns=(
+            *(metric_head(metric, words) for metric, words in metrics),
+            SEEDS,
+            *map(one_line, dimensions),
+        ),
+        cells=tuple(
+            (
+                *(_measured(point, metric, spec, best[metric.name]) for metric, _ in metrics),
+                _count(len(point.trials)),
+                *(_value(point.values.get(name)) for name in dimensions),
+            )
+            for point in shown
+        ),
+        footnotes=notes.as_tuple(),
+        provenance=provenance([trial.id for trial in found.trained], outcomes),
+        keys=tuple(
+            ColumnKey(metric=name, level="")
+            for name in (*(metric.name for metric, _ in metrics), SEEDS, *dimensions)
+        ),
+        spread=spec.spread,
+    )
+
+
+def _measured(point: FoundPoint, metric: Metric, spec: PointsSpec, best: str) -> Cell:
+    """The mean of a metric over a point's seeds."""
+    values = point.measured.get(metric.name, {})
+    if point.mean(metric.name) is None:
+        return Cell(status=CellStatus.PARTIAL if values else CellStatus.NO_VALUE, text=NOT_RUN)
+    found = estimate(values.values(), spread=spec.spread)
+    told = found.spread is not None and not (metric.name in ANALYTIC_COSTS and not found.spread)
+    interval = ""
+    if told and spec.spread == "ci" and found.low is not None and found.high is not None:
+        interval = f"[{metric.format(found.low)}, {metric.format(found.high)}]"
+    text = metric.format(found.value)
+    return Cell(
+        status=CellStatus.DONE,
+        estimate=found,
+        text=text,
+        spread=metric.format(found.spread) if told and found.spread is not None and not interval else "",
+        interval=interval,
+        best=text == best,
+    )
+
+
+def _best_text(points: Sequence[FoundPoint], metric: Metric) -> str:
+    """How the best value of a column is printed; empty where neither direction is better."""
+    means = [value for point in points if (value := point.mean(metric.name)) is not None]
+    if not means or metric.higher_is_better is None:
+        return ""
+    return metric.format(max(means) if metric.higher_is_better else min(means))
+
+
+def _count(count: int) -> Cell:
+    return Cell(status=CellStatus.DONE, estimate=_exact(count), text=str(count))
+
+
+def _value(value: Level | None) -> Cell:
+    """The value of a dimension; a dash for a point that does not take it."""
+    if value is None:
+        return Cell(status=CellStatus.UNPLANNED, text=NOT_RUN)
+    if isinstance(value, bool | str):
+        return Cell(status=CellStatus.DONE, text=value_name(value), picked=level_name(value))
+    return Cell(status=CellStatus.DONE, estimate=_exact(value), text=value_name(value))
+
+
+def _exact(value: float) -> Estimate:
+    return Estimate(value=value, low=None, high=None, spread=None, n=1)
+
+
+def _sentences(
+    study: Study, spec: PointsSpec, found: SearchPoints, metrics: Sequence[Metric]
+) -> Iterator[str]:
+    """Every sentence of the caption."""
+    settings = [trial.settings for trial in found.trained]
+    subject = one_line(spec.caption or joined_titles([metric.title for metric in metrics])).removesuffix(".")
+    complete, first = found.complete, found.goals[0]
+    shown = min(spec.points, len(complete))
+    counts = sorted({len(point.trials) for point in complete})
+    over = "one seed" if counts[-1:] == [1] else f"mean {_SPREADS[spec.spread]} of n seeds"
+    if not complete:
+        yield f"{subject}: no point is done yet."
+    else:
+        order = "highest" if first.sign > 0 else "lowest"
+        yield (
+            f"{subject}: {shown} of {plural(len(complete), 'point')}, those with the {order}"
+            f" {first.metric}; {over}."
+        )
+        yield "Bold: best in its column."
+        yield "The best of many is better here than it would be once more: activemem study promote."
+    if difference := difference_sentence(metrics, settings):
+        yield difference
+    if note := comparison_note(study):
+        yield f"{note[:1].upper()}{note[1:]}."
+    partial = Counter(point.status for point in found.points if point.status != ValueStatus.DONE)
+    if lacking := partial[ValueStatus.MISSING]:
+        yield f"{plural(lacking, 'point')} still {'lacks' if lacking == 1 else 'lack'} seeds."
+    yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))

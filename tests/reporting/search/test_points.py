@@ -1,0 +1,67 @@
+"""The best points of a search, as values and as a table."""
+
+import pytest
+
+from activemem.reporting.results import StudyResults
+from activemem.reporting.search.points import find_points
+from activemem.reporting.tables.render import render
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from .conftest import SEARCH
+
+TABLE = '[[table]]\nname = "best"\nkind = "points"\npoints = 3\n'
+
+
+@pytest.fixture(scope="module")
+def table(search_store):
+    return StudyResults(load_study(SEARCH + TABLE), search_store).table("best").table
+
+
+def test_points_are_ranked_by_the_mean_over_all_seeds(search_store):
+    found = find_points(load_study(SEARCH), search_store.trials())
+    assert [point.mean("max_length") for point in found.ranked()] == [17.5, 15.0, 14.0, 11.0, 8.0]
+    assert [point.status for point in found.points] == ["done"] * 3 + ["failed", "pruned"] + ["done"] * 2
+    assert found.gaps == {"failed": 1, "pruned": 2}
+
+
+def test_a_table_has_the_best_points_with_what_they_are(table):
+    assert table.columns == ("max_length ↑", "parameters", "n", "lr", "choice", "conv.k")
+    assert [[cell.full_text for cell in row] for row in table.cells] == [
+        ["17.5 ± 0.7", "1,700", "2", "0.004", "conv(k=…)", "6"],
+        ["15.0 ± 1.4", "1,500", "2", "0.002", "conv(k=…)", "5"],
+        ["14.0 ± 1.4", "3,000", "2", "0.02", "sa", "–"],
+    ]
+    assert [row[0].best for row in table.cells] == [True, False, False]
+    caption = " ".join(table.caption)
+    assert "3 of 5 points, those with the highest max_length; mean ± s.d. of n seeds." in caption
+    assert "Left out of 14 trials: 1 failed, 2 stopped early." in caption
+
+
+@pytest.mark.parametrize("form", ["markdown", "csv", "latex", "html", "siunitx"])
+def test_every_format_has_the_points(table, form):
+    text = render(table, form)
+    assert "17.5" in text
+    assert "0.004" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[[table]]\nname = "t"\nrows = "lr"\nvalue = "loss"\n', "'cells' is about the cells of a grid"),
+        ('[[table]]\nname = "t"\nkind = "points"\nvalue = "los"\n', "unknown metric 'los'; nearest: loss"),
+        (
+            '[[curve]]\nname = "t"\nkind = "slices"\ndimensions = "conv"\n',
+            "unknown dimension 'conv'; nearest: conv.k",
+        ),
+        ('[[curve]]\nname = "t"\nkind = "front"\nvalue = "loss"\n', "expected two metrics or costs, got 1"),
+    ],
+)
+def test_what_does_not_fit_a_search_is_told(text, told):
+    with pytest.raises(StudyError, match=told):
+        load_study(SEARCH + text)
+
+
+def test_a_grid_has_no_points(everything):
+    with pytest.raises(StudyError, match="'points' is about the points of a search; a grid has none"):
+        load_study(everything.text + TABLE)
