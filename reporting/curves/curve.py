@@ -210,7 +210,53 @@ class Scaling:
     series: tuple[ScalingSeries, ...]
 
 
-Content = Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction | Scaling
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The points of a search in order, the best of them so far as steps, and the baseline, if there is one.
+
+    The baseline's interval is what as many points as there are would come to by chance.
+    """
+
+    points: tuple[Point, ...]
+    best: tuple[Point, ...]
+    baseline: Point | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """The points of a search over one of its dimensions; of those that take it `best` is the best."""
+
+    axis: Axis
+    points: tuple[Point, ...]
+    best: Point | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coordinate:
+    """An axis of parallel coordinates: its title, and its ticks at heights from 0 to 1."""
+
+    title: str
+    ticks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointLine:
+    """A point's height at each axis, from 0 to 1, None where it does not take the dimension."""
+
+    heights: tuple[float | None, ...]
+    is_good: bool  # among the best tenth
+    is_best: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parallel:
+    """The points of a search as lines over parallel axes, the best last."""
+
+    axes: tuple[Coordinate, ...]
+    lines: tuple[PointLine, ...]
+
+
+Content = Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction | Scaling | Trace | Slice | Parallel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,24 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from .. import FigureFormat
-from ..curve import Bars, Boxes, Cloud, Content, Curve, Effects, Interaction, Lines, Matrix, Scaling
+from ..curve import (
+    Bars,
+    Boxes,
+    Cloud,
+    Content,
+    Curve,
+    Effects,
+    Interaction,
+    Lines,
+    Matrix,
+    Parallel,
+    Scaling,
+    Slice,
+    Trace,
+)
 from . import bars, boxes, effects, heatmap, interaction, lines, pareto, scaling
 from .panel import PanelLayout, Plot, write
+from .search import parallel, slices, trace
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_name, wrap_text
 
 WIDTH = 460.0
@@ -44,6 +59,9 @@ _RENDERERS: dict[
     Effects: (effects.measure, effects.draw),
     Interaction: (interaction.measure, interaction.draw),
     Scaling: (scaling.measure, scaling.draw),
+    Trace: (trace.measure, trace.draw),
+    Slice: (slices.measure, slices.draw),
+    Parallel: (parallel.measure, parallel.draw),
 }
 
 _REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {

@@ -1,0 +1,150 @@
+"""A figure of a search, by its kind, with the sentences around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from ....studies.catalog.metrics import Metric, find_metric
+from ....studies.planning.best_points import comparison_note
+from ....studies.planning.probe_targets import probe_command
+from ....studies.presentation.metric_words import difference_sentence, with_true_title
+from ....studies.presentation.search import DimensionsSpec, FrontSpec, IncumbentSpec, SearchCurveSpec
+from ....studies.schema.level_names import one_line
+from ....studies.study import Study
+from ....studies.text.units import plural
+from ...outcomes import omitted_trials
+from ...provenance import provenance
+from ...search.points import SearchPoints, find_points
+from ..curve import Axis, Curve, Panel
+from .dimensions import parallel_panel, slice_panels
+from .progress import front_panel, hypervolume_panel, trace_panel
+
+_COST = "parameters"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawn:
+    """What a kind of figure has of its own."""
+
+    caption: str
+    notes: tuple[str, ...]
+    x: Axis
+    y: Axis
+    panels: tuple[Panel, ...]
+
+
+def search_figure(study: Study, spec: SearchCurveSpec, outcomes: pl.DataFrame) -> Curve:
+    """The figure that `spec` describes, over all that the search has tried in `outcomes`."""
+    found = find_points(study, outcomes, (*spec.value, _COST))
+    settings = [trial.settings for trial in found.trained]
+    metrics = [with_true_title(find_metric(name), settings)[0] for name in _metrics(spec, found)]
+    match spec:
+        case IncumbentSpec():
+            drawn = _incumbent(spec, found, metrics[0])
+        case FrontSpec():
+            drawn = _front(spec, found, metrics)
+        case DimensionsSpec():
+            drawn = _dimensions(study, spec, found, metrics[0])
+    difference = difference_sentence(metrics, settings)
+    return Curve(
+        name=spec.name,
+        caption=one_line(spec.caption or drawn.caption).removesuffix("."),
+        notes=(*_notes(study, found, drawn.notes), *([difference] if difference else [])),
+        x=drawn.x,
+        y=drawn.y,
+        panels=drawn.panels,
+        provenance=provenance([trial.id for trial in found.trained], outcomes),
+    )
+
+
+def _metrics(spec: SearchCurveSpec, found: SearchPoints) -> tuple[str, ...]:
+    """The metrics that are shown: those of the file, or what is optimised."""
+    if spec.value:
+        return spec.value
+    goals = tuple(goal.metric for goal in found.goals)
+    return tuple(dict.fromkeys((*goals, _COST)))[:2] if isinstance(spec, FrontSpec) else goals[:1]
+
+
+def _incumbent(spec: IncumbentSpec, found: SearchPoints, metric: Metric) -> _Drawn:
+    """The best value after each point."""
+    title = _title(metric)
+    return _Drawn(
+        caption=f"{title} of the best point so far",
+        notes=("Dot: a point; line: the best so far.",),
+        x=Axis(title="Points that have ended" if spec.x == "points" else "Hours of training"),
+        y=Axis(title=title),
+        panels=(trace_panel(found, metric, hours=spec.x == "hours"),),
+    )
+
+
+def _front(spec: FrontSpec, found: SearchPoints, metrics: Sequence[Metric]) -> _Drawn:
+    """The points by two numbers, or how their front grew."""
+    up, across = metrics
+    titles = _title(up), _title(across)
+    pair = f"{titles[0]}{',' if ',' in titles[0] else ''} against {titles[1][:1].lower()}{titles[1][1:]}"
+    if spec.kind == "front":
+        return _Drawn(
+            caption=pair,
+            notes=("Dot: a point; steps: the front that no point passes.",),
+            x=Axis(title=titles[1]),
+            y=Axis(title=titles[0]),
+            panels=(front_panel(found, up, across),),
+        )
+    return _Drawn(
+        caption=f"Hypervolume of the front of {up.name} and {across.name}",
+        notes=("Of the box between the worst and the best of all points; 1 would be a point best in both.",),
+        x=Axis(title="Points that have ended"),
+        y=Axis(title="Hypervolume"),
+        panels=(hypervolume_panel(found, up, across),),
+    )
+
+
+def _dimensions(study: Study, spec: DimensionsSpec, found: SearchPoints, metric: Metric) -> _Drawn:
+    """Every point by its values."""
+    title = _title(metric)
+    names = spec.dimensions or tuple(study.dimensions)
+    taken = [name for name in names if any(name in point.values for point in found.complete)]
+    conditional = [name for name in taken if not all(name in point.values for point in found.complete)]
+    if spec.kind == "slices":
+        notes = ["Dot: a point; in colour: the best that takes the dimension."]
+        panels = slice_panels(study, found, metric, taken)
+    else:
+        notes = ["Line: a point; dark: the best tenth; in colour: the best."]
+        panels = (parallel_panel(study, found, metric, taken),)
+    if conditional:
+        below = "; below an axis: those that do not" if spec.kind == "parallel" else ""
+        notes.append(f"Not every point takes {', '.join(map(one_line, conditional))}{below}.")
+    return _Drawn(
+        caption=f"{title} by dimension"
+        if spec.kind == "slices"
+        else f"Points by {title[:1].lower()}{title[1:]}",
+        notes=tuple(notes),
+        x=Axis(title=""),
+        y=Axis(title=title),
+        panels=panels,
+    )
+
+
+def _title(metric: Metric) -> str:
+    return one_line(metric.axis_title or metric.title)
+
+
+def _notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iterator[str]:
+    """What marks are, over how many points and seeds, and what is left out."""
+    counts = sorted({len(point.trials) for point in found.complete})
+    if not counts:
+        yield "Nothing to draw: no point of it is done."
+    else:
+        yield from own
+        seeds = (
+            "one seed"
+            if counts[-1] == 1
+            else f"the mean of {'–'.join(map(str, sorted({counts[0], counts[-1]})))} seeds"
+        )
+        yield f"{plural(len(found.complete), 'point')}, each {seeds}."
+    if note := comparison_note(study):
+        yield f"{note[:1].upper()}{note[1:]}."
+    yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))

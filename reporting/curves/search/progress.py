@@ -1,0 +1,99 @@
+"""How a search came to what it found: the best after each point, and the front of two metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from ....studies.catalog.metrics import Metric
+from ...search.fronts import Signs, best_so_far, front_of, hypervolumes
+from ...search.points import FoundPoint, SearchPoints
+from ..curve import Cloud, Line, Lines, Panel, Point, Trace
+
+_SECONDS_PER_HOUR = 3600.0
+
+
+def trace_panel(found: SearchPoints, metric: Metric, *, hours: bool) -> Panel:
+    """Every point in the order in which they ended, and the best so far."""
+    sign = sign_of(found, metric)
+    places = hours_of(found) if hours else list(range(1, len(found.points) + 1))
+    shown = [
+        (place, point, value)
+        for place, point in zip(places, found.points, strict=True)
+        if (value := point.mean(metric.name)) is not None and point in found.complete
+    ]
+    best = best_so_far([value for _, _, value in shown], sign)
+    return Panel(
+        title="",
+        content=Trace(
+            points=tuple(Point(x=place, y=value, n=len(point.trials)) for place, point, value in shown),
+            best=tuple(_steps([place for place, _, _ in shown], best)),
+        ),
+    )
+
+
+def front_panel(found: SearchPoints, up: Metric, across: Metric) -> Panel:
+    """Every point by two metrics, and the front."""
+    points, pairs = known_pairs(found, up, across)
+    signs = signs_of(found, up, across)
+    dots = tuple(Point(x=x, y=y, n=len(point.trials)) for point, (x, y) in zip(points, pairs, strict=True))
+    front = [dots[number] for number in front_of(pairs, signs)]
+    return Panel(
+        title="",
+        content=Cloud(
+            lines=tuple(Line(name="", points=(dot,)) for dot in dots),
+            front=tuple(front),
+            steps="pre" if signs[0] > 0 else "post",
+        ),
+    )
+
+
+def hypervolume_panel(found: SearchPoints, up: Metric, across: Metric) -> Panel:
+    """The hypervolume of the front after each point."""
+    points, pairs = known_pairs(found, up, across)
+    order = {point.key: number for number, point in enumerate(found.points, 1)}
+    places = [order[point.key] for point in points]
+    steps = _steps(places, hypervolumes(pairs, signs_of(found, up, across)))
+    line = Line(name="", points=tuple(steps))
+    return Panel(title="", content=Lines(lines=(line,) if line.points else ()))
+
+
+def known_pairs(
+    found: SearchPoints, up: Metric, across: Metric
+) -> tuple[list[FoundPoint], list[tuple[float, float]]]:
+    """The complete points that have both numbers, with that of the bottom first."""
+    points: list[FoundPoint] = []
+    pairs: list[tuple[float, float]] = []
+    for point in found.complete:
+        x, y = point.mean(across.name), point.mean(up.name)
+        if x is not None and y is not None:
+            points.append(point)
+            pairs.append((x, y))
+    return points, pairs
+
+
+def hours_of(found: SearchPoints) -> list[float]:
+    """The hours of training after each point, whatever became of it."""
+    return list(accumulate(point.seconds / _SECONDS_PER_HOUR for point in found.points))
+
+
+def sign_of(found: SearchPoints, metric: Metric) -> int:
+    """1 where higher is better, as the search or the metric has it, else -1, as for costs."""
+    for goal in found.goals:
+        if goal.metric == metric.name:
+            return goal.sign
+    return 1 if metric.higher_is_better else -1
+
+
+def signs_of(found: SearchPoints, up: Metric, across: Metric) -> Signs:
+    """The signs of the number of the bottom and of that of the height."""
+    return sign_of(found, across), sign_of(found, up)
+
+
+def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
+    """A line that keeps its height until the next place, as long as it goes on."""
+    for number, (place, value) in enumerate(zip(places, values, strict=True)):
+        if number and value != values[number - 1]:
+            yield Point(x=place, y=values[number - 1])
+        if not number or value != values[number - 1] or number == len(places) - 1:
+            yield Point(x=place, y=value)

@@ -1,0 +1,98 @@
+"""Figures of a search, by their values."""
+
+import pytest
+
+from activemem.reporting.curves.curve import Cloud, Lines, Parallel, Slice, Trace
+from activemem.reporting.results import StudyResults
+from activemem.reporting.search.fronts import front_of, hypervolumes
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from .conftest import SEARCH
+
+KINDS = ("incumbent", "front", "hypervolume", "slices", "parallel")
+FIGURES = "".join(f'[[curve]]\nname = "{kind}"\nkind = "{kind}"\n' for kind in KINDS)
+HOURS = '[[curve]]\nname = "hours"\nkind = "incumbent"\nx = "hours"\nvalue = "loss"\n'
+
+
+@pytest.fixture(scope="module")
+def figures(search_store):
+    results = StudyResults(load_study(SEARCH + FIGURES + HOURS), search_store)
+    return {each.curve.name: each for each in results.curves()}
+
+
+def content(figures, name):
+    return [panel.content for panel in figures[name].curve.panels]
+
+
+def test_the_best_so_far_never_falls(figures):
+    [trace] = content(figures, "incumbent")
+    assert isinstance(trace, Trace)
+    assert [(point.x, point.y) for point in trace.points] == [(1, 11), (2, 8), (3, 15), (6, 17.5), (7, 14)]
+    assert [(point.x, point.y) for point in trace.best] == [
+        (1, 11), (3, 11), (3, 15), (6, 15), (6, 17.5), (7, 17.5)
+    ]  # fmt: skip
+    assert figures["incumbent"].curve.notes[1] == "5 points, each the mean of 2 seeds."
+
+
+def test_hours_are_of_all_trainings_and_a_loss_is_better_where_it_is_lower(figures):
+    [trace] = content(figures, "hours")
+    assert [point.x for point in trace.points] == [1, 2, 3, 6, 7]
+    assert trace.best[-1].y == min(point.y for point in trace.points)
+
+
+def test_no_point_passes_the_front(figures):
+    [cloud] = content(figures, "front")
+    assert isinstance(cloud, Cloud)
+    assert [(point.x, point.y) for point in cloud.front] == [(1000, 8), (1500, 15), (1700, 17.5)]
+    assert (len(cloud.lines), cloud.steps) == (5, "post")
+
+
+def test_the_hypervolume_grows_to_that_of_the_whole_front(figures):
+    [lines] = content(figures, "hypervolume")
+    assert isinstance(lines, Lines)
+    heights = [point.y for point in lines.lines[0].points]
+    assert heights == sorted(heights)
+    # widths and heights in the box of 1000 to 3000 parameters and lengths 8 to 17.5, counted by hand
+    assert heights[-1] == pytest.approx(0.65 * 1 + 0.1 * 7 / 9.5)
+
+
+def test_a_front_of_equal_points_has_one_and_what_is_worst_in_both_fills_nothing():
+    assert front_of([(1, 1), (1, 1), (2, 0), (0, 0)], (1, 1)) == [0, 2]
+    assert front_of([(1, 5), (2, 5), (3, 6)], (-1, 1)) == [0, 2]
+    assert hypervolumes([(0, 0), (1, 1)], (1, 1)) == [0, 1]
+    assert hypervolumes([(1, 0), (0.5, 0.5), (0, 1)], (1, 1)) == [0, 0.25, 0.25]
+    assert hypervolumes([], (1, 1)) == []
+
+
+def test_a_slice_has_the_points_that_take_its_dimension(figures):
+    panels = {panel.title: panel.content for panel in figures["slices"].curve.panels}
+    assert list(panels) == ["lr", "choice", "conv.k"]
+    assert isinstance(panels["lr"], Slice)
+    assert panels["lr"].axis.log
+    assert panels["choice"].axis.ticks == ((0.0, "sa"), (1.0, "conv(k=…)"))
+    assert [(point.x, point.y) for point in panels["conv.k"].points] == [(3, 8), (5, 15), (6, 17.5)]
+    assert (panels["conv.k"].best.x, panels["conv.k"].best.y) == (6, 17.5)
+    assert "Not every point takes conv.k." in figures["slices"].curve.notes
+
+
+def test_lines_pass_below_an_axis_that_they_do_not_take(figures):
+    [parallel] = content(figures, "parallel")
+    assert isinstance(parallel, Parallel)
+    assert [axis.title for axis in parallel.axes] == ["lr", "choice", "conv.k", "max_length"]
+    best = parallel.lines[-1]
+    assert (best.is_best, best.heights[1:]) == (True, (0.75, pytest.approx(4 / 7), 1.0))
+    assert sum(line.heights[2] is None for line in parallel.lines) == 2
+
+
+def test_figures_are_drawn_the_same_each_time(figures):
+    for each in figures.values():
+        picture = each.render("svg")
+        assert picture == each.render("svg")
+        assert b"<path" in picture
+
+
+def test_a_search_without_points_has_nothing_to_draw(tmp_path):
+    for each in StudyResults(load_study(SEARCH + FIGURES), Store(tmp_path)).curves():
+        assert "Nothing to draw: no point of it is done." in each.curve.notes
+        each.render("png")
