@@ -211,7 +211,7 @@ class Scaling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class Progress:
     """The points of a search in order, the best of them so far as steps, and the baseline, if there is one.
 
     The baseline's interval is what as many points as there are would come to by chance.
@@ -256,7 +256,9 @@ class Parallel:
     lines: tuple[PointLine, ...]
 
 
-Content = Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction | Scaling | Trace | Slice | Parallel
+Content = (
+    Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction | Scaling | Progress | Slice | Parallel
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,9 +29,9 @@ from ..curve import (
     Lines,
     Matrix,
     Parallel,
+    Progress,
     Scaling,
     Slice,
-    Trace,
 )
 from . import bars, boxes, effects, heatmap, interaction, lines, pareto, scaling
 from .panel import PanelLayout, Plot, write
@@ -59,7 +59,7 @@ _RENDERERS: dict[
     Effects: (effects.measure, effects.draw),
     Interaction: (interaction.measure, interaction.draw),
     Scaling: (scaling.measure, scaling.draw),
-    Trace: (trace.measure, trace.draw),
+    Progress: (trace.measure, trace.draw),
     Slice: (slices.measure, slices.draw),
     Parallel: (parallel.measure, parallel.draw),
 }

@@ -26,7 +26,7 @@ _COST = "parameters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Drawn:
+class _FigureParts:
     """What a kind of figure has of its own."""
 
     caption: str
@@ -68,10 +68,10 @@ def _metrics(spec: SearchCurveSpec, found: SearchPoints) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*goals, _COST)))[:2] if isinstance(spec, FrontSpec) else goals[:1]
 
 
-def _incumbent(spec: IncumbentSpec, found: SearchPoints, metric: Metric) -> _Drawn:
+def _incumbent(spec: IncumbentSpec, found: SearchPoints, metric: Metric) -> _FigureParts:
     """The best value after each point."""
     title = _title(metric)
-    return _Drawn(
+    return _FigureParts(
         caption=f"{title} of the best point so far",
         notes=("Dot: a point; line: the best so far.",),
         x=Axis(title="Points that have ended" if spec.x == "points" else "Hours of training"),
@@ -80,20 +80,20 @@ def _incumbent(spec: IncumbentSpec, found: SearchPoints, metric: Metric) -> _Dra
     )
 
 
-def _front(spec: FrontSpec, found: SearchPoints, metrics: Sequence[Metric]) -> _Drawn:
+def _front(spec: FrontSpec, found: SearchPoints, metrics: Sequence[Metric]) -> _FigureParts:
     """The points by two numbers, or how their front grew."""
     up, across = metrics
     titles = _title(up), _title(across)
     pair = f"{titles[0]}{',' if ',' in titles[0] else ''} against {titles[1][:1].lower()}{titles[1][1:]}"
     if spec.kind == "front":
-        return _Drawn(
+        return _FigureParts(
             caption=pair,
             notes=("Dot: a point; steps: the front that no point passes.",),
             x=Axis(title=titles[1]),
             y=Axis(title=titles[0]),
             panels=(front_panel(found, up, across),),
         )
-    return _Drawn(
+    return _FigureParts(
         caption=f"Hypervolume of the front of {up.name} and {across.name}",
         notes=("Of the box between the worst and the best of all points; 1 would be a point best in both.",),
         x=Axis(title="Points that have ended"),
@@ -102,7 +102,7 @@ def _front(spec: FrontSpec, found: SearchPoints, metrics: Sequence[Metric]) -> _
     )
 
 
-def _dimensions(study: Study, spec: DimensionsSpec, found: SearchPoints, metric: Metric) -> _Drawn:
+def _dimensions(study: Study, spec: DimensionsSpec, found: SearchPoints, metric: Metric) -> _FigureParts:
     """Every point by its values."""
     title = _title(metric)
     names = spec.dimensions or tuple(study.dimensions)
@@ -117,7 +117,7 @@ def _dimensions(study: Study, spec: DimensionsSpec, found: SearchPoints, metric:
     if conditional:
         below = "; below an axis: those that do not" if spec.kind == "parallel" else ""
         notes.append(f"Not every point takes {', '.join(map(one_line, conditional))}{below}.")
-    return _Drawn(
+    return _FigureParts(
         caption=f"{title} by dimension"
         if spec.kind == "slices"
         else f"Points by {title[:1].lower()}{title[1:]}",
