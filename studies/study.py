@@ -10,11 +10,17 @@ from typing import Any
 from ..diagnostics import nearest_hint
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
-from .catalog.metrics import TUNED_METRICS, metric_family
 from .claims.reader import read_claims
 from .claims.spec import Claim
 from .own_data.own_corpus import OwnCorpus, read_own_corpus
-from .presentation.reader import AnyCurveSpec, AnyTableSpec, check_dimensions, read_curves, read_tables
+from .presentation.reader import (
+    AnyCurveSpec,
+    AnyTableSpec,
+    check_dimensions,
+    check_tuned_metrics,
+    read_curves,
+    read_tables,
+)
 from .resolve.draft import Draft
 from .resolve.fragments import read_fragments
 from .resolve.grid import GridBuilder, TrialGrid
@@ -239,7 +245,7 @@ def _study(
     claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
     search, space = read_search(diagnostics)
     decode = _read_decode(diagnostics, header)
-    _check_tuned_metrics(diagnostics, tables, curves)
+    check_tuned_metrics(diagnostics, tables, curves)
     _check_max_seeds(diagnostics, header, design)
     draft = _checked_draft(diagnostics, design, space, own_corpus)
     dimensions = _dimensions(draft, search)
@@ -367,23 +373,6 @@ def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Deco
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report_error(("decode",), "it needs trained models: say keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
-
-
-def _check_tuned_metrics(
-    diagnostics: Diagnostics, tables: Sequence[AnyTableSpec], curves: Sequence[AnyCurveSpec]
-) -> None:
-    """Note metrics of a tuning in tables and figures of a study without [decode]."""
-    shown = [
-        *((("table", index, "value"), name) for index, spec in enumerate(tables) for name in spec.value),
-        *(
-            (("curve", index, "value"), name)
-            for index, spec in enumerate(curves)
-            for name in ([spec.value] if isinstance(spec.value, str) else spec.value)
-        ),
-    ]
-    for path, name in shown:
-        if metric_family(name) in TUNED_METRICS and "decode" not in diagnostics.document.data:
-            diagnostics.report_error(path, f"{name} comes from tuning: say in [decode] what to try")
 
 
 def _check_max_seeds(diagnostics: Diagnostics, header: StudySettings | None, design: Design) -> None:

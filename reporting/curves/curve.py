@@ -211,7 +211,7 @@ class Scaling:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class PointTrace:
     """The points of a search in order, the best of them so far as steps, and the baseline, if there is one.
 
     The baseline's interval is what as many points as there are would come to by chance.
@@ -257,7 +257,7 @@ class Parallel:
 
 
 Content = (
-    Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction | Scaling | Progress | Slice | Parallel
+    Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction | Scaling | PointTrace | Slice | Parallel
 )
 
 

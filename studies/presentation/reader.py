@@ -7,6 +7,7 @@ from typing import TypeVar, get_args
 
 from ...diagnostics import nearest, nearest_hint
 from ...grammar.nodes import Dimension
+from ..catalog.metrics import TUNED_METRICS, metric_family
 from ..schema.design import Design
 from ..text.diagnostics import Diagnostics
 from ..text.strict_model import StrictModel
@@ -92,6 +93,23 @@ def any_curve_faults(spec: AnyCurveSpec, design: Design, paper: str | None) -> l
     if isinstance(spec, SEARCH_SPECS):
         return list(search_faults(spec))
     return effect_figure_faults(spec, design)
+
+
+def check_tuned_metrics(
+    diagnostics: Diagnostics, tables: Sequence[AnyTableSpec], curves: Sequence[AnyCurveSpec]
+) -> None:
+    """Note metrics of a tuning in tables and figures of a study without [decode]."""
+    shown = [
+        *((("table", index, "value"), name) for index, spec in enumerate(tables) for name in spec.value),
+        *(
+            (("curve", index, "value"), name)
+            for index, spec in enumerate(curves)
+            for name in ([spec.value] if isinstance(spec.value, str) else spec.value)
+        ),
+    ]
+    for path, name in shown:
+        if metric_family(name) in TUNED_METRICS and "decode" not in diagnostics.document.data:
+            diagnostics.report_error(path, f"{name} comes from tuning: say in [decode] what to try")
 
 
 def check_dimensions(

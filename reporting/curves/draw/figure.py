@@ -29,7 +29,7 @@ from ..curve import (
     Lines,
     Matrix,
     Parallel,
-    Progress,
+    PointTrace,
     Scaling,
     Slice,
 )
@@ -59,7 +59,7 @@ _RENDERERS: dict[
     Effects: (effects.measure, effects.draw),
     Interaction: (interaction.measure, interaction.draw),
     Scaling: (scaling.measure, scaling.draw),
-    Progress: (trace.measure, trace.draw),
+    PointTrace: (trace.measure, trace.draw),
     Slice: (slices.measure, slices.draw),
     Parallel: (parallel.measure, parallel.draw),
 }

@@ -8,7 +8,7 @@ from itertools import accumulate
 from ....studies.catalog.metrics import Metric
 from ...search.fronts import Signs, best_so_far, front_of, hypervolumes
 from ...search.points import FoundPoint, SearchPoints
-from ..curve import Cloud, Line, Lines, Panel, Point, Progress
+from ..curve import Cloud, Line, Lines, Panel, Point, PointTrace
 
 _SECONDS_PER_HOUR = 3600.0
 
@@ -25,7 +25,7 @@ def trace_panel(found: SearchPoints, metric: Metric, *, hours: bool) -> Panel:
     best = best_so_far([value for _, _, value in shown], sign)
     return Panel(
         title="",
-        content=Progress(
+        content=PointTrace(
             points=tuple(Point(x=place, y=value, n=len(point.trials)) for place, point, value in shown),
             best=tuple(_steps([place for place, _, _ in shown], best)),
         ),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.reporting.curves.curve import Cloud, Lines, Parallel, Progress, Slice
+from activemem.reporting.curves.curve import Cloud, Lines, Parallel, PointTrace, Slice
 from activemem.reporting.results import StudyResults
 from activemem.reporting.search.fronts import front_of, hypervolumes
 from activemem.storage import Store
@@ -27,7 +27,7 @@ def content(figures, name):
 
 def test_the_best_so_far_never_falls(figures):
     [trace] = content(figures, "incumbent")
-    assert isinstance(trace, Progress)
+    assert isinstance(trace, PointTrace)
     assert [(point.x, point.y) for point in trace.points] == [(1, 11), (2, 8), (3, 15), (6, 17.5), (7, 14)]
     assert [(point.x, point.y) for point in trace.best] == [
         (1, 11), (3, 11), (3, 15), (6, 15), (6, 17.5), (7, 17.5)

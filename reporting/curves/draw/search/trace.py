@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...curve import Curve, Point, Progress
+from ...curve import Curve, Point, PointTrace
 from ..axis_scale import point_scales
 from ..panel import PanelLayout, Plot, ticks_width
 from ..style import ACCENT, DIM, FAINT, LIGHT, TEXT, TICK, text_width
@@ -12,7 +12,7 @@ from ..style import ACCENT, DIM, FAINT, LIGHT, TEXT, TICK, text_width
 _NAME = 8.0  # from the plot to a name
 
 
-def measure(curve: Curve, contents: Sequence[Progress]) -> PanelLayout:
+def measure(curve: Curve, contents: Sequence[PointTrace]) -> PanelLayout:
     """What a trace needs: ticks at the left and below, names at the right."""
     points = [
         point for content in contents for point in (*content.points, *content.best, *_baseline(content))
@@ -30,7 +30,7 @@ def measure(curve: Curve, contents: Sequence[Progress]) -> PanelLayout:
     )
 
 
-def draw(plot: Plot, content: Progress, curve: Curve) -> None:
+def draw(plot: Plot, content: PointTrace, curve: Curve) -> None:
     """Draw what chance comes to, dots, the baseline, and the best so far on top."""
     plot.frame(x=True, y=True)
     up, x = plot.layout.y, plot.layout.x
@@ -58,5 +58,5 @@ def draw(plot: Plot, content: Progress, curve: Curve) -> None:
     plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 
 
-def _baseline(content: Progress) -> tuple[Point, ...]:
+def _baseline(content: PointTrace) -> tuple[Point, ...]:
     return () if content.baseline is None else (content.baseline,)
