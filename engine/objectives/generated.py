@@ -1,4 +1,4 @@
-"""Tasks of plug-ins: fresh examples at each step, the same dev examples after each epoch, fixed test sets."""
+"""Tasks that draw their examples: fresh ones at each step, dev examples after each epoch, fixed test sets."""
 
 from __future__ import annotations
 
@@ -24,15 +24,23 @@ from .registered_metrics import RegisteredMetrics
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The loss of all that is scored, how much of it is right, and how much there is."""
+    """The loss of all that is scored, how much of it is right, and how many sequences are without a fault."""
 
     loss: float = 0.0
     right: int = 0
     count: int = 0
+    exact: int = 0
+    sequences: int = 0
 
     def __add__(self, other: Score) -> Score:
         """The score of both together."""
-        return Score(self.loss + other.loss, self.right + other.right, self.count + other.count)
+        return Score(
+            self.loss + other.loss,
+            self.right + other.right,
+            self.count + other.count,
+            self.exact + other.exact,
+            self.sequences + other.sequences,
+        )
 
 
 class GeneratedObjective(Objective[Model]):
@@ -122,8 +130,12 @@ class GeneratedObjective(Objective[Model]):
         """How many of the targets are scored."""
 
     @abstractmethod
-    def _num_right(self, outputs: Tensor, targets: Tensor) -> int:
-        """How many outputs are right."""
+    def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Whether each output is right."""
+
+    @abstractmethod
+    def _rows_asked(self, examples: Examples) -> Tensor:
+        """The example that each of all that is scored is of."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
         """The registered metrics of a split; kinds without splits have theirs on the dev examples."""
@@ -134,11 +146,19 @@ class GeneratedObjective(Objective[Model]):
         """The score of examples, each once; registered metrics see them, too."""
         total, size = Score(), self.settings.train.batch_size
         for start in range(0, len(examples.inputs), size):
-            outputs, targets = self._answers(model, self._rows(examples, start, size))
+            rows = self._rows(examples, start, size)
+            outputs, targets = self._answers(model, rows)
             outputs = outputs.float()
             registered.update(outputs, targets)
-            losses = float(self._task_losses(outputs, targets).double().sum())
-            total += Score(losses, self._num_right(outputs, targets), targets.numel())
+            right, asked = self._rightness(outputs, targets), self._rows_asked(rows)
+            sequences = asked.unique()
+            total += Score(
+                loss=float(self._task_losses(outputs, targets).double().sum()),
+                right=int(right.sum()),
+                count=targets.numel(),
+                exact=len(sequences) - len(asked[~right].unique()),
+                sequences=len(sequences),
+            )
         return total
 
     def _rows(self, examples: Examples, start: int, count: int) -> Examples:
@@ -156,17 +176,23 @@ class TaggingExamplesObjective(GeneratedObjective):
     """Symbols at the positions that are scored; outputs are computed there alone."""
 
     def causal_view(self) -> CausalView | None:
-        """The first of the dev examples and what is said of each of its tokens, if the task is causal."""
+        """The longest example that is scored and what is said of each of its tokens, if the task is causal."""
         if not self.interface.causal:
             return None
-        lengths, inputs = self._dev.lengths, self._dev.inputs[0].to(self.device)
         assert self.interface.vocab is not None, "tagging is of symbols"
         return CausalView(
-            inputs=inputs if lengths is None else inputs[: int(lengths[0])],
+            inputs=self._longest_inputs.to(self.device),
             first=0,
             symbols=self.interface.vocab,
             outputs=lambda model, rows: model(rows),
         )
+
+    @cached_property
+    def _longest_inputs(self) -> Tensor:
+        """The inputs of the longest of the dev examples and of those of test sets, without padding."""
+        found = [_longest(self._dev)]
+        found += [_longest(draw_test_set(self._task, name)) for name in self._task.test_sets()]
+        return max(found, key=len)
 
     def _answers(self, model: Model, examples: Examples) -> tuple[Tensor, Tensor]:
         scored = examples.targets != IGNORED
@@ -176,16 +202,24 @@ class TaggingExamplesObjective(GeneratedObjective):
         return functional.cross_entropy(outputs, targets, reduction="none")
 
     def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        return {
-            f"{split}_loss{index}": score.loss / score.count,
-            f"{split}_accuracy{index}": score.right / score.count,
+        accuracy, chance = score.right / score.count, self._task.chance
+        scaled = {} if chance is None else {f"{split}_scaled_accuracy": (accuracy - chance) / (1 - chance)}
+        measured = {
+            f"{split}_loss": score.loss / score.count,
+            f"{split}_accuracy": accuracy,
+            f"{split}_exact": score.exact / score.sequences,
+            **scaled,
         }
+        return {f"{name}{index}": value for name, value in measured.items()}
 
     def _num_scored(self, targets: Tensor) -> int:
         return int((targets != IGNORED).sum())
 
-    def _num_right(self, outputs: Tensor, targets: Tensor) -> int:
-        return int((outputs.argmax(-1) == targets).sum())
+    def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return outputs.argmax(-1) == targets
+
+    def _rows_asked(self, examples: Examples) -> Tensor:
+        return (examples.targets != IGNORED).nonzero()[:, 0]
 
 
 class NumberExamplesObjective(GeneratedObjective):
@@ -203,5 +237,16 @@ class NumberExamplesObjective(GeneratedObjective):
     def _num_scored(self, targets: Tensor) -> int:
         return targets.numel()
 
-    def _num_right(self, outputs: Tensor, targets: Tensor) -> int:
-        return int((outputs == targets).sum())
+    def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        return (outputs == targets).flatten(1).all(1) if outputs.dim() > 1 else outputs == targets
+
+    def _rows_asked(self, examples: Examples) -> Tensor:
+        return torch.arange(len(examples.inputs), device=examples.inputs.device)
+
+
+def _longest(examples: Examples) -> Tensor:
+    """The inputs of the first of the longest examples, without padding."""
+    if examples.lengths is None:
+        return examples.inputs[0]
+    longest = int(examples.lengths.argmax())
+    return examples.inputs[longest, : int(examples.lengths[longest])]

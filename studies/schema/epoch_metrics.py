@@ -66,10 +66,18 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
         scored = "dev_bpc" if task.tokens == "characters" else "dev_perplexity"
         return ("dev_loss", scored, *(() if task.batching == "stream" else ("dev_loss_padded",)))
     if isinstance(task, GeneratedTask):
-        return ("dev_loss",) if task.spec.kind is TaskKind.REGRESSION else ("dev_loss", "dev_accuracy")
+        return _of_examples(task)
     if isinstance(task, LabelledSettings):
         classes = ("dev_loss", "dev_accuracy", "dev_macro_f1", "dev_ece")
         return classes if task.corpus.classes is not None else ("dev_loss", "dev_mae")
     if task.spec.kind is TaskKind.REGRESSION:
         return ("accuracy", "best_accuracy")
     return ("dev_loss", "dev_perplexity", "dev_accuracy")
+
+
+def _of_examples(task: GeneratedTask) -> tuple[str, ...]:
+    """Those of a task that draws its examples."""
+    if task.spec.kind is TaskKind.REGRESSION:
+        return ("dev_loss",)
+    scaled = () if task.chance is None else ("dev_scaled_accuracy",)
+    return ("dev_loss", "dev_accuracy", "dev_exact", *scaled)

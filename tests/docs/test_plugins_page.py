@@ -82,7 +82,7 @@ def test_norms_and_positions_are_planned_and_trained(folder):
 def test_positions_for_shorter_sequences_are_told_before_anything_runs(folder):
     plan = command(
         folder,
-        "activemem study plan recall.toml --plugin mqar.py --plugin parts.py "
+        "activemem study plan recall.toml --plugin key_recall.py --plugin parts.py "
         "--set model.position=learnt --set task.length=100",
     )
     assert "learnt has vectors for 64 positions, and a sequence has 100" in " ".join(plan.stderr.split())
@@ -114,13 +114,13 @@ def test_without_its_plug_in_the_metric_of_the_study_is_unknown(folder):
 
 
 def test_a_task_is_one_file_of_at_most_60_lines(folder):
-    assert len(FILES["mqar.py"].splitlines()) <= 60
+    assert len(FILES["key_recall.py"].splitlines()) <= 60
     show, run, table = (
         command(folder, f"{line} {words}")
         for line, words in zip(RECALL.splitlines(), ("", "--local", ""), strict=True)
     )
     assert (show.returncode, run.returncode, table.returncode) == (0, 0, 0), run.stderr
-    assert "plug-in  mqar.py, sha256 " in show.stdout
+    assert "plug-in  key_recall.py, sha256 " in show.stdout
     assert "2 of 2 trials done" in run.stderr
     assert re.search(r"^  sa( +\*?0\.\d\d\d\*?){3}$", table.stdout, re.MULTILINE)
     in_org = command(folder, ORG)
@@ -128,8 +128,8 @@ def test_a_task_is_one_file_of_at_most_60_lines(folder):
 
 
 def test_the_plan_tells_what_does_not_see_far_enough_for_the_task(folder):
-    plan = command(folder, "activemem study plan recall.toml --plugin mqar.py")
-    assert "conv(k=3) on mqar: it reaches 4 to the left, and a target can depend on 14" in " ".join(
+    plan = command(folder, "activemem study plan recall.toml --plugin key_recall.py")
+    assert "conv(k=3) on key_recall: it reaches 4 to the left, and a target can depend on 14" in " ".join(
         plan.stdout.split()
     )
 
@@ -138,9 +138,9 @@ def test_what_a_study_says_of_a_task_is_checked_before_anything_runs(folder):
     text = (folder / "recall.toml").read_text(encoding="utf-8")
     wrong = text.replace("pairs = 3\n", 'pairs = "3"\nkeys = 2\n', 1)
     (folder / "wrong.toml").write_text(wrong, encoding="utf-8")
-    plan = command(folder, "activemem study plan wrong.toml --plugin mqar.py")
+    plan = command(folder, "activemem study plan wrong.toml --plugin key_recall.py")
     assert plan.returncode == 2
-    assert "mqar: unknown key 'keys'" in plan.stderr
+    assert "key_recall: unknown key 'keys'" in plan.stderr
     assert 'pairs = "3"' in plan.stderr
 
 
@@ -184,7 +184,7 @@ def test_changed_code_of_a_term_makes_its_trials_others(folder):
 
 
 def test_every_part_of_the_page_passes_the_tests_of_the_page(folder):
-    passed = {"certainty": 3, "mqar": 9, "parts": 19, "quiet": 8, "searching": 8}
+    passed = {"certainty": 3, "key_recall": 9, "parts": 19, "quiet": 8, "searching": 8}
     (folder / "org.py").unlink()  # in this folder `copy` would import it as a package of Jython's
     words = [sys.executable, "-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider"]
     words += [f"test_{name}.py" for name in passed]

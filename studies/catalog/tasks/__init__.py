@@ -2,7 +2,8 @@
 
 `spec` has what all tasks share, and their registry. Each family has a file: `algorithmic` (sequences of
 growing length), `labelled` (sequences of one's own with labels), `language_model`, `long_term` (regression),
-`memory_degradation` and `sentence_pairs` (transduction). `generated` is what the tasks of plug-ins are.
+`memory_degradation` and `sentence_pairs` (transduction). `generated` is what tasks that draw their examples
+are, those of plug-ins and those of the folder `synthetic`.
 """
 
 from .algorithmic import DEV_SEQUENCES, AlgorithmicSettings, AlgorithmicTask, require_algorithmic
@@ -25,6 +26,7 @@ from .spec import (
     require_task,
     task_names,
 )
+from .synthetic import SyntheticTask
 
 __all__ = [
     "DEV_SEQUENCES",
@@ -45,6 +47,7 @@ __all__ = [
     "ModelInterface",
     "ParsingSettings",
     "SentencePairSettings",
+    "SyntheticTask",
     "TaskError",
     "TaskKind",
     "TaskSettings",

@@ -24,7 +24,7 @@ Length = Annotated[int, Field(ge=1, le=_MAX_LENGTH)]
 DEV_SEQUENCES = 1000
 """Where no curriculum grows the length, so many sequences are scored after each epoch."""
 
-_MAX_TEST_LENGTHS = 10_000
+MAX_TEST_LENGTHS = 10_000
 
 
 class LengthRange(StrictModel):
@@ -45,12 +45,12 @@ class LengthRange(StrictModel):
         return self
 
 
-def _read_lengths(given: object) -> object:
+def read_lengths(given: object) -> object:
     """The lengths of a range; anything else unchanged."""
     if not isinstance(given, Mapping):
         return given
     asked = validate(LengthRange, given)
-    return tuple(range(asked.first, asked.last + 1, asked.step)[: _MAX_TEST_LENGTHS + 1])
+    return tuple(range(asked.first, asked.last + 1, asked.step)[: MAX_TEST_LENGTHS + 1])
 
 
 class AlgorithmicSettings(TaskSettings):
@@ -61,8 +61,8 @@ class AlgorithmicSettings(TaskSettings):
     batch; else always the same ones of all lengths in training, by default 1,000"""
     test_lengths: Annotated[
         tuple[Length, ...],
-        BeforeValidator(_read_lengths),
-        Field(strict=False, max_length=_MAX_TEST_LENGTHS),
+        BeforeValidator(read_lengths),
+        Field(strict=False, max_length=MAX_TEST_LENGTHS),
     ] = ()
     """lengths at which the trained model is tested, the same sequences in all trials: a list, or
     `{ first = 41, last = 500, step = 1 }`"""

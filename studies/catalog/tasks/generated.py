@@ -1,4 +1,4 @@
-"""Tasks of plug-ins: the class of their settings draws their examples from a generator with a seed."""
+"""Tasks whose settings draw their examples from a generator with a seed, as those of plug-ins do."""
 
 from __future__ import annotations
 
@@ -83,6 +83,11 @@ class GeneratedTask(TaskSettings, ABC):
     @property
     def required_reach(self) -> Reach | None:
         """The furthest input on each side that can change a target, in tokens; None if it is not known."""
+        return None
+
+    @property
+    def chance(self) -> float | None:
+        """The share of targets that a guess gets right, if that is known: what scaled accuracy counts as 0."""
         return None
 
     def solve(self, inputs: Tensor) -> Tensor | None:

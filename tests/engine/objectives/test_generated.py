@@ -21,6 +21,7 @@ from activemem.studies.schema.settings import TrialSettings
 
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
+SCORED = ("loss", "accuracy", "exact", "scaled_accuracy")
 
 
 class Previous(GeneratedTask):
@@ -34,6 +35,10 @@ class Previous(GeneratedTask):
     @property
     def sizes(self):
         return TaskSizes(tokens=9, vocab=self.vocab)
+
+    @property
+    def chance(self):
+        return 1 / self.vocab
 
     def draw(self, count, generator):
         inputs = torch.randint(self.vocab, (count, 9), generator=generator)
@@ -161,16 +166,21 @@ def test_a_batch_in_parts_gives_the_same_losses(name):
 def test_all_that_is_scored_counts_once_and_nothing_else():
     trained = training({"name": "previous"}, epochs=1)
     found = trained.advance()
-    loss, right, count = 0.0, 0, 0
+    loss, right, count, exact = 0.0, 0, 0, 0
     for name in ("one", "2"):
         inputs, targets, lengths = draw_test_set(Previous(name="previous"), name)
         with torch.no_grad():
             scores = trained.model(inputs, lengths).log_softmax(-1)
         scored = targets != IGNORED
         of_set = (scores.argmax(-1) == targets)[scored]
+        faultless = int(((scores.argmax(-1) == targets) | ~scored).all(1).sum())
+        assert found[f"test_exact[{name}]"] == pytest.approx(faultless / len(inputs))
         assert found[f"test_accuracy[{name}]"] == pytest.approx(float(of_set.double().mean()))
         loss -= float(scores[scored].gather(1, targets[scored][:, None]).double().sum())
         right, count = right + int(of_set.sum()), count + int(scored.sum())
+        exact += faultless
+    assert found["test_exact"] == exact / 40
+    assert found["test_scaled_accuracy"] == pytest.approx((right / count - 1 / 7) / (6 / 7))
     assert found["test_accuracy"] == pytest.approx(right / count)
     assert found["test_loss"] == pytest.approx(loss / count)
 
@@ -182,11 +192,9 @@ def test_a_task_is_learnt_and_only_the_last_epoch_has_the_test_split():
     assert last["test_accuracy"] > 0.9
     assert set(last) == {
         "loss",
-        "dev_loss",
-        "dev_accuracy",
-        "test_loss",
-        "test_accuracy",
-        *(f"test_{metric}[{name}]" for metric in ("loss", "accuracy") for name in ("one", "2")),
+        *(f"dev_{metric}" for metric in SCORED),
+        *(f"test_{metric}" for metric in SCORED),
+        *(f"test_{metric}[{name}]" for metric in SCORED for name in ("one", "2")),
         TIMED,
     }
 

@@ -1,0 +1,29 @@
+"""Sequences of many lengths in one batch: the end of each is drawn, and what stands behind it is padding."""
+
+from __future__ import annotations
+
+import torch
+from torch import Generator, Tensor
+
+from ....studies.catalog.tasks import IGNORED
+from ....studies.catalog.tasks.synthetic import LengthTask
+
+PADDING = 0
+
+
+def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: Generator) -> Tensor:
+    """Lengths (count,): uniform over those of the training, or that of a test set."""
+    if test_set is not None:
+        return torch.full((count,), int(test_set))
+    low, high = task.lengths
+    return torch.randint(low, high + 1, (count,), generator=generator)
+
+
+def pad_behind(inputs: Tensor, ends: Tensor) -> Tensor:
+    """Inputs (count, tokens) with padding from each end (count,) on."""
+    return inputs.masked_fill(torch.arange(inputs.shape[1]) >= ends[:, None], PADDING)
+
+
+def only_last(targets: Tensor, ends: Tensor) -> Tensor:
+    """Targets (count, tokens) of which that of the last token before each end (count,) alone is scored."""
+    return targets.masked_fill(torch.arange(targets.shape[1]) != ends[:, None] - 1, IGNORED)

@@ -1,0 +1,175 @@
+"""Parity, modular arithmetic and word problems: automata that read many sequences at once, token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import permutations
+
+import torch
+from torch import Generator, Tensor
+
+from ....studies.catalog.tasks import IGNORED, Examples
+from ....studies.catalog.tasks.synthetic import (
+    RULES,
+    ModularArithmeticSettings,
+    ParitySettings,
+    Rule,
+    WordProblemSettings,
+)
+from ....studies.catalog.tasks.synthetic.state_tracking import (
+    CLOSE,
+    EQUALS,
+    FIRST_NUMBER,
+    MINUS,
+    OPEN,
+    PLUS,
+    TIMES,
+)
+from .lengths import draw_lengths, only_last, pad_behind
+
+
+def draw_parity(task: ParitySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
+    """Bits as 1 and 2, one fewer than the length."""
+    ends = draw_lengths(task, count, test_set, generator) - 1
+    bits = torch.randint(1, 3, (count, int(ends.max())), generator=generator)
+    inputs = pad_behind(bits, ends)
+    return Examples(inputs, only_last(solve_parity(task, inputs), ends))
+
+
+def solve_parity(_task: ParitySettings, inputs: Tensor) -> Tensor:
+    """At each token whether the ones so far are odd, as 1 and 2."""
+    return (inputs == 2).cumsum(1) % 2 + 1
+
+
+def draw_modular(
+    task: ModularArithmeticSettings, count: int, test_set: str | None, generator: Generator
+) -> Examples:
+    """Expressions with their `=`; without brackets numbers and operations take turns."""
+    lengths = draw_lengths(task, count, test_set, generator)
+    if task.brackets:
+        return _with_brackets(task, lengths, generator)
+    ends = (lengths + 1) // 2 * 2 - 2  # of an odd length, the answer left out
+    shape = (count, int(ends.max()))
+    inputs = torch.randint(task.modulus, shape, generator=generator) + FIRST_NUMBER
+    operations = torch.randint(PLUS, TIMES + task.products, shape, generator=generator)
+    inputs[:, 1::2] = operations[:, 1::2]
+    inputs[torch.arange(count), ends - 1] = EQUALS
+    inputs = pad_behind(inputs, ends)
+    solved = solve_modular(task, inputs)
+    assert solved is not None, "without brackets each token has a value"
+    return Examples(inputs, only_last(solved, ends))
+
+
+def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | None:
+    """At each token the value of what stands up to it, by a sum and the product that is to be added to it.
+
+    None with brackets, where a part of an expression has no value.
+    """
+    if task.brackets:
+        return None
+    values = []
+    total, product = torch.zeros_like(inputs[:, 0]), torch.zeros_like(inputs[:, 0])
+    operation = torch.full_like(total, PLUS)
+    for token in inputs.unbind(1):
+        number, is_number = token - FIRST_NUMBER, token >= FIRST_NUMBER
+        times = operation == TIMES
+        total = torch.where(is_number & ~times, total + product, total)
+        signed = torch.where(operation == MINUS, -number, number)
+        product = torch.where(is_number, torch.where(times, product * number, signed), product) % task.modulus
+        operation = torch.where((token >= PLUS) & (token <= TIMES), token, operation)
+        values.append((total + product) % task.modulus + FIRST_NUMBER)
+    return torch.stack(values, 1)
+
+
+def _with_brackets(task: ModularArithmeticSettings, lengths: Tensor, generator: Generator) -> Examples:
+    """Expressions of two fewer tokens than the length, each operation in brackets of its own."""
+    ends = lengths - 1
+    width = int(ends.max())
+    inputs = torch.zeros(len(lengths), width, dtype=torch.int64)
+    answers = torch.zeros(len(lengths), dtype=torch.int64)
+    draws = torch.randint(1 << 62, (len(lengths), width), generator=generator)
+    for row, (end, numbers) in enumerate(zip(ends.tolist(), draws.tolist(), strict=True)):
+        tokens, value = write_expression(end - 1, task.modulus, iter(numbers), products=task.products)
+        inputs[row, :end] = torch.tensor([*tokens, EQUALS])
+        answers[row] = value + FIRST_NUMBER
+    return Examples(inputs, only_last(answers[:, None].expand(-1, width), ends))
+
+
+def write_expression(
+    length: int, modulus: int, draws: Iterator[int], *, products: bool
+) -> tuple[list[int], int]:
+    """The tokens of a random expression so long, and its value; (a + b) of two shorter ones or a number.
+
+    A draw is a number below 2 ** 62, of which no more is taken than there are tokens.
+    """
+    drawn = next(draws)
+    if length < 5:
+        number = drawn % modulus
+        written = [number + FIRST_NUMBER]
+        if length % 2 == 0:
+            number, written = -number % modulus, [MINUS, *written]
+        return (written, number) if length < 3 else ([OPEN, *written, CLOSE], number)
+    operation, drawn = PLUS + drawn % (2 + products), drawn // 3
+    first = 1 + drawn % (length - 4)
+    left, one = write_expression(first, modulus, draws, products=products)
+    right, other = write_expression(length - 3 - first, modulus, draws, products=products)
+    value = {PLUS: one + other, MINUS: one - other, TIMES: one * other}[operation] % modulus
+    return [OPEN, *left, operation, *right, CLOSE], value
+
+
+@cache
+def multiplication_table(group: str) -> Tensor:
+    """The product of the elements i and j, first i and then j, in row i and column j."""
+    if group == "Z60":
+        return (torch.arange(60)[:, None] + torch.arange(60)) % 60
+    elements = group_elements(group)
+    number = {element: index for index, element in enumerate(elements)}
+    return torch.tensor(
+        [[number[tuple(second[place] for place in first)] for second in elements] for first in elements]
+    )
+
+
+@cache
+def group_elements(group: str) -> tuple[tuple[int, ...], ...]:
+    """The permutations of a group in the order of their numbers: p[i] is where i goes."""
+    if group == "A4xZ5":
+        turns = [tuple(4 + (place + turn) % 5 for place in range(5)) for turn in range(5)]
+        return tuple((*even, *turn) for even in _even(4) for turn in turns)
+    letter, degree = group[0], int(group[1])
+    return tuple(permutations(range(degree))) if letter == "S" else _even(degree)
+
+
+def _even(degree: int) -> tuple[tuple[int, ...], ...]:
+    """The even permutations."""
+    return tuple(
+        each
+        for each in permutations(range(degree))
+        if sum(each[i] > each[j] for j in range(degree) for i in range(j)) % 2 == 0
+    )
+
+
+def draw_word_problem(
+    task: WordProblemSettings, count: int, test_set: str | None, generator: Generator
+) -> Examples:
+    """Uniform elements; the product so far is asked at each, and behind the end nothing."""
+    ends = draw_lengths(task, count, test_set, generator)
+    shape = (count, int(ends.max()))
+    inputs = torch.randint(len(multiplication_table(task.group)), shape, generator=generator)
+    behind = torch.arange(shape[1]) >= ends[:, None]
+    targets = solve_word_problem(task, inputs).masked_fill(behind, IGNORED)
+    return Examples(inputs.masked_fill(behind, 0), targets)
+
+
+def solve_word_problem(task: WordProblemSettings, inputs: Tensor) -> Tensor:
+    """The product of all elements up to each."""
+    table = multiplication_table(task.group)
+    products = [inputs[:, 0]]
+    for element in inputs.unbind(1)[1:]:
+        products.append(table[products[-1], element])
+    return torch.stack(products, 1)
+
+
+RULES["parity"] = Rule(draw_parity, solve_parity)
+RULES["modular_arithmetic"] = Rule(draw_modular, solve_modular)
+RULES["word_problem"] = Rule(draw_word_problem, solve_word_problem)

@@ -1,0 +1,129 @@
+"""What synthetic tasks share: keys of [task], test sets by name, and examples that a rule of the engine draws."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from .....grammar.vocabulary.spec import Reach
+from ..algorithmic import MAX_TEST_LENGTHS, Length, read_lengths
+from ..generated import Draw, Examples, GeneratedTask
+from ..spec import TaskKind, TaskSpec, add_own_task
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
+"""(settings, number, name of a test set or None, generator) to so many examples of that set or the training."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How the engine draws the examples of a task, and the targets of any inputs, where these say them."""
+
+    draw: DrawRule
+    solve: Callable[[Any, Tensor], Tensor | None] | None = None
+
+
+RULES: dict[str, Rule] = {}
+"""The rules by the names of their tasks; `engine/tasks/synthetic` gives them."""
+
+
+class SyntheticTask(GeneratedTask, ABC):
+    """`[task]` of a task whose examples are drawn by a rule of the engine."""
+
+    test_examples: int = Field(default=1000, ge=1, le=100_000)
+    """how many examples each test set has"""
+
+    @property
+    @abstractmethod
+    def test_names(self) -> tuple[str, ...]:
+        """The names of the test sets."""
+
+    def draw(self, count: int, generator: Generator) -> Examples:
+        """So many examples to train on."""
+        return RULES[self.name].draw(self, count, None, generator)
+
+    def test_sets(self) -> Mapping[str, Draw]:
+        """The test sets by their names."""
+        return {name: partial(self._draw_test_set, name) for name in self.test_names}
+
+    def solve(self, inputs: Tensor) -> Tensor | None:
+        """The targets of any inputs, where they follow from these."""
+        rule = RULES[self.name]
+        return None if rule.solve is None else rule.solve(self, inputs)
+
+    def _draw_test_set(self, name: str, generator: Generator) -> Examples:
+        return RULES[self.name].draw(self, self.test_examples, name, generator)
+
+
+class LengthTask(SyntheticTask, ABC):
+    """`[task]` of a task that is trained at some lengths and tested at others."""
+
+    lengths: tuple[Length, Length] = Field(default=(3, 40), strict=False)
+    """the shortest and the longest sequence of the training, each length equally often"""
+    test_lengths: Annotated[
+        tuple[Length, ...],
+        BeforeValidator(read_lengths),
+        Field(strict=False, max_length=MAX_TEST_LENGTHS),
+    ] = ()
+    """lengths at which the trained model is tested, each a test set that is the same for all trials: a list, or
+    `{ first = 40, last = 256, step = 8 }`"""
+
+    @model_validator(mode="after")
+    def check_lengths(self) -> LengthTask:
+        """Lengths that the task can have, in their order."""
+        low, high = self.lengths
+        if low > high:
+            raise ValueError(f"expected lengths from the shortest to the longest, got {low} and {high}")
+        for key, lengths in (("lengths", self.lengths), ("test_lengths", self.test_lengths)):
+            for length in lengths:
+                if (fault := self.length_fault(length)) is not None:
+                    raise ValueError(f"{key}: {fault}, got {length}")
+        for shorter, longer in pairwise(self.test_lengths):
+            if shorter >= longer:
+                raise ValueError(f"expected test_lengths that grow, got {longer} behind {shorter}")
+        return self
+
+    def length_fault(self, length: int) -> str | None:
+        """What is expected of a length, if this one is not it."""
+        return None if length >= 2 else "expected lengths of at least 2"
+
+    @property
+    def test_names(self) -> tuple[str, ...]:
+        """The lengths."""
+        return tuple(map(str, self.test_lengths))
+
+    @property
+    def longest_input(self) -> int:
+        """The tokens of the longest input in training."""
+        return self.lengths[1]
+
+    @property
+    def required_reach(self) -> Reach | None:
+        """All that came before."""
+        return Reach(left=self.longest_input - 1, right=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyntheticSpec(TaskSpec):
+    """One synthetic task; `set_title` says what its test sets differ in."""
+
+    kind: TaskKind = TaskKind.CAUSAL_TAGGING
+    set_title: str = "Length"
+
+    @property
+    def test_sets_title(self) -> str:
+        """What its test sets differ in."""
+        return self.set_title
+
+
+def add_synthetic(name: str, settings: type[SyntheticTask], summary: str, source: str, title: str) -> None:
+    """Add a task of this folder."""
+    add_own_task(SyntheticSpec(name=name, settings=settings, summary=summary, source=source, set_title=title))

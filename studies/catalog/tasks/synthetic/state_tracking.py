@@ -1,0 +1,114 @@
+"""Tasks that need a state: parity, modular arithmetic, and the products of a group's elements."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from ..generated import TaskSizes
+from .base import LengthTask, add_synthetic
+
+GROUP_ORDERS = {"Z60": 60, "S3": 6, "S5": 120, "A5": 60, "A4xZ5": 60}
+"""The groups of word problems, and how many elements each has."""
+
+
+class ParitySettings(LengthTask):
+    """`[task]` of parity; lengths count the answer, so that an input has a token less."""
+
+    @property
+    def longest_input(self) -> int:
+        """The bits of the longest input."""
+        return self.lengths[1] - 1
+
+    @property
+    def chance(self) -> float:
+        """Even or odd."""
+        return 1 / 2
+
+    @property
+    def sizes(self) -> TaskSizes:
+        """Padding and two bits."""
+        return TaskSizes(tokens=self.longest_input, vocab=3)
+
+
+class ModularArithmeticSettings(LengthTask):
+    """`[task]` of modular_arithmetic; lengths count the answer, so that an input has a token less."""
+
+    modulus: int = Field(default=5, ge=2, le=1000)
+    """how many numbers there are"""
+    brackets: bool = False
+    """whether brackets stand around each operation; without them products bind closer than sums"""
+    products: bool = True
+    """whether there are products beside sums and differences"""
+
+    def length_fault(self, length: int) -> str | None:
+        """A number alone is the shortest expression."""
+        return None if length >= 3 else "expected lengths of at least 3, for a number, = and the answer"
+
+    @property
+    def longest_input(self) -> int:
+        """The tokens of the longest input."""
+        longest = self.lengths[1]
+        return longest - 1 if self.brackets else longest - 1 - (longest + 1) % 2
+
+    @property
+    def chance(self) -> float:
+        """Any of the numbers."""
+        return 1 / self.modulus
+
+    @property
+    def sizes(self) -> TaskSizes:
+        """Padding, three operations, two brackets, the sign of equality, and the numbers."""
+        return TaskSizes(tokens=self.longest_input, vocab=self.modulus + FIRST_NUMBER)
+
+
+PLUS, MINUS, TIMES, EQUALS, OPEN, CLOSE, FIRST_NUMBER = range(1, 8)
+"""The symbols of modular arithmetic; 0 is padding, and the numbers follow."""
+
+
+class WordProblemSettings(LengthTask):
+    """`[task]` of word_problem; the product of all elements so far is asked at each token."""
+
+    lengths: tuple[int, int] = Field(default=(1, 128), strict=False)
+    """the shortest and the longest sequence of the training, each length equally often"""
+    group: Literal["Z60", "S3", "S5", "A5", "A4xZ5"] = "S3"
+    """whose elements are multiplied: a cycle of 60, permutations of 3 or 5, even ones of 5, even ones of 4 beside
+    a cycle of 5"""
+
+    def length_fault(self, length: int) -> str | None:
+        """A product may be of one element."""
+        return None if length >= 1 else "expected lengths of at least 1"
+
+    @property
+    def chance(self) -> float:
+        """Any of the elements."""
+        return 1 / GROUP_ORDERS[self.group]
+
+    @property
+    def sizes(self) -> TaskSizes:
+        """The elements of the group."""
+        return TaskSizes(tokens=self.lengths[1], vocab=GROUP_ORDERS[self.group])
+
+
+add_synthetic(
+    "parity",
+    ParitySettings,
+    "bits to whether the ones are odd, asked at the last of them",
+    "Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
+    "Length",
+)
+add_synthetic(
+    "modular_arithmetic",
+    ModularArithmeticSettings,
+    "sums, differences and products of numbers to the result modulo 5, asked at the =",
+    "Delétang et al. 2023; Beck et al. 2024 (xLSTM) and their program; Grazzi et al. 2025, section 5.1",
+    "Length",
+)
+add_synthetic(
+    "word_problem",
+    WordProblemSettings,
+    "elements of a group to the product of all so far, at each token",
+    "Merrill, Petty and Sabharwal 2024 (The Illusion of State); Siems et al. 2025 (DeltaProduct)",
+    "Length",
+)
