@@ -176,7 +176,7 @@ class TaggingExamplesObjective(GeneratedObjective):
     """Symbols at the positions that are scored; outputs are computed there alone."""
 
     def causal_view(self) -> CausalView | None:
-        """The longest example that is scored and what is said of each of its tokens, if the task is causal."""
+        """The longest example that is scored and what is said of its tokens, if the task is causal."""
         if not self.interface.causal:
             return None
         assert self.interface.vocab is not None, "tagging is of symbols"

@@ -1,6 +1,6 @@
 """The rules of the synthetic tasks: a seeded generator of the CPU gives the same examples on every device.
 
-`state_tracking` and `recall` draw the tasks of these names, `lengths` has what sequences of many lengths need.
+`state_tracking` and `recall` draw the tasks of these names; `lengths` is for many lengths in one batch.
 """
 
 from . import recall, state_tracking  # each gives its rules

@@ -87,7 +87,7 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def chance(self) -> float | None:
-        """The share of targets that a guess gets right, if that is known: what scaled accuracy counts as 0."""
+        """The share of targets that a guess gets right, if it is known; scaled accuracy counts it as 0."""
         return None
 
     def solve(self, inputs: Tensor) -> Tensor | None:

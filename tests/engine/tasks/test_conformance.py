@@ -13,6 +13,7 @@ from activemem.studies.catalog.tasks import (
     AlgorithmicTask,
     DegradationProblem,
     LongTermSettings,
+    SyntheticTask,
     require_task,
     task_names,
 )
@@ -23,6 +24,13 @@ DRAWN = [
     if isinstance(require_task(name), AlgorithmicTask | DegradationProblem)
     or require_task(name).settings is LongTermSettings
 ]
+SYNTHETIC = {
+    "parity": {"lengths": [3, 9], "test_lengths": [12, 15]},
+    "modular_arithmetic": {"lengths": [3, 9], "test_lengths": [11, 13]},
+    "word_problem": {"lengths": [2, 6], "test_lengths": [7]},
+    "mqar": {"vocab": 32, "length": 16, "pairs": 3, "tests": [[16, 2], [20, 3]]},
+}
+"""Those of the engine's rules, with settings that are small."""
 QUICK = [check for check in CHECKS if check is not other_processes_draw_the_same]
 
 
@@ -36,9 +44,21 @@ def test_a_task_that_comes_along_conforms(name, monkeypatch):
         check(subject(name, **small))
 
 
-@pytest.mark.parametrize("name", ["sort", "recall_addition"])
+def test_each_synthetic_task_is_looked_at():
+    assert set(SYNTHETIC) == {
+        name for name in task_names() if issubclass(require_task(name).settings, SyntheticTask)
+    }
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_a_synthetic_task_conforms(name):
+    for check in QUICK:
+        check(subject(name, **SYNTHETIC[name]))
+
+
+@pytest.mark.parametrize("name", ["sort", "recall_addition", "mqar"])
 def test_another_process_draws_the_same(name):
-    other_processes_draw_the_same(subject(name))
+    other_processes_draw_the_same(subject(name, **SYNTHETIC.get(name, {})))
 
 
 class Flawed(GeneratedTask):

@@ -1,7 +1,7 @@
-"""A synthetic task is causal, scored at some positions alone, and its examples follow from its settings and a seed.
+"""A synthetic task is causal, scored at some positions alone, and drawn from its settings and a seed alone.
 
-`base` has what all share. `state_tracking` has parity, modular arithmetic and word problems of groups, `recall`
-what must be found again. Each registers its tasks; their examples are drawn by `engine/tasks/synthetic`.
+`base` has what all share. `state_tracking` has parity, modular arithmetic and word problems of groups,
+`recall` what must be found again. Each registers its tasks; `engine/tasks/synthetic` draws examples.
 """
 
 from . import recall, state_tracking  # each registers its tasks

@@ -1,4 +1,4 @@
-"""What synthetic tasks share: keys of [task], test sets by name, and examples that a rule of the engine draws."""
+"""What synthetic tasks share: keys of [task], test sets, and examples that a rule of the engine draws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
 DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
-"""(settings, number, name of a test set or None, generator) to so many examples of that set or the training."""
+"""(settings, number, test set or None, generator) to so many examples of that set, or of the training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class LengthTask(SyntheticTask, ABC):
         BeforeValidator(read_lengths),
         Field(strict=False, max_length=MAX_TEST_LENGTHS),
     ] = ()
-    """lengths at which the trained model is tested, each a test set that is the same for all trials: a list, or
+    """lengths at which the trained model is tested, each a test set, the same for all trials: a list, or
     `{ first = 40, last = 256, step = 8 }`"""
 
     @model_validator(mode="after")

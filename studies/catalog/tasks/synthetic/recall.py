@@ -28,7 +28,7 @@ class MqarSettings(SyntheticTask):
     pairs: int = Field(default=4, ge=1)
     """pairs in a sequence"""
     mixture: Annotated[tuple[Shape, ...], Field(strict=False)] = ()
-    """instead of one length: several lengths, with their pairs and how often each is drawn beside the others, as in
+    """instead of one length several, each with its pairs and a weight by which it is drawn, as in
     `[[64, 4, 100], [128, 8, 20]]`; shorter sequences are padded with 0"""
     tests: Annotated[tuple[TestShape, ...], Field(strict=False)] = ()
     """lengths and pairs of the test sets, as in `[[64, 4], [128, 8]]`; by default those of the training"""

@@ -73,8 +73,8 @@ class WordProblemSettings(LengthTask):
     lengths: tuple[int, int] = Field(default=(1, 128), strict=False)
     """the shortest and the longest sequence of the training, each length equally often"""
     group: Literal["Z60", "S3", "S5", "A5", "A4xZ5"] = "S3"
-    """whose elements are multiplied: a cycle of 60, permutations of 3 or 5, even ones of 5, even ones of 4 beside
-    a cycle of 5"""
+    """whose elements are multiplied: a cycle of 60, permutations of 3 or 5, even ones of 5, or even ones of 4
+    beside a cycle of 5"""
 
     def length_fault(self, length: int) -> str | None:
         """A product may be of one element."""
