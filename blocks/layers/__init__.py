@@ -1,8 +1,8 @@
 """A layer maps a sequence to a sequence of the same length, or to a vector: one family of blocks a file.
 
 `attention` and `all_attention` attend, both by `window_attention`; `convolutions` and `recurrent` are the
-active memories, `linear_recurrences` those that `chunked_recurrence` and `delta_rule` compute in chunks;
-`feedforward` works on each position, `pooling` makes one vector, and `fused_pooling` does so in pieces that
+active memories, `matrix_states` those of heads with a matrix as their state and `vector_states` those whose
+channels have one, with a `short_convolution`; `feedforward` works on each position, `pooling` makes one vector, and `fused_pooling` does so in pieces that
 stay in a processor's cache.
 """
 
@@ -10,20 +10,20 @@ from . import (  # each registers its blocks
     all_attention,
     attention,
     convolutions,
-    delta_rule,
     feedforward,
-    linear_recurrences,
+    matrix_states,
     pooling,
     recurrent,
+    vector_states,
 )
 
 __all__ = [
     "all_attention",
     "attention",
     "convolutions",
-    "delta_rule",
     "feedforward",
-    "linear_recurrences",
+    "matrix_states",
     "pooling",
     "recurrent",
+    "vector_states",
 ]

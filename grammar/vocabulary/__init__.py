@@ -1,8 +1,8 @@
 """Every block is data: parameters, role, cost, reach and source; the file names are those of `blocks`.
 
 `spec` is what a block states and `registry` where it is found. `attention` (with `attention_window`),
-`all_attention`, `convolutions`, `recurrent`, `matrix_states`, `feedforward`, `pooling` and `neural_gpu`
-are the families. `cost_tree` adds costs up, `output_kinds` checks what parts give, and `entry_points` finds
+`all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`, `feedforward`, `pooling` and
+`neural_gpu` are the families. `cost_tree` adds costs up, `output_kinds` checks what parts give, and `entry_points` finds
 blocks of other packages.
 """
 
@@ -15,6 +15,7 @@ from . import (  # each registers its blocks
     neural_gpu,
     pooling,
     recurrent,
+    vector_states,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "neural_gpu",
     "pooling",
     "recurrent",
+    "vector_states",
 ]

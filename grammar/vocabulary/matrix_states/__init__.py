@@ -1,7 +1,7 @@
 """A head's state is a matrix of one size at any length, which keys and values write and queries read.
 
-`linear_recurrences` has what all of these blocks share and those whose state decays, and `delta_rule` the one
-that corrects what is held.
+`recurrent_heads` has what all of these blocks share, `linear_recurrences` those whose state is kept or
+decays, and `delta_rule` the one that corrects what is held.
 """
 
 from . import delta_rule, linear_recurrences  # each registers its blocks

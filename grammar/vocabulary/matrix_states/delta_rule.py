@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..spec import Cost, CostContext, Parameter, Settings, as_bool, as_int
-from .linear_recurrences import (
+from .recurrent_heads import (
     RecurrenceCost,
     chunk_shape,
     cost_with_maps,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...grammar.vocabulary.matrix_states.linear_recurrences import (
+from ....grammar.vocabulary.matrix_states.recurrent_heads import (
     MAX_CHUNK_LENGTH,
     MAX_VECTOR_CHUNK_LENGTH,
     chunk_shape,

@@ -9,12 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ...grammar.vocabulary.matrix_states.delta_rule import MAX_DELTA_CHUNK_LENGTH
-from ...grammar.vocabulary.spec import Settings, as_bool
-from ..core.block import Context, register_block
-from ..core.initialisation import Linear
+from ....grammar.vocabulary.matrix_states.delta_rule import MAX_DELTA_CHUNK_LENGTH
+from ....grammar.vocabulary.spec import Settings, as_bool
+from ...core.block import Context, register_block
+from ...core.initialisation import Linear
 from .chunked_recurrence import join_chunks, pairwise_decay, split_chunks
-from .linear_recurrences import HeadRates, LinearRecurrence
+from .recurrent_heads import HeadRates, LinearRecurrence
 
 
 def run_delta_rule(

@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.blocks.layers.chunked_recurrence import run_in_chunks
+from activemem.blocks.layers.matrix_states.chunked_recurrence import run_in_chunks
 from activemem.blocks.testing.conformance import CHECKS
-from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, random_sequences
-from activemem.blocks.testing.references import apply_reference
+from activemem.blocks.testing.fixtures import make_generator
+
+from ..gradients import assert_outputs_and_gradients_are_those_of_the_reference
 
 SMALL = "heads=2, head_width=9"
 VARIANTS = [
@@ -31,18 +32,7 @@ def test_every_variant_holds_to_every_check(check, text):
 @pytest.mark.parametrize("text", VARIANTS)
 @pytest.mark.parametrize("length", [1, 7, 64, 65, 130])
 def test_chunks_give_the_outputs_and_gradients_of_the_reference(text, length):
-    node = parse_block(text)
-    block, x = make_block(node, causal=True), random_sequences(1, length)
-    found, expected = [], []
-    for into, run in (
-        (found, lambda x: block(x)[0]),
-        (expected, lambda x: apply_reference(node, block, x[0], causal=True)),
-    ):
-        row = x.clone().requires_grad_()
-        y = run(row)
-        into += [y, *torch.autograd.grad((y * y.detach().cos()).sum(), [row, *block.parameters()])]
-    for one, other in zip(found, expected, strict=True):
-        assert_close(one, other, rtol=1e-10, atol=1e-10)
+    assert_outputs_and_gradients_are_those_of_the_reference(text, length)
 
 
 @pytest.mark.parametrize("decays", ["none", "gentle", "steep"])

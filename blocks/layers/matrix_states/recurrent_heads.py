@@ -1,0 +1,142 @@
+"""Heads with a matrix as their state: the maps, the short convolution, the norm and the gate around it."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ....grammar.vocabulary.spec import Settings, as_int, as_word
+from ...core.block import Block, Context
+from ...core.initialisation import Initialisable, Linear
+from ..convolutions import zero_masked
+from ..short_convolution import GATES, ShortConvolution
+
+NORM_EPSILON, KEY_EPSILON = 1e-5, 1e-6
+"""What is added to the mean square of what a head gives, and to the sum of squares of a query or a key."""
+
+class HeadNorm(nn.Module):
+    """Each head divided by its root mean square; the gains begin at one (Zhang and Sennrich 2019)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, y: Tensor) -> Tensor:
+        """(…, width) to the same."""
+        return y * (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt() * self.weight
+
+
+class LinearRecurrence(Block):
+    """Maps to queries, keys and values, a recurrence of each head by itself, and a map of what heads give.
+
+    Keys and queries have as many heads as values, or one that is shared by all and `shared_keys` wide.
+    Since nothing later is seen, padding behind a sequence moves nothing; it is zeroed, so that what stands
+    there overflows nowhere.
+    """
+
+    state_is_bounded: ClassVar[bool] = True
+
+    def __init__(self, settings: Settings, context: Context, *, shared_keys: int | None = None) -> None:
+        super().__init__()
+        config, width, std = context.config, context.width, context.config.attention_std
+        self.heads, self.head_width = as_int(settings, "heads"), as_int(settings, "head_width")
+        inner, taps = self.heads * self.head_width, as_int(settings, "short_conv")
+        gate = as_word(settings, "output_gate")
+        if shared_keys is None:
+            self.key_heads, self.key_width = self.heads, self.head_width
+            self.qkv = Linear(width, inner, bias=False, maps=3, std=std)
+        else:
+            self.key_heads, self.key_width = 1, shared_keys
+            self.qkv = Linear(width, 2 * shared_keys + inner, bias=False, std=std)
+        self.short_conv = ShortConvolution(self.qkv.out_features, taps) if taps else None
+        self.normalises_keys = as_word(settings, "qk_norm") == "l2"
+        self.norm = HeadNorm(self.head_width) if as_word(settings, "head_norm") == "rms" else None
+        self.gate_kind = gate
+        self.gate = Linear(width, inner, bias=False, std=std) if gate != "none" else None
+        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block with these settings."""
+        return cls(settings, context)
+
+    @abstractmethod
+    def recur(
+        self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """What heads give, (batch, length, heads, head_width), and the state then, if to `keep`.
+
+        x is the input, qk (batch, length, 2, key_heads, key_width), v (batch, length, heads, head_width), and
+        a state (batch, heads, key_width, …).
+        """
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """All positions; the mask changes nothing at valid ones."""
+        return self._run(zero_masked(x, mask), None, keep=False)[0]
+
+    def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The state is (batch, numbers): the past of the convolution, then what the recurrence keeps."""
+        return self._run(x, state, keep=True)
+
+    def _run(self, x: Tensor, state: Tensor | None, *, keep: bool) -> tuple[Tensor, Tensor | None]:
+        qkv, past = self.qkv(x), None
+        if self.short_conv is not None:
+            numbers = (len(self.short_conv.weight) - 1) * qkv.shape[2]
+            if state is not None:
+                past = state[:, :numbers].unflatten(1, (-1, qkv.shape[2]))
+                state = state[:, numbers:]
+            qkv, past = self.short_conv(qkv, past)
+        keys = 2 * self.key_heads * self.key_width
+        qk = qkv[..., :keys].unflatten(2, (2, self.key_heads, -1))
+        v = qkv[..., keys:].unflatten(2, (self.heads, -1))
+        if self.normalises_keys:
+            qk = qk * (qk.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
+        before = None if state is None else state.unflatten(1, (self.heads, self.key_width, -1))
+        y, kept = self.recur(x, qk, v, before, keep=keep)
+        if kept is not None:
+            kept = kept.flatten(1) if past is None else torch.cat([past.flatten(1), kept.flatten(1)], 1)
+        return self._merge(y, x), kept
+
+    def _merge(self, y: Tensor, x: Tensor) -> Tensor:
+        """The output of what the heads give at x."""
+        y = (y if self.norm is None else self.norm(y)).flatten(2)
+        if self.gate is not None:
+            y = y * GATES[self.gate_kind](self.gate(x))
+        return self.output(y)
+
+
+class HeadRates(Initialisable):
+    """How fast each head forgets: −exp(A) · softplus(W x + b), a logarithm (Gu and Dao 2023, section 3.6).
+
+    A begins as the logarithm of a number drawn from 1 to 16, and softplus(b) log-uniform from 0.001 to 0.1.
+    """
+
+    def __init__(self, width: int, heads: int, std: float | None) -> None:
+        super().__init__()
+        self.map = Linear(width, heads, bias=False, std=std)
+        self.log_rate = nn.Parameter(torch.empty(heads))
+        self.step_offset = nn.Parameter(torch.empty(heads))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw the rates and the steps; the map is drawn by itself."""
+        with torch.no_grad():
+            self.log_rate.uniform_(1.0, 16.0, generator=generator).log_()
+            steps = self.step_offset.uniform_(math.log(1e-3), math.log(0.1), generator=generator).exp_()
+            steps.add_(torch.log(-torch.expm1(-steps)))  # the inverse of softplus
+
+    def steps(self, x: Tensor) -> Tensor:
+        """How much time each position takes, (batch, length, heads)."""
+        return functional.softplus(self.map(x) + self.step_offset)
+
+    def log_decays(self, steps: Tensor) -> Tensor:
+        """The logarithms of the decays over so much time."""
+        return -(steps * self.log_rate.exp())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The logarithms of the decays, (batch, length, heads)."""
+        return self.log_decays(self.steps(x))
