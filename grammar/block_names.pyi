@@ -21,6 +21,7 @@ __all__ = [
     "ff_attn",
     "fox",
     "gla",
+    "glu",
     "gru",
     "head_split",
     "highway_conv",
@@ -29,9 +30,11 @@ __all__ = [
     "lstm",
     "markov_neural_gpu",
     "mean_pool",
+    "min_gru",
     "neural_gpu",
     "persistent_conv",
     "retention",
+    "rg_lru",
     "sa",
     "seq2seq",
     "single_head",
@@ -313,6 +316,24 @@ class _Gla(Recipe):
 
 gla: _Gla
 
+class _Glu:
+    """The block `glu`: gated linear unit on each position."""
+
+    def __call__(
+        _self,
+        filter: int | Placeholder,
+        act: Literal["silu", "gelu", "relu", "sigmoid", "none"] | Placeholder = "silu",
+    ) -> Recipe:
+        """Gated linear unit on each position: y = W₂ · (act(W x) ⊗ V x).
+
+        filter: width of the inner layer; whole number, 1 to 1048576.
+        act: what one of the maps passes: silu is SwiGLU, gelu GEGLU, none bilinear; silu, gelu, relu, sigmoid or none.
+
+        Shazeer 2020 (GLU Variants Improve Transformer), equations 5 and 6.
+        """
+
+glu: _Glu
+
 class _Gru(Recipe):
     """The block `gru`: gated recurrent unit, read from left to right."""
 
@@ -471,6 +492,28 @@ class _MeanPool(Recipe):
 
 mean_pool: _MeanPool
 
+class _MinGru(Recipe):
+    """The block `min_gru`: gated recurrent unit whose gate and candidate do not see the state, so that it is a scan."""
+
+    def __call__(
+        _self,
+        channels: int | Placeholder = 512,
+        candidate: Literal["positive", "linear"] | Placeholder = "positive",
+        short_conv: int | Placeholder = 0,
+        output_gate: Literal["none", "sigmoid", "silu", "gelu"] | Placeholder = "none",
+    ) -> Recipe:
+        """Gated recurrent unit whose gate and candidate do not see the state, so that it is a scan: z_t = σ(W_z x_t + b_z); h_t = (1−z_t)⊗h_{t−1} + z_t⊗g(W_h x_t + b_h); y_t = W_o h_t; g(u) = u + 0.5 if u ≥ 0, else σ(u); or u.
+
+        channels: width of the recurrence; whole number, 1 to 1048576.
+        candidate: whether candidates pass g, which makes them positive, or are taken as they are; positive or linear.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        output_gate: what the recurrence gives is multiplied by this of a map of the input; none, sigmoid, silu or gelu.
+
+        Feng et al. 2024 (Were RNNs All We Needed?), section 3.1 and appendix B.
+        """
+
+min_gru: _MinGru
+
 class _NeuralGpu(Recipe):
     """The block `neural_gpu`: Neural GPU, whose outputs are independent of each other."""
 
@@ -542,6 +585,28 @@ class _Retention(Recipe):
         """
 
 retention: _Retention
+
+class _RgLru(Recipe):
+    """The block `rg_lru`: real-gated linear recurrent unit: channels decay by a learned rate and a gate of the input."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        short_conv: int | Placeholder = 4,
+        output_gate: Literal["none", "sigmoid", "silu", "gelu"] | Placeholder = "gelu",
+    ) -> Recipe:
+        """Real-gated linear recurrent unit: channels decay by a learned rate and a gate of the input: u = conv(W x); r_t = σ(W_r u_t + b_r); i_t = σ(W_i u_t + b_i); a_t = σ(Λ)^(8 r_t); h_t = a_t⊗h_{t−1} + √(1−a_t²)⊗i_t⊗u_t; y_t = W_o (h_t ⊗ gelu(W_g x_t)); W_r and W_i by blocks.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        short_conv: taps of a causal convolution of each channel of what is mapped; 0 for none; whole number, 0 to 64.
+        output_gate: what the recurrence gives is multiplied by this of a map of the input; none, sigmoid, silu or gelu.
+
+        De et al. 2024 (Griffin), section 2.4.
+        """
+
+rg_lru: _RgLru
 
 class _Sa(Recipe):
     """The block `sa`: multi-head softmax self-attention."""

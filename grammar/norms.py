@@ -43,6 +43,20 @@ class LayerNormKind(NormKind):
         return 2
 
 
+class RmsNormKind(NormKind):
+    """The vector divided by its root mean square, with a gain for each channel."""
+
+    source = "Zhang and Sennrich 2019"
+
+    def parameters(self, width: int) -> int:
+        """A gain for each channel."""
+        return width
+
+    def saved(self, width: int) -> int:
+        """The divided vector, and by what."""
+        return width + 1
+
+
 class PluginNorm(NormKind):
     """A normalisation of a plug-in: what it costs, and its module."""
 
@@ -51,7 +65,9 @@ class PluginNorm(NormKind):
         """The module, (…, width) to the same; `eps` is the `norm_eps` of the model."""
 
 
-NORMS: OpenRegistry[NormKind] = OpenRegistry("norm", {"layer_norm": LayerNormKind()})
+NORMS: OpenRegistry[NormKind] = OpenRegistry(
+    "norm", {"layer_norm": LayerNormKind(), "rms_norm": RmsNormKind()}
+)
 """Every kind of normalisation by its name."""
 
 NormT = TypeVar("NormT", bound=PluginNorm)

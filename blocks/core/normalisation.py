@@ -15,7 +15,8 @@ def build_norm(config: ModelConfig) -> nn.Module:
     if isinstance(kind, PluginNorm):
         with told_by_name(NORMS, config.norm_kind):
             return kind.build(config.d_model, config.norm_eps)
-    return nn.LayerNorm(config.d_model, eps=config.norm_eps)
+    made = nn.RMSNorm if config.norm_kind == "rms_norm" else nn.LayerNorm
+    return made(config.d_model, eps=config.norm_eps)
 
 
 def build_final_norm(config: ModelConfig) -> nn.Module | None:

@@ -1,16 +1,28 @@
-"""The position-wise feed-forward block."""
+"""The position-wise feed-forward blocks."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
+import torch
 from torch import Tensor
+from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..core.activations import ACTIVATIONS
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
+
+GLU_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor] | None] = {
+    "silu": functional.silu,
+    "gelu": functional.gelu,
+    "relu": functional.relu,
+    "sigmoid": torch.sigmoid,
+    "none": None,
+}
+"""What one of the maps of a gated linear unit passes; nothing where it is bilinear."""
 
 
 @register_block("ff")
@@ -40,6 +52,29 @@ class FeedForward(Block):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Each position by itself; the mask changes nothing."""
         return self.outer(self.dropout(self.act(self.inner(x))))
+
+
+@register_block("glu")
+class GatedLinearUnit(Block):
+    """y = W₂ (act(W x) ⊗ V x), without biases, with dropout as in a feed-forward layer (Shazeer 2020)."""
+
+    def __init__(self, *, filter_width: int, act: str, context: Context) -> None:
+        super().__init__()
+        std = context.config.feedforward_std
+        self.inner = Linear(context.width, filter_width, bias=False, maps=2, std=std)
+        self.outer = Linear(filter_width, context.width, bias=False, std=std)
+        self.act = GLU_ACTIVATIONS[act]
+        self.dropout = Dropout(context.config.inner_dropout)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `glu(filter, act)`."""
+        return cls(filter_width=as_int(settings, "filter"), act=as_word(settings, "act"), context=context)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Each position by itself; the mask changes nothing."""
+        gate, value = self.inner(x).chunk(2, -1)
+        return self.outer(self.dropout((gate if self.act is None else self.act(gate)) * value))
 
 
 @register_block("activation")

@@ -37,6 +37,23 @@ def _cost(settings: Settings, context: CostContext) -> Cost:
     )
 
 
+GLU_SAVES = {"silu": 1, "gelu": 1, "relu": 1, "sigmoid": 1, "none": 0}
+"""The functions of a gated linear unit, and whether what one gives is saved beside the two maps."""
+
+
+def _glu(settings: Settings, context: CostContext) -> Cost:
+    """Two maps side by side to the inner width and one back, without biases.
+
+    Saved are both maps, what the function gives, and the last map's input, with dropout its mask too.
+    """
+    inner = as_int(settings, "filter")
+    saved = 3 + GLU_SAVES[as_word(settings, "act")] + bool(context.config.inner_dropout)
+    parameters = 3 * context.width * inner
+    return Cost(
+        parameters=parameters, flops=2 * context.length * parameters, saved=saved * context.length * inner
+    )
+
+
 def _activation(settings: Settings, context: CostContext) -> Cost:
     """Nothing is trained; what the activation gives or takes is saved."""
     takes = as_word(settings, "act") not in DERIVATIVE_FROM_OUTPUT
@@ -57,25 +74,41 @@ def _reach(_settings: Settings, _context: CostContext) -> Reach:
     return Reach(left=0, right=0)
 
 
+FILTER = Parameter(
+    name="filter", kind="integer", low=1, high=1048576, positional=True, meaning="width of the inner layer"
+)
+
 FF = register(
     Spec(
         name="ff",
         role=Role.CHANNEL,
-        parameters=(
-            Parameter(
-                name="filter",
-                kind="integer",
-                low=1,
-                high=1048576,
-                positional=True,
-                meaning="width of the inner layer",
-            ),
-            ACT,
-        ),
+        parameters=(FILTER, ACT),
         summary="feed-forward layer on each position",
         equation="y = W₂ · act(W₁ · x + b₁) + b₂",
         source="Vaswani et al. 2017, section 3.3",
         cost=_cost,
+        reach=_reach,
+    )
+)
+
+GLU = register(
+    Spec(
+        name="glu",
+        role=Role.CHANNEL,
+        parameters=(
+            FILTER,
+            Parameter(
+                name="act",
+                kind="word",
+                default="silu",
+                words=tuple(GLU_SAVES),
+                meaning="what one of the maps passes: silu is SwiGLU, gelu GEGLU, none bilinear",
+            ),
+        ),
+        summary="gated linear unit on each position",
+        equation="y = W₂ · (act(W x) ⊗ V x)",
+        source="Shazeer 2020 (GLU Variants Improve Transformer), equations 5 and 6",
+        cost=_glu,
         reach=_reach,
     )
 )

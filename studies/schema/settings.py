@@ -134,7 +134,7 @@ class ModelSettings(StrictModel):
     residual: bool = True
     """whether each sub-layer's output is added to its input"""
     norm_kind: Annotated[str, KnownNames(lambda: NORMS)] = "layer_norm"
-    """what a norm computes: layer_norm"""
+    """what a norm computes: layer_norm or rms_norm"""
     position: Annotated[str, KnownNames(lambda: POSITIONS)] = "timing"
     """how positions are told apart: timing, sinusoids added before every mixer, or none"""
     dropout: float = Field(default=0.1, ge=0, lt=1)

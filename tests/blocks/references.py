@@ -72,6 +72,19 @@ def ff(block, x, *, act="relu", **_):
     return torch.stack(rows) + block.outer.bias
 
 
+@register_reference("glu")
+def glu(block, x, *, act, **_):
+    acts = {
+        "silu": lambda x: x * sigmoid(x),
+        "gelu": ACTS["gelu"],
+        "relu": ACTS["relu"],
+        "sigmoid": sigmoid,
+        "none": lambda x: x,
+    }
+    w, v = block.inner.weight.chunk(2)
+    return torch.stack([block.outer.weight @ (acts[act](w @ row) * (v @ row)) for row in x])
+
+
 @register_reference("activation")
 def activation(_block, x, *, act="relu", **_):
     return torch.stack([ACTS[act](row) for row in x])

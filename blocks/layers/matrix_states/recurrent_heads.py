@@ -19,6 +19,7 @@ from ..short_convolution import GATES, ShortConvolution
 NORM_EPSILON, KEY_EPSILON = 1e-5, 1e-6
 """What is added to the mean square of what a head gives, and to the sum of squares of a query or a key."""
 
+
 class HeadNorm(nn.Module):
     """Each head divided by its root mean square; the gains begin at one (Zhang and Sennrich 2019)."""
 

@@ -54,7 +54,8 @@ def _scan(decay: Tensor, added: Tensor) -> Tensor:
     missing = count * size - length
     decays, inputs = (_pad(each, missing).unflatten(1, (count, size)) for each in (decay, added))
     steps = zip(decays.unbind(2), inputs.unbind(2), strict=True)
-    state, local = torch.zeros_like(inputs[:, :, 0]), list[Tensor]()
+    state = torch.zeros_like(inputs[:, :, 0])
+    local: list[Tensor] = []
     for kept, new in steps:  # each (batch, pieces, …)
         state = torch.addcmul(new, kept, state)
         local.append(state)

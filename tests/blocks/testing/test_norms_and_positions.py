@@ -45,7 +45,7 @@ def _registered():
 
 
 @pytest.mark.parametrize("check", norm_conformance.CHECKS)
-@pytest.mark.parametrize("name", ["layer_norm", "test_rms"])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "test_rms"])
 def test_a_norm_conforms(name, check):
     check(name)
 
