@@ -1,4 +1,4 @@
-"""What stands around the recurrences of papers: a causal convolution of each channel, and gates of outputs."""
+"""What stands around recurrences: a causal convolution of each channel, and gates of outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class ShortConvolution(Initialisable):
-    """Each channel by its own taps, of which the last is that of the position itself, and SiLU if `active`."""
+    """Each channel by its own taps, of which the last is that of the position; SiLU behind it if `active`."""
 
     def __init__(self, channels: int, taps: int, *, active: bool = True) -> None:
         super().__init__()

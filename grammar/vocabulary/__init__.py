@@ -2,8 +2,8 @@
 
 `spec` is what a block states and `registry` where it is found. `attention` (with `attention_window`),
 `all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`, `feedforward`, `pooling` and
-`neural_gpu` are the families. `cost_tree` adds costs up, `output_kinds` checks what parts give, and `entry_points` finds
-blocks of other packages.
+`neural_gpu` are the families. `cost_tree` adds costs up, `output_kinds` checks what parts give, and
+`entry_points` finds blocks of other packages.
 """
 
 from . import (  # each registers its blocks

@@ -1,4 +1,4 @@
-"""h_t = a_t ⊗ h_{t−1} + b_t for all positions: in pieces of about the root of the length, and in its gradient.
+"""h_t = a_t ⊗ h_{t−1} + b_t for all positions, in pieces of about the root of the length.
 
 Within all pieces at once one position follows the other, then one piece the other. Nothing is divided, so
 that decays may be as strong as they like.
@@ -7,32 +7,37 @@ that decays may be as strong as they like.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import FunctionCtx
+
+
+class _SavedScan(FunctionCtx):
+    """What a scan saves for its gradient."""
+
+    saved_tensors: tuple[Tensor, Tensor]
 
 
 class DiagonalScan(torch.autograd.Function):
-    """The states of all positions; saved are the decays and the states, and the gradient is a scan as well."""
+    """The states of all positions; saved are decays and states, and the gradient is a scan as well."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(decay: Tensor, added: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] -- as torch documents
+    def forward(decay: Tensor, added: Tensor) -> Tensor:
         """The states (batch, length, …) of decays and of what is added, of that shape."""
         return _scan(decay, added)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    def setup_context(ctx: _SavedScan, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
         """Keep what the gradient needs."""
         ctx.save_for_backward(inputs[0], output)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        """What each position is worth, from the last on, is what was added; the decay's is that by the state."""
+    def backward(ctx: _SavedScan, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore -- one output
+        """The gradient of what is added, a scan from the end, is by the state that of a decay."""
         decay, states = ctx.saved_tensors
-        (grad,) = grads
         later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
         worth = DiagonalScan.apply(later.flip(1), grad.flip(1)).flip(1)
         before = torch.cat([torch.zeros_like(states[:, :1]), states[:, :-1]], 1)

@@ -1,4 +1,4 @@
-"""The state is a vector, or a few numbers for each of its channels: it is mapped, decayed and read by channel.
+"""The state is a vector, or a few numbers for each of its channels.
 
 `recurrent_channels` has what these blocks share, and `diagonal_recurrences` those whose channels decay by
 themselves.

@@ -22,7 +22,7 @@ GATE_SAVES = {"none": 0, "sigmoid": 2, "silu": 3, "gelu": 3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelCost:
-    """What a recurrence of channels costs on one sequence, the maps around it left out; `window` is its state."""
+    """What a recurrence costs on one sequence without the maps around it; `window` is its state."""
 
     parameters: int = 0
     flops: int = 0

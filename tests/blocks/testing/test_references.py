@@ -25,6 +25,7 @@ RECIPES = [
     *(f"{name}(k={k})" for name in CONVOLUTIONS for k in (1, 2, 3, 4, 7)),
     *(f"{name}(k=4, act={act})" for name in ("conv", "persistent_conv") for act in ACTS),
     *(f"ff(5, act={act})" for act in ACTS),
+    *(f"glu(5, act={act})" for act in lookup("glu").parameter("act").words),
     "sa(heads=1, head_width=3)",
     "sa(heads=3, head_width=2)",
     "sa(heads=3, head_width=2, temperature=0.5)",
