@@ -57,6 +57,10 @@ def test_a_block_that_leaks_is_named(leaky):
     )
 
 
+def test_rounding_is_no_leak():
+    check_leaks([asked("lstm >> ff(8)"), asked("gru + sa(heads=2, head_width=4)"), asked("delta >> gla")])
+
+
 def test_tasks_that_see_everything_are_not_asked(leaky):
     check_leaks([asked("leaky(k=3)", task="not")])
 
