@@ -26,6 +26,7 @@ from .plugins import PluginError as PluginError
 from .plugins import load_plugin as load_plugin
 from .reporting.recipes.display import compare_recipes as compare_recipes
 from .reporting.recipes.display import show_recipe as show_recipe
+from .reporting.recipes.nearest import nearest_recipes as nearest_recipes
 from .reporting.results import StudyResults as StudyResults
 from .reporting.results import open_study as open_study
 from .reporting.tables.render import register_table_format as register_table_format

@@ -15,6 +15,7 @@ ActivememError              a ValueError
         TaskError           a task, or a length that it cannot have   activemem.studies.catalog.tasks.spec
         CorpusError         a text, or tokens that it cannot have     activemem.studies.catalog.datasets
             RowsError       rows of a file that are not what they say activemem.studies.own_data.cells
+        NearestError        results that no store has                 activemem.reporting.recipes.nearest
         TableError          a table that does not fit its study       activemem.reporting.tables.table
         CurveError          a figure that does not fit its study      activemem.reporting.curves.curve
         ClaimError          claims that a study does not make         activemem.reporting.claims.verdicts

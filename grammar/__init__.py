@@ -3,10 +3,10 @@
 `syntax` reads the text into a syntax tree, `semantics` checks that against the `vocabulary` and makes the
 tree of `nodes`, `canonical` renders it, and `recipe` is the outcome; `errors` shows what is wrong.
 `model_config` is what stands around a recipe in a model, its `norms` and `positions` by name, and `analysis`
-counts what both cost and reach.
-`dimensions` are a recipe's choices, and `space` what these can become. `expressions` are recipes as
-Python's own, over `block_names`; `signature` says how a block is called, `difference` how
-two recipes differ, and `ablation` what a recipe is without one of its parts.
+counts what both cost and reach. `dimensions` are a recipe's choices, and `space` what these can become.
+`expressions` are recipes as Python's own, over `block_names`; `signature` says how a block is called,
+`difference` how two recipes differ, `tree_distance` how far they are apart, and `ablation` what a recipe is
+without one of its parts.
 
 The language, in the precedence of Python's operators:
 
@@ -43,6 +43,7 @@ from .recipe import Expression, Recipe, parse, parse_dimension
 from .space.budget import Budget
 from .space.cardinality import BudgetShare, Cardinality
 from .space.space import Space, SpaceError
+from .tree_distance import tree_distance
 from .vocabulary.cost_tree import ModelPart, PartKind, TrainingMemory
 from .vocabulary.registry import lookup, register, registered_names
 from .vocabulary.spec import (
@@ -100,4 +101,5 @@ __all__ = [
     "registered_names",
     "render",
     "seq2seq",
+    "tree_distance",
 ]

@@ -9,6 +9,9 @@ from .output_comparison import compare_outputs as compare_outputs
 from .page import report as report
 from .recipes.display import RecipeComparison as RecipeComparison
 from .recipes.display import RecipeDisplay as RecipeDisplay
+from .recipes.nearest import NearestError as NearestError
+from .recipes.nearest import NearRecipe as NearRecipe
+from .recipes.nearest import StoredResult as StoredResult
 from .results import StudyResults as StudyResults
 from .results import open_study as open_study
 from .results import tables_of_paper as tables_of_paper

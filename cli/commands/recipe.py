@@ -15,6 +15,7 @@ from ..options import (
     Norm,
     NormOption,
     RecipeText,
+    ResultsOption,
     VocabOption,
     WidthOption,
 )
@@ -122,6 +123,40 @@ def compare(
         print_json(compared.as_data())
     else:
         print_stdout(str(compared))
+
+
+@app.command()
+def nearest(
+    recipe: RecipeText,
+    *,
+    count: Annotated[
+        int, typer.Option("-n", "--count", min=1, metavar="N", help="Show at most so many recipes.")
+    ] = 5,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="NAME", help="Leave out all other tasks.")
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", metavar="NAME", help="The metric to show; else the main one of each task."),
+    ] = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the stored recipes that are nearest to one, with their results: mean, spread and seeds.
+
+    The distance is what turns one tree into the other: 1 for a block, 0.5 for an operator, less for a
+    number. Trainings that differ in their seeds alone are one result.
+    """
+    from ...reporting.recipes.nearest import format_nearest, nearest_recipes
+    from ..machine_settings import load_settings
+    from ..schemas.recipes import nearest_page
+
+    store = load_settings({"results": results}).store
+    found = nearest_recipes(recipe, store, count=count, task=task, metric=metric)
+    if as_json:
+        print_json(nearest_page(recipe, found))
+    else:
+        print_stdout(format_nearest(found))
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """What a command prints for programs has one form, and the number of that form.
 
-`search_points` are the lines of searches beside programs.
+`recipes` are what is known of recipes, `search_points` the lines of searches beside programs.
 """
 
 from typing import Final

@@ -1,0 +1,216 @@
+"""The stored recipes that are nearest to one, by the distance of their trees, with what became of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nsmallest
+from statistics import fmean, stdev
+from textwrap import wrap
+from typing import Any
+
+import polars as pl
+
+from ...diagnostics import nearest_hint
+from ...errors import ActivememError
+from ...grammar import Expression, Recipe, RecipeError, parse
+from ...grammar.difference import describe_difference
+from ...grammar.tree_distance import DistanceTree
+from ...storage import Store
+from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
+from ...studies.planning.trial_values import final_value
+from ...studies.resolve.trial import settings_from_json, trial_id
+from ...studies.schema.factors import SEED
+from ...studies.schema.settings import Level
+from ...studies.text.units import WIDTH
+
+_SHOWN = 4
+"""Results of a recipe that a text shows; how many more there are it says."""
+
+_INDENT = " " * 7
+
+_TRAINING_LOSS = "loss"
+"""The metric that stands for a result only where there is no other."""
+
+
+class NearestError(ActivememError):
+    """What the store has no results of, with all that is wrong with the question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredResult:
+    """What became of a recipe in one cell: its trainings differ in the seed alone.
+
+    `metric` has `mean` and `sd` over the `n` trainings that are done and have it; null where there is none.
+    `ended` has the number of trainings by how they ended.
+    """
+
+    study: str
+    task: str
+    levels: Mapping[str, Level]
+    d_model: int
+    parameters: int
+    metric: str | None
+    mean: float | None
+    sd: float | None
+    n: int
+    ended: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearRecipe:
+    """A stored recipe, how far it is, what differs in it, and its results."""
+
+    recipe: Recipe
+    distance: float
+    difference: str
+    results: tuple[StoredResult, ...]
+
+
+def nearest_recipes(
+    recipe: str | Expression,
+    store: Store,
+    *,
+    count: int = 5,
+    task: str | None = None,
+    metric: str | None = None,
+) -> list[NearRecipe]:
+    """The recipes nearest to one, at most so many, of those that the store has results of.
+
+    Of equally near ones those that were trained first; none with a block of a plug-in that is not loaded.
+    `task` leaves out all others, `metric` what has not measured it; by default each result is told by the
+    first metric that it has of which one direction is better.
+    Raises RecipeError for a wrong recipe, and NearestError for one with choices or holes, and where the store
+    has nothing of a task or metric.
+    """
+    asked = parse(recipe)
+    rows = _wanted_rows(asked, store.trials(), task, metric)
+    texts = rows.sort("started", "trial")["recipe"].unique(maintain_order=True).to_list()
+    found = _nearest(asked, texts, count)
+    by_recipe = rows.filter(pl.col("recipe").is_in([each.text for _, each in found]))
+    groups = by_recipe.sort("study", "trial").partition_by("recipe", as_dict=True)
+    return [
+        NearRecipe(
+            recipe=each,
+            distance=distance,
+            difference=describe_difference(asked.root, each.root),
+            results=tuple(_results(groups[each.text,].rows(named=True), metric)),
+        )
+        for distance, each in found
+    ]
+
+
+def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: str | None) -> pl.DataFrame:
+    """The rows that count; raises NearestError for what has none."""
+    faults: list[str] = []
+    if open_ones := [*asked.holes, *(name for name, _ in asked.dimensions)]:
+        faults.append(f"expected one architecture, got one in which {', '.join(open_ones)} is open")
+    wanted = pl.lit(value=True)
+    if task is not None:
+        tasks = trials["task"].unique().sort().to_list()
+        if task not in tasks:
+            faults.append(f"task: the store has nothing of '{task}'{nearest_hint(task, tasks)}")
+        wanted &= pl.col("task") == task
+    if metric is not None:
+        names = trials["metrics"].explode().struct.field("name").unique().drop_nulls().sort().to_list()
+        if metric not in names:
+            faults.append(f"metric: the store has nothing of '{metric}'{nearest_hint(metric, names)}")
+        wanted &= final_value(metric).is_finite()
+    if faults:
+        raise NearestError("\n".join(faults))
+    return trials.filter(wanted)
+
+
+def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[float, Recipe]]:
+    """The nearest recipes; those are left out early that have too many blocks of their own."""
+    mine = DistanceTree(asked.root)
+    bounds = sorted((mine.least_distance(text), number) for number, text in enumerate(texts))
+    best: list[tuple[float, int, Recipe]] = []
+    for bound, number in bounds:
+        if len(best) == count and bound > best[-1][0]:
+            break
+        try:
+            recipe = parse(texts[number])
+        except RecipeError:  # of a plug-in that is not loaded
+            continue
+        found = mine.distance(DistanceTree(recipe.root)), number, recipe
+        best = nsmallest(count, [*best, found], key=lambda each: each[:2])
+    return [(distance, recipe) for distance, _, recipe in best]
+
+
+def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[StoredResult]:
+    """The results of one recipe, a study after the other."""
+    cells: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        cells.setdefault((row["study"], _cell(row["settings"])), []).append(row)
+    for (study, _), trials in cells.items():
+        done = [
+            {each["name"]: each["value"] for each in row["metrics"]}
+            for row in trials
+            if row["status"] == "done"
+        ]
+        name = metric or _main_metric(done)
+        values = [each[name] for each in done if name in each and math.isfinite(each[name])] if name else []
+        statuses = [row["status"] for row in trials]
+        levels = json.loads(trials[0]["factors"])
+        yield StoredResult(
+            study=study,
+            task=trials[0]["task"],
+            levels={factor: level for factor, level in levels.items() if factor != SEED},
+            d_model=json.loads(trials[0]["settings"])["model"]["d_model"],
+            parameters=trials[0]["parameters"],
+            metric=name,
+            mean=fmean(values) if values else None,
+            sd=stdev(values) if len(values) > 1 else None,
+            n=len(values),
+            ended={status: statuses.count(status) for status in dict.fromkeys(statuses)},
+        )
+
+
+def _cell(settings: str) -> str:
+    """What trials that differ in their seed alone have in common, whichever version has stored them."""
+    try:
+        return trial_id(settings_from_json(settings).model_copy(update={"seed": 0}))
+    except (ValueError, KeyError):  # of a plug-in that is not loaded
+        return json.dumps({**json.loads(settings), "seed": 0})
+
+
+def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:
+    """The first metric of which one direction is better, the loss in training behind all others."""
+    names = [name for name in METRICS if any(name in each for each in done)]
+    directed = [name for name in names if METRICS[name].higher_is_better is not None]
+    return min(directed, key=lambda name: name == _TRAINING_LOSS, default=None)
+
+
+def format_nearest(found: Sequence[NearRecipe]) -> str:
+    """The recipes with their distances, what differs in them, and below each its results."""
+    lines: list[str] = []
+    for each in found:
+        lines.append(f"{each.distance:5.2f}  {each.recipe.text}   id {each.recipe.id}")
+        if each.distance:
+            lines += wrap(each.difference, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT + "  ")
+        shown = [_columns(result, each.recipe) for result in each.results[:_SHOWN]]
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        lines += [
+            _INDENT + "  ".join(f"{text:<{width}}" for text, width in zip(row, widths, strict=True)).rstrip()
+            for row in shown
+        ]
+        if len(each.results) > _SHOWN:
+            lines.append(f"{_INDENT}and {len(each.results) - _SHOWN} more")
+    return "\n".join(lines) if lines else "no recipe is stored"
+
+
+def _columns(result: StoredResult, recipe: Recipe) -> tuple[str, ...]:
+    """A result in words: study, task, the metric with its spread, and levels that are not told by these."""
+    ended = ", ".join(f"{count} {status}" for status, count in result.ended.items() if status != "done")
+    value = "no value"
+    if result.metric is not None and result.mean is not None:
+        known = metric_family(result.metric) in METRICS_AND_COSTS
+        text = find_metric(result.metric).format if known else "{:.6g}".format
+        spread = f" ± {text(result.sd)}" if result.sd is not None else ""
+        value = f"{result.metric} {text(result.mean)}{spread} n={result.n}"
+    told = f"{result.task} {recipe.text}"
+    levels = [f"{name}={level}" for name, level in result.levels.items() if str(level) not in told]
+    return result.study, result.task, value + (f" ({ended})" if ended else ""), ", ".join(levels)

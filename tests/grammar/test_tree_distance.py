@@ -1,0 +1,75 @@
+"""How far apart recipes are: in blocks, whatever the order of a sum, as the slow definition has it."""
+
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from activemem.grammar import parse, render, tree_distance
+from activemem.grammar.tree_distance import DistanceTree, _label, _parts, _replacing
+
+from .strategies import blocks, compound
+
+BASE = "4 * (sa + highway_conv(k=20) >> ff(512))"
+
+
+@pytest.mark.parametrize(
+    ("other", "distance"),
+    [
+        (BASE, 0.0),
+        ("4 * (highway_conv(k=20) + sa >> ff(512))", 0.0),
+        ("4 * (sa + highway_conv(k=10) >> ff(512))", 0.25),
+        ("4 * (sa + highway_conv(k=20) >> ff(512, act=gelu))", 0.5),
+        ("2 * (sa + highway_conv(k=20) >> ff(512))", 0.25),
+        ("sa + highway_conv(k=20) >> ff(512)", 0.5),  # an operator less
+        ("4 * (sa + conv(k=20) >> ff(512))", 1.0),
+        ("4 * (sa + highway_conv(k=20) >> ff(512) >> gru)", 1.0),
+        ("4 * (sa >> ff(512))", 1.5),  # a block and a sum less
+        ("tied(4 * (sa + highway_conv(k=20) >> ff(512)))", 0.5),
+        ("sa", 3.5),  # two blocks, a sum, a series and a repeat less
+    ],
+)
+def test_the_distance_counts_blocks_operators_and_parameters(other, distance):
+    assert tree_distance(parse(BASE).root, parse(other).root) == pytest.approx(distance)
+
+
+SMALL = st.recursive(
+    blocks(block_names=("sa", "conv", "ff", "gru")),
+    lambda parts: compound(parts, st.integers(1, 6)),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=25)
+@given(SMALL, SMALL, SMALL)
+def test_it_is_a_metric_that_equals_its_slow_definition_and_has_its_bound_below(first, second, third):
+    distance = tree_distance(first, second)
+    assert distance == pytest.approx(slow_distance((first,), (second,)))
+    assert distance == pytest.approx(tree_distance(second, first))
+    assert tree_distance(first, third) <= distance + tree_distance(second, third) + 1e-9
+    assert DistanceTree(first).least_distance(render(second)) <= distance + 1e-9
+
+
+def slow_distance(mine, theirs):
+    """The distance of two forests: the last tree's root goes, comes, or becomes the other's."""
+
+    @cache
+    def weight(forest):
+        return sum(_label(tree).weight + weight(tuple(_parts(tree))) for tree in forest)
+
+    @cache
+    def between(mine, theirs):
+        if not (mine and theirs):
+            return weight(mine) + weight(theirs)
+        last, other = mine[-1], theirs[-1]
+        below, other_below = tuple(_parts(last)), tuple(_parts(other))
+        return min(
+            between(mine[:-1] + below, theirs) + _label(last).weight,
+            between(mine, theirs[:-1] + other_below) + _label(other).weight,
+            between(mine[:-1], theirs[:-1])
+            + between(below, other_below)
+            + _replacing(_label(last), _label(other)),
+        )
+
+    return between(mine, theirs)
