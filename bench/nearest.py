@@ -22,8 +22,8 @@ MIXER = (
 )
 SHAPES = {
     "three blocks": f"integer(1, 4) * ({MIXER} + {MIXER} >> ff(choice(128, 256, 512)))",
-    "ten blocks": f"3 * ({MIXER} + {MIXER} + {MIXER} >> ff(64)) >> 2 * ({MIXER} >> {MIXER} + {MIXER} >> ff(64))"
-    f" >> {MIXER} >> ff(512)",
+    "ten blocks": f"3 * ({MIXER} + {MIXER} + {MIXER} >> ff(64)) >> "
+    f"2 * ({MIXER} >> {MIXER} + {MIXER} >> ff(64)) >> {MIXER} >> ff(512)",
 }
 
 
