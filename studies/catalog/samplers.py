@@ -38,6 +38,7 @@ SAMPLERS: OpenRegistry[SearchPart[MakeSampler]] = OpenRegistry(
             "random": "Bergstra and Bengio 2012",
             "cmaes": "Hansen and Ostermeier 2001",
             "gp": "Jones, Schonlau and Welch 1998",
+            "gp_trees": "Ru et al. 2021",
             "nsga2": "Deb et al. 2002",
             "grid": "all points in order",
         }.items()

@@ -12,14 +12,45 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 
 import optuna
 from optuna.trial import TrialState
 
-from ....studies.schema.settings import SearchSettings
+from ....studies.resolve.search_points import contains
+from ....studies.schema.settings import Level, SearchSettings
+from ....studies.study import Study, load_study
+from .optuna_space import suggest
 from .samplers import make_pruner, make_sampler
 
-Values = dict[str, float | int | str]
+Values = dict[str, Level]
+
+STUDY = """
+[study]
+name = "conformance"
+title = "A search with dimensions of all kinds"
+[model]
+recipe = "{mixer} >> ff(8)"
+d_model = 8
+[task]
+name = "sort"
+[train]
+optimizer = { name = "adam", lr = "{rate}" }
+batch_size = 1
+epochs = 1
+steps_per_epoch = 1
+lengths = [1, 8]
+[search]
+trials = 1
+metric = "accuracy"
+direction = "max"
+[search.space]
+mixer = "choice(sa(heads={heads}), conv(k={kernel}) + conv(k={other}))"
+kernel = "integer(2, 8, step=2)"
+other = "integer(2, 64, log=true)"
+heads = "integer(1, 4)"
+rate = "real(1e-4, 1e-1, log=true)"
+"""
 
 _POINTS = 25
 """So many points are asked for: enough for samplers that begin at random."""
@@ -30,11 +61,12 @@ _EPOCHS = 8
 def points_are_within_the_space(name: str) -> None:
     """Each point has the dimensions that it takes, each within its bounds."""
     for values in _search(name, 0, _POINTS):
-        taken = {"kernel", "rate", "mixer", *(["heads"] if values["mixer"] == "sa" else [])}
+        with_heads = str(values["mixer"]).startswith("sa")
+        taken = {"rate", "mixer", *(["heads"] if with_heads else ["kernel", "other"])}
         assert values.keys() == taken, f"expected values of {sorted(taken)}, got {sorted(values)}"
-        assert values["kernel"] in range(2, 9, 2), f"expected 2, 4, 6 or 8, got {values['kernel']}"
-        assert 1e-4 <= float(values["rate"]) <= 1e-1, f"expected 1e-4 to 1e-1, got {values['rate']}"
-        assert values["mixer"] in ("sa", "conv"), f"expected sa or conv, got {values['mixer']}"
+        for dimension, value in values.items():
+            within = contains(_the_study().dimensions[dimension], value)
+            assert within, f"expected a value of {dimension}, got {value}"
 
 
 def points_are_not_all_one(name: str) -> None:
@@ -55,13 +87,12 @@ def sampler_seed_decides(name: str) -> None:
 def search_goes_on_from_its_points(name: str) -> None:
     """A new sampler that is told of the points so far proposes more of them: a search that was killed."""
     study = _study(name, 0)
-    first = [_ask(study) for _ in range(_POINTS // 2)]
+    for _ in range(_POINTS // 2):
+        _ask(study)
     again = _study(name, 0)
     again.add_trials([trial for trial in study.trials if trial.state.is_finished()])
-    more = [_ask(again) for _ in range(_POINTS)]
-    assert all(values.keys() >= {"kernel", "rate", "mixer"} for values in [*first, *more]), (
-        "a value is missing"
-    )
+    for _ in range(_POINTS):
+        _ask(again)
 
 
 def failed_points_are_survived(name: str) -> None:
@@ -114,10 +145,15 @@ SCHEDULER_CHECKS: tuple[Callable[[str], None], ...] = (
 """Every check of a scheduler; each is called as `check(name)`."""
 
 
+@cache
+def _the_study() -> Study:
+    return load_study(STUDY)
+
+
 def _study(name: str, seed: int) -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     settings = SearchSettings(sampler=name, trials=_POINTS, metric="accuracy", direction="max", seed=seed)
-    return optuna.create_study(direction="maximize", sampler=make_sampler(settings))
+    return optuna.create_study(direction="maximize", sampler=make_sampler(settings, _the_study()))
 
 
 def _search(name: str, seed: int, points: int) -> list[Values]:
@@ -130,20 +166,13 @@ def _ask(study: optuna.Study) -> Values:
     """One point, told its value."""
     trial = study.ask()
     values = _suggest(trial)
-    study.tell(trial, float(values["rate"]) + float(values["kernel"]) / 10)
+    study.tell(trial, float(values["rate"]) + len(values))
     return values
 
 
 def _suggest(trial: optuna.Trial) -> Values:
     """A value of each dimension that the point takes."""
-    values: Values = {
-        "kernel": trial.suggest_int("kernel", 2, 8, step=2),
-        "rate": trial.suggest_float("rate", 1e-4, 1e-1, log=True),
-        "mixer": trial.suggest_categorical("mixer", ["sa", "conv"]),
-    }
-    if values["mixer"] == "sa":
-        values["heads"] = trial.suggest_int("heads", 1, 4)
-    return values
+    return _the_study().choose(partial(suggest, trial))
 
 
 def _given_up(name: str, courses: Sequence[Sequence[float]]) -> list[int | None]:

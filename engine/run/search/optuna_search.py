@@ -72,7 +72,7 @@ class OptunaSearch:
         self._optuna = optuna.create_study(
             study_name=study.name,  # by which Hyperband deals points to brackets: the same after a restart
             direction="maximize" if self._settings.direction == "max" else "minimize",
-            sampler=make_sampler(self._settings),
+            sampler=make_sampler(self._settings, study),
             pruner=make_pruner(self._settings),
         )
         self._in_order = enumerate_points(study.choose) if is_enumerable(study.dimensions) else iter(())

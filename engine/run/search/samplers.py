@@ -14,7 +14,9 @@ from optuna.trial import FrozenTrial, TrialState
 from ....plugins import OpenRegistry, PluginError
 from ....studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from ....studies.schema.settings import EVOLUTION_POPULATION, EVOLUTION_SAMPLE, SearchSettings
+from ....studies.study import Study
 from .evolution import EvolutionSampler
+from .gp_trees import TreeSampler
 
 _OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
     "cmaes": optuna.samplers.CmaEsSampler,
@@ -24,8 +26,11 @@ _OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
 """Optuna's samplers that have but a seed here."""
 
 
-def make_sampler(settings: SearchSettings) -> optuna.samplers.BaseSampler:
-    """The sampler of a search; "grid" enumerates, and never asks it. PluginError if it cannot be made."""
+def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
+    """The sampler of such a search of a study; "grid" enumerates, and never asks it.
+
+    Raises PluginError if it cannot be made.
+    """
     make = SAMPLERS[settings.sampler].make
     if make is not None:
         found = _made(SAMPLERS, settings.sampler, lambda: make(settings.seed), optuna.samplers.BaseSampler)
@@ -40,6 +45,8 @@ def make_sampler(settings: SearchSettings) -> optuna.samplers.BaseSampler:
                 population=population or EVOLUTION_POPULATION,
                 sample=sample or EVOLUTION_SAMPLE,
             )
+        case "gp_trees":
+            return TreeSampler(study, seed=settings.seed)
         case name:
             return _OPTUNA.get(name, optuna.samplers.RandomSampler)(seed=settings.seed)
 

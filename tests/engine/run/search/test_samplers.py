@@ -8,12 +8,13 @@ from activemem.engine.run.search import conformance
 from activemem.engine.run.search.samplers import make_pruner, make_sampler
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from activemem.studies.schema.settings import SearchSettings
+from activemem.studies.study import load_study
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
 
 @pytest.mark.parametrize("check", conformance.SAMPLER_CHECKS)
-@pytest.mark.parametrize("name", ["tpe", "evolution", "random", "nsga2"])
+@pytest.mark.parametrize("name", ["tpe", "evolution", "gp_trees", "random", "nsga2"])
 def test_a_sampler_conforms(name, check):
     check(name)
 
@@ -82,9 +83,11 @@ def test_what_a_plug_in_raises_is_told_with_its_name(tmp_path):
         return SearchSettings(trials=1, metric="accuracy", direction="max", **changes)
 
     with pytest.raises(PluginError, match="sampler 'no_sampler': expected an optuna BaseSampler, got int"):
-        make_sampler(settings(sampler="no_sampler"))
+        make_sampler(settings(sampler="no_sampler"), load_study(conformance.STUDY))
     with pytest.raises(PluginError, match=r"broken_searching.py: scheduler .* RuntimeError: no such sch"):
         make_pruner(settings(scheduler="broken_scheduler"))
-    study = optuna.create_study(sampler=make_sampler(settings(sampler="broken_sampler")))
+    study = optuna.create_study(
+        sampler=make_sampler(settings(sampler="broken_sampler"), load_study(conformance.STUDY))
+    )
     with pytest.raises(PluginError, match=r"^broken_searching.py: sampler 'broken_sampler': KeyError: 'ke"):
         study.ask().suggest_int("kernel", 1, 3)

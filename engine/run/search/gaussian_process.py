@@ -1,0 +1,105 @@
+"""Exact regression with a Gaussian process (Rasmussen and Williams 2006, chapter 2), point after point.
+
+The kernel is a Gaussian one of the distance between points, in which each of several groups of their numbers
+has a length of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelSettings:
+    """The length of each group of numbers, and the variance of the noise where that of the signal is 1."""
+
+    lengths: tuple[float, ...]
+    noise: float
+
+
+def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
+    """The correlation of points, by the squared distances between them in each group of their numbers."""
+    scaled = [each / length**2 for each, length in zip(distances, settings.lengths, strict=True)]
+    return np.exp(-0.5 * reduce(np.add, scaled))
+
+
+def squared_distances(first: Numbers, second: Numbers) -> Numbers:
+    """The squared distance of each row of the one from each row of the other."""
+    found = (first**2).sum(1)[:, None] + (second**2).sum(1)[None] - 2 * first @ second.T
+    return np.maximum(found, 0.0)
+
+
+class GaussianProcess:
+    """What is known of points by others; the values' mean is 0, the variance of the signal is estimated."""
+
+    def __init__(self, points: Sequence[Numbers], settings: KernelSettings) -> None:
+        """`points` has an array for each group of numbers, with a row for each point."""
+        self._points, self._settings = list(points), settings
+        distances = [squared_distances(each, each) for each in points]
+        self._root = np.linalg.inv(_cholesky(distances, settings))
+
+    def __len__(self) -> int:
+        return len(self._root)
+
+    def add(self, point: Sequence[Numbers]) -> GaussianProcess:
+        """The process that knows one point more: the last row of its inverse root is new."""
+        across = self._across([each[None] for each in point])[:, 0]
+        inner = self._root @ across
+        noise = self._settings.noise
+        last = 1 / math.sqrt(max(1 + noise - inner @ inner, noise))
+        size = len(self)
+        found = object.__new__(GaussianProcess)
+        found._settings = self._settings
+        found._points = [np.vstack([old, new]) for old, new in zip(self._points, point, strict=True)]
+        found._root = np.zeros((size + 1, size + 1))
+        found._root[:size, :size] = self._root
+        found._root[size, :size], found._root[size, size] = -last * (inner @ self._root), last
+        return found
+
+    def predict(self, points: Sequence[Numbers], values: Numbers) -> tuple[Numbers, Numbers]:
+        """The mean and the standard deviation of the signal at points, by the values of those known."""
+        whitened, inner = self._root @ values, self._root @ self._across(points)
+        signal = (whitened @ whitened) / len(values)
+        return inner.T @ whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
+
+    def smooth(self, values: Numbers) -> Numbers:
+        """The mean at the known points: their values without the noise."""
+        return values - self._settings.noise * (self._root.T @ (self._root @ values))
+
+    def _across(self, points: Sequence[Numbers]) -> Numbers:
+        """The correlation of each known point with each of others."""
+        pairs = zip(self._points, points, strict=True)
+        return kernel([squared_distances(known, other) for known, other in pairs], self._settings)
+
+
+def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
+    """The settings under which the values of the points are likeliest; of equals the first."""
+    distances = [squared_distances(each, each) for each in points]
+    return max(grid, key=lambda settings: log_likelihood(distances, values, settings))
+
+
+def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> float:
+    """The logarithm of the marginal likelihood of the values, at the likeliest variance, up to a constant."""
+    root = _cholesky(distances, settings)
+    whitened = np.linalg.solve(root, values)
+    signal = max((whitened @ whitened) / len(values), 1e-300)
+    return float(-np.log(np.diag(root)).sum() - len(values) / 2 * math.log(signal))
+
+
+def settings_grid(lengths: Sequence[Sequence[float]], noises: Sequence[float]) -> list[KernelSettings]:
+    """All combinations of lengths of the groups, and of noises."""
+    return [KernelSettings(lengths=tuple(each), noise=noise) for *each, noise in product(*lengths, noises)]
+
+
+def _cholesky(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
+    """The root of the covariance of points of these distances, with the noise."""
+    return np.linalg.cholesky(kernel(distances, settings) + settings.noise * np.eye(len(distances[0])))

@@ -1,0 +1,214 @@
+"""Bayesian optimisation over recipes: a Gaussian process on their trees proposes what may be better.
+
+As in NAS-BOWL (Ru et al. 2021): points are alike as the labels of Weisfeiler and Lehman of their trees are, and
+candidates are changed ones of the best. Values count by their ranks, so that one that is far off bends nothing.
+All that is known is what Optuna has been told, in the order in which points ended: a search of one worker
+which is killed goes on as it would have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from random import Random
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial
+
+from ....grammar.nodes import Dimension
+from ....studies.schema.settings import Level
+from ....studies.study import Study
+from .evolution import change, cross, draw
+from .gaussian_process import GaussianProcess, likeliest, settings_grid, squared_distances
+from .optuna_space import distribution
+from .recipe_features import PLACES, RecipeFeatures
+from .told_points import EndedPoint, ToldPoints, point_key
+
+Numbers = NDArray[np.float64]
+Values = dict[str, Level]
+
+DRAWN = 10
+"""So many points are drawn before any is chosen by what is known."""
+
+PARENTS, CHILDREN, STRANGERS = 8, 24, 8
+"""Of how many of the best points how many changed ones are candidates, and how many that are drawn."""
+
+GRANDCHILDREN = 16
+"""How many changed ones of the best candidates are candidates as well."""
+
+CROSSOVER, ANOTHER_CHANGE = 0.25, 0.3
+"""The share of candidates that have two parents, and of those that are changed once more."""
+
+WINDOW, KEPT = 192, 64
+"""Of more points so many are known to the process, these the best and the others the last."""
+
+GROWTH, RENEWAL = 0.25, 64
+"""The process is fitted anew when there are more ended points by that share, or by so many."""
+
+LENGTHS, NOISES = (0.5, 1.0, 2.0, 4.0), (1e-2, 1e-1)
+"""What is tried: lengths as multiples of the points' median distance, and the noise's share of the signal."""
+
+_CACHED = 4096
+"""Of so many points the numbers are kept."""
+
+_NORMAL = NormalDist()
+
+
+class TreeSampler(optuna.samplers.BaseSampler):
+    """Proposes the points of the search of one study, which has one objective."""
+
+    def __init__(self, study: Study, *, seed: int) -> None:
+        self._choose, self._seed = study.choose, seed
+        self._space = {name: distribution(each) for name, each in study.dimensions.items()}
+        self._told, self._beliefs = ToldPoints(), Beliefs(RecipeFeatures(study))
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """All dimensions: a point is proposed whole."""
+        del study, trial
+        return self._space
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The values of the candidate from which most improvement is expected."""
+        del search_space
+        told = self._told
+        told.read(study, before=trial.number)
+        rng = Random(f"{self._seed} {told.begun} {len(told.rejected)}")
+        if len(told.ended) < DRAWN:
+            return self._completed({}, rng)
+        self._beliefs.update(told)
+        parents = self._beliefs.parents
+        points = self._new([self._child(parents, rng) for _ in range(CHILDREN)])
+        points += self._new([self._completed({}, rng) for _ in range(STRANGERS)])
+        best = [points[place] for place in self._beliefs.order(points)[:PARENTS]] or parents
+        points += self._new([self._child(best, rng) for _ in range(GRANDCHILDREN)])
+        return points[self._beliefs.order(points)[0]] if points else self._completed({}, rng)
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:  # noqa: ANN401 -- as Optuna has it
+        """A value that no proposal has, of a point that is partly given: drawn evenly."""
+        del study
+        return draw(param_distribution, Random(f"{self._seed} {trial.number} {param_name}"))
+
+    def _new(self, points: Sequence[Values]) -> list[Values]:
+        """Those that have not been proposed, each once."""
+        found = {point_key(each): each for each in points}
+        return [each for key, each in found.items() if key not in self._told]
+
+    def _child(self, parents: Sequence[Values], rng: Random) -> Values:
+        """A changed one of the parents."""
+        values: Mapping[str, Level] = rng.choice(parents)
+        if rng.random() < CROSSOVER:
+            values = self._completed(cross(values, rng.choice(parents), rng), rng)
+        values = self._completed(change(values, self._space, rng), rng)
+        while rng.random() < ANOTHER_CHANGE:
+            values = self._completed(change(values, self._space, rng), rng)
+        return values
+
+    def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
+        """The point of these values: what it does not take left out, what it lacks drawn."""
+
+        def value(name: str, dimension: Dimension) -> Level:
+            del dimension
+            return values[name] if name in values else draw(self._space[name], rng)
+
+        return self._choose(value)
+
+
+class Beliefs:
+    """What is expected of points by those that have ended, those in training being taken as middling."""
+
+    def __init__(self, features: RecipeFeatures) -> None:
+        self._features = lru_cache(maxsize=_CACHED)(lambda key: features.of(dict(key)))
+        self._renewed, self._read = 0, 0
+        self._members: list[EndedPoint] = []
+        self._process: GaussianProcess
+        self._now: GaussianProcess
+        self._values = np.empty(0)
+        self._best = 0.0
+
+    @property
+    def parents(self) -> list[Values]:
+        """The best points, the best one first."""
+        ranked = sorted(self._members, key=lambda each: each.goodness, reverse=True)
+        return [each.values for each in ranked[:PARENTS]]
+
+    def update(self, told: ToldPoints) -> None:
+        """Learn from the points that have ended since the last time, and of those that are in training."""
+        if last_renewal(len(told.ended)) != self._renewed:
+            self._read = self._renewed = last_renewal(len(told.ended))
+            self._members = window(told.ended[: self._read])
+            self._process = self._fitted()
+        for each in told.ended[self._read :]:
+            self._members.append(each)
+            self._process = self._process.add(self._groups([each.values]))
+        self._read = len(told.ended)
+        scores = normal_scores([each.goodness for each in self._members])
+        self._best = float(self._process.smooth(scores).max())
+        self._now = self._process
+        for values in told.open.values():
+            self._now = self._now.add(self._groups([values]))
+        self._values = np.concatenate([scores, np.zeros(len(told.open))])
+
+    def order(self, points: Sequence[Values]) -> list[int]:
+        """The places of points, the one from which most improvement is expected first."""
+        if not points:
+            return []
+        means, deviations = self._now.predict(self._groups(points), self._values)
+        expected = [_improvement(*each) for each in zip(means - self._best, deviations, strict=True)]
+        return sorted(range(len(points)), key=expected.__getitem__, reverse=True)
+
+    def _fitted(self) -> GaussianProcess:
+        """The process of the members under the settings under which their values are likeliest."""
+        groups = self._groups([each.values for each in self._members])
+        middles = [math.sqrt(float(np.median(squared_distances(each, each))) or 1.0) for each in groups]
+        grid = settings_grid([[factor * middle for factor in LENGTHS] for middle in middles], NOISES)
+        scores = normal_scores([each.goodness for each in self._members])
+        return GaussianProcess(groups, likeliest(groups, scores, grid))
+
+    def _groups(self, points: Sequence[Mapping[str, Any]]) -> list[Numbers]:
+        """The numbers of points' trees and those of their values, a row for each."""
+        rows = np.stack([self._features(point_key(each)) for each in points])
+        return [rows[:, :PLACES], rows[:, PLACES:]]
+
+
+def last_renewal(ended: int) -> int:
+    """After how many of the ended points the process was fitted last."""
+    found = DRAWN
+    while (after := found + min(math.ceil(found * GROWTH), RENEWAL)) <= ended:
+        found = after
+    return found
+
+
+def window(ended: Sequence[EndedPoint]) -> list[EndedPoint]:
+    """The points that the process knows, in the order in which they ended."""
+    if len(ended) <= WINDOW:
+        return list(ended)
+    earlier, last = ended[: KEPT - WINDOW], ended[KEPT - WINDOW :]
+    best = sorted(range(len(earlier)), key=lambda place: earlier[place].goodness)[-KEPT:]
+    return [*(earlier[place] for place in sorted(best)), *last]
+
+
+def normal_scores(ranked: Sequence[tuple[bool, int, float]]) -> Numbers:
+    """The quantile of the normal distribution at each one's rank; equal ones share theirs."""
+    places: dict[tuple[bool, int, float], list[int]] = {}
+    for rank, each in enumerate(sorted(ranked)):
+        places.setdefault(each, []).append(rank)
+    middles = {each: (ranks[0] + ranks[-1] + 1) / 2 / len(ranked) for each, ranks in places.items()}
+    return np.array([_NORMAL.inv_cdf(middles[each]) for each in ranked])
+
+
+def _improvement(ahead: float, deviation: float) -> float:
+    """The expected improvement of what lies so far ahead of the best, with this deviation."""
+    distance = ahead / deviation
+    return ahead * _NORMAL.cdf(distance) + deviation * _NORMAL.pdf(distance)

@@ -1,0 +1,184 @@
+"""A point of a search as numbers whose distance tells how alike two points are: its recipe's tree, and its values.
+
+The tree is told by the labels of Weisfeiler and Lehman (Shervashidze et al. 2011): each node by its name, then
+with its children's labels, and again with theirs; how often a label occurs is a number. Neighbours in a
+series are labels too, since what follows what is the flow of data in which Ru et al. (2021) label networks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import accumulate, pairwise
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....grammar import RecipeError
+from ....grammar.dimensions import option_label, resolve
+from ....grammar.nodes import (
+    BlockNode,
+    ChoiceDimension,
+    Dimension,
+    HoleNode,
+    IntegerDimension,
+    RealDimension,
+    RepeatNode,
+    SeriesNode,
+    SumNode,
+    TiedNode,
+    Value,
+)
+from ....studies.resolve.template import RECIPE_PATH
+from ....studies.schema.settings import Level
+from ....studies.study import Study
+
+Numbers = NDArray[np.float64]
+
+ROUNDS = 2
+"""How often a node's label takes in those of its children."""
+
+PLACES = 512
+"""How many numbers a tree is told in: labels share them by their hashes."""
+
+_MAX_COPIES = 8
+"""Of a repeat so many copies are labelled."""
+
+Labels = tuple[int, ...]
+"""A node's label after each round."""
+
+
+class RecipeFeatures:
+    """The points of a study's search as numbers: those of the tree, and behind them those of the values."""
+
+    def __init__(self, study: Study) -> None:
+        self._template = study.template
+        self._root = self._template.expand(self._template.texts[RECIPE_PATH])
+        self._fixed = {name: levels[0] for name, levels in study.factors.items()}
+        self._fillings: dict[Level, Value] = {}
+        self._values = {name: _ValuePlaces(dimension) for name, dimension in study.dimensions.items()}
+        ends = list(accumulate((each.size for each in self._values.values()), initial=PLACES))
+        self._begins, self.size = dict(zip(self._values, ends, strict=False)), ends[-1]
+
+    def of(self, values: Mapping[str, Level]) -> Numbers:
+        """The numbers of a point."""
+        found = np.zeros(self.size)
+        for label, count in self.labels(values).items():
+            found[label % PLACES] += count
+        np.sqrt(found, out=found)
+        for name, value in values.items():
+            for place, number in self._values[name].of(value):
+                found[self._begins[name] + place] = number
+        return found
+
+    def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
+        """How often each label occurs in the tree of a point's recipe."""
+        levels, root = {**self._fixed, **values}, self._root.root
+        if self._root.dimensions:
+            root = resolve(root, lambda name, dimension: levels.get(name, dimension))
+        walk = _LabelWalk(lambda name: self._filling(levels[name]))
+        walk.node(root)
+        return walk.counts
+
+    def _filling(self, level: Level) -> Value:
+        """What a hole is filled with: a part of a recipe where the level can be read as one."""
+        if level not in self._fillings:
+            try:
+                self._fillings[level] = self._template.expand(str(level)).root
+            except RecipeError:
+                self._fillings[level] = level
+        return self._fillings[level]
+
+
+class _LabelWalk:
+    """A walk over a tree which counts its labels."""
+
+    def __init__(self, filling: Callable[[str], Value]) -> None:
+        self._filling = filling
+        self.counts: dict[int, int] = {}
+
+    def node(self, node: Value) -> Labels:
+        """The labels of a node, all of those in it being counted."""
+        match node:
+            case HoleNode():
+                return self.node(self._filling(node.name))
+            case BlockNode():
+                return self._label(node.name, [self._argument(*each) for each in node.arguments])
+            case SumNode():
+                return self._label("+", sorted(self.node(part) for part in node.parts))
+            case SeriesNode() | RepeatNode():
+                parts = self._parts(node)
+                for before, after in pairwise(parts):
+                    self._count(hash((before[1], after[1])))
+                return self._label(">>", parts)
+            case TiedNode():
+                return self._label("tied", [self.node(node.body)])
+            case _:
+                return (_hash(str(node)),) * (ROUNDS + 1)
+
+    def _argument(self, name: str, value: Value) -> Labels:
+        """The labels of an argument."""
+        return self._label(name, [self.node(value)])
+
+    def _parts(self, node: Value) -> list[Labels]:
+        """The labels of what stands in series, copies written out."""
+        match node:
+            case HoleNode():
+                return self._parts(self._filling(node.name))
+            case SeriesNode():
+                return [labels for part in node.parts for labels in self._parts(part)]
+            case RepeatNode():
+                count = self._filling(node.count.name) if isinstance(node.count, HoleNode) else node.count
+                copies = min(int(count), _MAX_COPIES) if isinstance(count, int) else 1
+                copy = _LabelWalk(self._filling)
+                parts = copy._parts(node.body)
+                for label, occurs in copy.counts.items():
+                    self._count(label, occurs * copies)
+                return parts * copies
+            case _:
+                return [self.node(node)]
+
+    def _label(self, name: str, inner: Sequence[Labels]) -> Labels:
+        """The labels of a node of this name around these, all of them counted."""
+        labels = [_hash(name)]
+        for place in range(ROUNDS):
+            labels.append(hash((labels[-1], *[each[place] for each in inner])))
+        for label in labels:
+            self._count(label)
+        return tuple(labels)
+
+    def _count(self, label: int, occurs: int = 1) -> None:
+        self.counts[label] = self.counts.get(label, 0) + occurs
+
+
+class _ValuePlaces:
+    """The numbers that a dimension's value is told in; a point that does not take it has zeros there."""
+
+    def __init__(self, dimension: Dimension) -> None:
+        self._dimension = dimension
+        options = dimension.options if isinstance(dimension, ChoiceDimension) else ()
+        self._places = {option_label(option): place for place, option in enumerate(options)}
+        self.size = len(options) or 2
+
+    def of(self, value: Level) -> list[tuple[int, float]]:
+        """Places and the numbers there: of a choice one place, of a number a point of a quarter circle."""
+        dimension = self._dimension
+        if isinstance(dimension, ChoiceDimension):
+            return [(self._places[value], 1.0)]
+        low, high, at = (
+            _scaled(dimension, number) for number in (dimension.low, dimension.high, float(value))
+        )
+        angle = math.pi / 2 * (at - low) / (high - low or 1)
+        return [(0, math.cos(angle)), (1, math.sin(angle))]
+
+
+def _scaled(dimension: IntegerDimension | RealDimension, number: float) -> float:
+    return math.log(number) if dimension.log else number
+
+
+@cache
+def _hash(text: str) -> int:
+    """A number of a text, the same in every process."""
+    return crc32(text.encode())
