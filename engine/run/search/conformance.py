@@ -42,7 +42,7 @@ steps_per_epoch = 1
 lengths = [1, 8]
 [search]
 trials = 1
-metric = "accuracy"
+metric = "dev_accuracy"
 direction = "max"
 [search.space]
 mixer = "choice(sa(heads={heads}), conv(k={kernel}) + conv(k={other}))"

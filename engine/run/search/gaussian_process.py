@@ -51,8 +51,8 @@ class GaussianProcess:
         return len(self._root)
 
     def add(self, point: Sequence[Numbers]) -> GaussianProcess:
-        """The process that knows one point more: the last row of its inverse root is new."""
-        across = self._across([each[None] for each in point])[:, 0]
+        """The process that knows one point more, a row in each group: the last of its inverse root is new."""
+        across = self._across(point)[:, 0]
         inner = self._root @ across
         noise = self._settings.noise
         last = 1 / math.sqrt(max(1 + noise - inner @ inner, noise))
@@ -102,4 +102,5 @@ def settings_grid(lengths: Sequence[Sequence[float]], noises: Sequence[float]) -
 
 def _cholesky(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
     """The root of the covariance of points of these distances, with the noise."""
-    return np.linalg.cholesky(kernel(distances, settings) + settings.noise * np.eye(len(distances[0])))
+    covariance = kernel(distances, settings) + settings.noise * np.eye(len(distances[0]))
+    return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)

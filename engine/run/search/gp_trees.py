@@ -1,7 +1,7 @@
 """Bayesian optimisation over recipes: a Gaussian process on their trees proposes what may be better.
 
-As in NAS-BOWL (Ru et al. 2021): points are alike as the labels of Weisfeiler and Lehman of their trees are, and
-candidates are changed ones of the best. Values count by their ranks, so that one that is far off bends nothing.
+As in NAS-BOWL (Ru et al. 2021): points are alike as the labels of Weisfeiler and Lehman of their trees are,
+and candidates are changed ones of the best. Values count by their ranks: one that is far off bends nothing.
 All that is known is what Optuna has been told, in the order in which points ended: a search of one worker
 which is killed goes on as it would have.
 """

@@ -1,8 +1,9 @@
-"""A point of a search as numbers whose distance tells how alike two points are: its recipe's tree, and its values.
+"""A point of a search as numbers: how far those of two points are apart tells how alike the points are.
 
-The tree is told by the labels of Weisfeiler and Lehman (Shervashidze et al. 2011): each node by its name, then
-with its children's labels, and again with theirs; how often a label occurs is a number. Neighbours in a
+The tree is told by the labels of Weisfeiler and Lehman (Shervashidze et al. 2011): each node by its name,
+then with its children's labels, and again with theirs; how often a label occurs is a number. Neighbours in a
 series are labels too, since what follows what is the flow of data in which Ru et al. (2021) label networks.
+Behind these numbers stand those of the values of the search's dimensions.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class RecipeFeatures:
         """How often each label occurs in the tree of a point's recipe."""
         levels, root = {**self._fixed, **values}, self._root.root
         if self._root.dimensions:
-            root = resolve(root, lambda name, dimension: levels.get(name, dimension))
+            root = resolve(root, levels.get)
         walk = _LabelWalk(lambda name: self._filling(levels[name]))
         walk.node(root)
         return walk.counts
@@ -105,7 +106,8 @@ class _LabelWalk:
             case HoleNode():
                 return self.node(self._filling(node.name))
             case BlockNode():
-                return self._label(node.name, [self._argument(*each) for each in node.arguments])
+                inner = [self._label(name, [self.node(value)]) for name, value in node.arguments]
+                return self._label(node.name, inner)
             case SumNode():
                 return self._label("+", sorted(self.node(part) for part in node.parts))
             case SeriesNode() | RepeatNode():
@@ -116,11 +118,7 @@ class _LabelWalk:
             case TiedNode():
                 return self._label("tied", [self.node(node.body)])
             case _:
-                return (_hash(str(node)),) * (ROUNDS + 1)
-
-    def _argument(self, name: str, value: Value) -> Labels:
-        """The labels of an argument."""
-        return self._label(name, [self.node(value)])
+                return _leaf(node)
 
     def _parts(self, node: Value) -> list[Labels]:
         """The labels of what stands in series, copies written out."""
@@ -176,6 +174,11 @@ class _ValuePlaces:
 
 def _scaled(dimension: IntegerDimension | RealDimension, number: float) -> float:
     return math.log(number) if dimension.log else number
+
+
+def _leaf(value: Value) -> Labels:
+    """The labels of a number or a word; all real numbers have the same, since none is met twice."""
+    return (_hash("real" if isinstance(value, float) else str(value)),) * (ROUNDS + 1)
 
 
 @cache

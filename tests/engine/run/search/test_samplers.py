@@ -78,12 +78,13 @@ def test_what_a_plug_in_raises_is_told_with_its_name(tmp_path):
     path = tmp_path / "broken_searching.py"
     path.write_text(BROKEN, encoding="utf-8")
     load_plugin(path)
+    searched = load_study(conformance.STUDY)
 
     def settings(**changes):
         return SearchSettings(trials=1, metric="accuracy", direction="max", **changes)
 
     with pytest.raises(PluginError, match="sampler 'no_sampler': expected an optuna BaseSampler, got int"):
-        make_sampler(settings(sampler="no_sampler"), load_study(conformance.STUDY))
+        make_sampler(settings(sampler="no_sampler"), searched)
     with pytest.raises(PluginError, match=r"broken_searching.py: scheduler .* RuntimeError: no such sch"):
         make_pruner(settings(scheduler="broken_scheduler"))
     study = optuna.create_study(
