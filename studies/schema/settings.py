@@ -255,7 +255,7 @@ class SearchSettings(StrictModel):
     """`[search]`: how points are chosen; `space` names dimensions that fill holes, in the recipe language."""
 
     sampler: str = "tpe"
-    """how points are proposed: tpe, evolution, random, cmaes, gp, gp_trees, nsga2, or grid for all of them in order"""
+    """how points are proposed: tpe, evolution, gp_trees, random, cmaes, gp, nsga2, or grid: all in order"""
     trials: int = Field(ge=1)
     """number of points, each trained with every seed"""
     metric: str

@@ -1,0 +1,108 @@
+"""Bayesian optimisation over trees depends on what has ended alone, and proposes nothing twice."""
+
+from itertools import pairwise
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from activemem.engine.run.search.conformance import STUDY
+from activemem.engine.run.search.gp_trees import (
+    DRAWN,
+    KEPT,
+    RENEWAL,
+    WINDOW,
+    TreeSampler,
+    last_renewal,
+    normal_scores,
+    window,
+)
+from activemem.engine.run.search.optuna_space import suggest
+from activemem.engine.run.search.told_points import EndedPoint, ToldPoints, point_key
+from activemem.studies.study import load_study
+
+
+@pytest.fixture(scope="module")
+def searched():
+    return load_study(STUDY)
+
+
+def asked(searched, study):
+    trial = study.ask()
+    return trial, searched.choose(lambda name, dimension: suggest(trial, name, dimension))
+
+
+def worth(values):
+    """Best are convolutions of 4 and 32, with a rate near its highest."""
+    if "heads" in values:
+        return -5.0
+    return -abs(values["kernel"] - 4) - abs(values["other"] - 32) / 8 + 10 * values["rate"]
+
+
+def searching(searched, told, seed=0):
+    study = optuna.create_study(direction="maximize", sampler=TreeSampler(searched, seed=seed))
+    study.add_trials(told)
+    return study
+
+
+def test_a_search_that_was_killed_goes_on_as_it_would_have_and_finds_what_is_best(searched):
+    first = searching(searched, [])
+    for _ in range(40):
+        trial, values = asked(searched, first)
+        first.tell(trial, worth(values))
+    again = searching(searched, first.trials[:30])
+    for expected in first.trials[30:]:
+        trial, values = asked(searched, again)
+        assert values == expected.params
+        again.tell(trial, worth(values))
+    assert first.best_value > 0
+
+
+def test_parallel_points_and_what_was_rejected_differ(searched):
+    study = searching(searched, [])
+    for _ in range(DRAWN):
+        trial, values = asked(searched, study)
+        study.tell(trial, worth(values))
+    keys = []
+    for place in range(8):
+        trial, values = asked(searched, study)
+        keys.append(point_key(values))
+        if place % 2:
+            study.tell(trial, state=TrialState.FAIL)
+    assert len({*keys, *(point_key(each.params) for each in study.trials)}) == DRAWN + 8
+
+
+def test_what_was_given_up_is_worse_than_what_ended_and_better_the_later(searched):
+    study = optuna.create_study(direction="minimize")
+    for state, step, value in [
+        (TrialState.PRUNED, 2, 0.1),
+        (TrialState.COMPLETE, 0, 9.0),
+        (TrialState.PRUNED, 1, 0.0),
+        (TrialState.PRUNED, 2, 0.2),
+        (TrialState.FAIL, 0, 0.0),
+        (TrialState.COMPLETE, 0, 1.0),
+    ]:
+        trial = study.ask()
+        trial.suggest_int("place", trial.number, trial.number)
+        if state == TrialState.PRUNED:
+            trial.report(value, step)
+        study.tell(trial, value if state == TrialState.COMPLETE else None, state=state)
+    told = ToldPoints()
+    told.read(study, before=6)
+    ranked = sorted(told.ended, key=lambda each: each.goodness, reverse=True)
+    assert [each.values["place"] for each in ranked] == [5, 1, 0, 3, 2]
+
+
+def test_scores_are_quantiles_of_ranks_and_equal_ones_share_theirs():
+    worst, best, middle = (True, 0, -3.0), (True, 0, 7e9), (True, 0, 0.0)
+    assert normal_scores([middle, best, worst, middle]).round(3).tolist() == [0.0, 1.15, -1.15, 0.0]
+
+
+def test_of_many_points_the_best_and_the_last_are_known():
+    ended = [EndedPoint({"place": place}, (True, 0, float(place % 1000))) for place in range(10_000)]
+    places = [each.values["place"] for each in window(ended)]
+    assert len(places) == WINDOW
+    assert places[KEPT:] == list(range(10_000 - WINDOW + KEPT, 10_000))
+    assert min(place % 1000 for place in places[:KEPT]) >= 990
+    renewals = sorted({last_renewal(count) for count in range(DRAWN, 10_000)})
+    assert {after - before for before, after in pairwise(renewals[20:])} == {RENEWAL}
