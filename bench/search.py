@@ -104,7 +104,7 @@ def search(study: Study, table: Table, recipes: dict[str, str], sampler: str, se
     settings = SearchSettings.model_validate(
         {"sampler": name, "trials": TRIALS, "metric": "dev_loss", "direction": "max", "seed": seed, **keys}
     )
-    asked = optuna.create_study(direction="maximize", sampler=make_sampler(settings))
+    asked = optuna.create_study(direction="maximize", sampler=make_sampler(settings, study))
     known: set[str] = set()
     out: list[tuple[optuna.Trial, float]] = []
     best: list[float] = []
