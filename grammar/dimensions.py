@@ -15,6 +15,7 @@ from .nodes import (
     BlockNode,
     ChoiceDimension,
     Dimension,
+    HoleNode,
     IntegerDimension,
     Node,
     RealDimension,
@@ -28,8 +29,8 @@ from .nodes import (
     make_sum,
 )
 
-Resolver = Callable[[str, Dimension], Scalar | Dimension]
-"""Settles a dimension by its name: a value, a label of a choice, or the dimension itself to leave it open."""
+Resolver = Callable[[str, Dimension], Scalar | Dimension | HoleNode]
+"""Settles a dimension by its name: a value, a label of a choice, a hole, or itself to leave it open."""
 
 
 def option_label(option: Value) -> Scalar:
@@ -43,6 +44,13 @@ def resolve(root: Node, resolver: Resolver) -> Node:
     Raises ValueError when an answer is outside of its dimension.
     """
     return _DimensionResolver(resolver).node(root)
+
+
+def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
+    """What each dimension that is asked for settles to, by name: an option with all that stands in it."""
+    walk = _DimensionResolver(resolver)
+    walk.node(root)
+    return walk.settled
 
 
 def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
@@ -67,6 +75,7 @@ class _DimensionResolver:
 
     resolver: Resolver
     name_counts: dict[str, int] = field(default_factory=dict)
+    settled: dict[str, Value] = field(default_factory=dict)
 
     def node(self, node: Node) -> Node:
         """A part of the recipe with its dimensions settled."""
@@ -92,7 +101,10 @@ class _DimensionResolver:
         """What stands at a place that would give its dimension that name."""
         match value:
             case IntegerDimension() | RealDimension():
-                return _validate_answer(value, self.resolver(self._unique(name), value))
+                unique = self._unique(name)
+                answer = _validate_answer(value, self.resolver(unique, value))
+                self.settled[unique] = answer
+                return answer
             case ChoiceDimension():
                 return self._choice(value, name)
             case BlockNode() | SumNode() | SeriesNode() | RepeatNode() | TiedNode():
@@ -107,15 +119,26 @@ class _DimensionResolver:
         if isinstance(answer, IntegerDimension | RealDimension | ChoiceDimension):
             return ChoiceDimension(tuple(self.value(option, name) for option in choice.options))
         labels = [option_label(option) for option in choice.options]
+        if isinstance(answer, HoleNode):
+            self._walk_options(choice, name, taken=None)
+            return answer
         if answer not in labels:
             raise ValueError(f"{unique} must be one of {', '.join(map(str, labels))}, got {answer}")
-        taken, ask = labels.index(answer), self.resolver
-        walked: list[Value] = []
+        taken = labels.index(answer)
+        self.settled[unique] = self._walk_options(choice, name, taken)[taken]
+        return self.settled[unique]
+
+    def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
+        """All options, of which only the one taken has its dimensions settled."""
+        ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):
             self.resolver = ask if place == taken else _leave_open
+            known = dict(self.settled)
             walked.append(self.value(option, name))
+            if place != taken:
+                self.settled = known
         self.resolver = ask
-        return walked[taken]
+        return walked
 
     def _unique(self, name: str) -> str:
         """The name, numbered from its second use on."""
@@ -127,10 +150,12 @@ def _leave_open(_name: str, dimension: Dimension) -> Dimension:
     return dimension
 
 
-def _validate_answer(dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension) -> Value:
+def _validate_answer(
+    dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
+) -> Value:
     """The answer as a number of the dimension, or the dimension itself; any other raises ValueError."""
-    if answer is dimension:
-        return dimension
+    if answer is dimension or isinstance(answer, HoleNode):
+        return answer
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan
     if dimension.low <= number <= dimension.high:
         if isinstance(dimension, RealDimension):

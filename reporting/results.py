@@ -30,6 +30,7 @@ from .frames import metrics_frame, study_levels, trials_frame
 from .kept_models import KeptModel, best_first, kept_models
 from .notebook import CurveDisplay, TableDisplay
 from .outcomes import load_outcomes
+from .search.points import find_points
 from .tables.build import build_table
 from .tables.paper_tables import paper_tables, published_tables_of, studies_of_paper
 from .tables.table import TableError
@@ -90,6 +91,22 @@ class StudyResults:
             raise TableError(f"study {self.study.name} has no best points: it has no [search]")
         spec = PointsSpec(kind="points", name="best", points=points)
         return TableDisplay(build_table(self.study, spec, load_outcomes(self.store, self.study)))
+
+    def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
+        """The text of the study that decides about a search on fresh seeds: its best points and its baseline.
+
+        With `path` its cells lead from the baseline to the best point. PromotionError if there is nothing to
+        compare.
+        """
+        from .search.path_study import path_text  # noqa: PLC0415 -- tables do without it
+        from .search.promotion import PromotionError, winners_text  # noqa: PLC0415 -- as above
+
+        if self.study.search is None:
+            raise PromotionError(f"study {self.study.name} has no points to promote: it has no [search]")
+        found = find_points(self.study, load_outcomes(self.store, self.study))
+        if path:
+            return path_text(self.study, found, seeds=seeds)
+        return winners_text(self.study, found, best=best, seeds=seeds)
 
     def plan(self, only: Sequence[str] = ()) -> Plan:
         """What a run will train and what that costs; of a part of the grid, as in `["task=sort"]`."""

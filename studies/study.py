@@ -34,11 +34,13 @@ from .resolve.template import TRIAL_TABLES, Template
 from .resolve.trial import Trial
 from .schema.ablation import expand_ablation
 from .schema.design import Design
+from .schema.design_checks import check_max_seeds
 from .schema.design_reader import read_design
 from .schema.factors import SEED
 from .schema.search import (
     check_search,
     check_search_metric,
+    read_baseline,
     read_search,
     representative_values,
     search_dimensions,
@@ -48,7 +50,6 @@ from .schema.source_sheet import SourceSheet, read_source_sheet
 from .text.diagnostics import Diagnostics
 from .text.document import Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault
-from .text.units import plural
 
 _LISTS = ("cells", "table", "curve", "claim")
 _KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "when", "source", "search", "decode", *_LISTS)
@@ -61,11 +62,12 @@ class Study:
     """The valid contents of a study file.
 
     `factors` has each factor's levels in the order of the file, always with `seed`. `dimensions` are what a
-    search chooses, by name, options as plain data; empty without a search. `trials` has every trial once, in
-    the order of the file; empty in a search. `cells` has the trial of every cell, the same one possibly under
-    several levels, and `over_budget` those that are not run. `size_matches` has the sizes solved for equal
-    parameters, by trial. `decode` is what is tried with trained models that translate. `own_corpus` has the
-    files that the study names itself, and `tried` is a memory of `planning.status`.
+    search chooses, by name, options as plain data, `baseline` where it begins; empty without a search.
+    `trials` has every trial once, in the order of the file; empty in a search. `cells` has the trial of every
+    cell, the same one possibly under several levels, and `over_budget` those that are not run. `size_matches`
+    has the sizes solved for equal parameters, by trial. `decode` is what is tried with trained models that
+    translate. `own_corpus` has the files that the study names itself, and `tried` is a memory of
+    `planning.status`.
     """
 
     name: str
@@ -87,6 +89,8 @@ class Study:
     keep_weights: bool
     keep_checkpoints: bool
     decode: DecodeSettings | None
+    baseline: Mapping[str, Level]
+    baseline_seeds: int | None
     trials: tuple[Trial, ...]
     cells: tuple[Trial, ...]
     over_budget: tuple[Trial, ...]
@@ -144,7 +148,8 @@ class Study:
     @property
     def total(self) -> int:
         """The number of trials: all of a grid, or as many as a search may choose."""
-        return self.search.trials * len(self.seeds) if self.search else len(self.trials)
+        more = len(self.point_seeds(self.baseline)) - len(self.seeds)
+        return self.search.trials * len(self.seeds) + more if self.search else len(self.trials)
 
     def boundary_trials(self) -> list[Trial]:
         """The two trials that represent a search: every dimension at its first value, or at its last."""
@@ -155,8 +160,11 @@ class Study:
         ]
 
     def point_seeds(self, values: Mapping[str, Level]) -> tuple[int, ...]:
-        """The seeds that a search point is trained with."""
-        return self.seeds
+        """The seeds that a search point is trained with; of the baseline maybe more, from the largest on."""
+        if not self.baseline or dict(values) != dict(self.baseline):
+            return self.seeds
+        more, first = (self.baseline_seeds or 0) - len(self.seeds), max(self.seeds) + 1
+        return (*self.seeds, *range(first, first + max(0, more)))
 
     def point_trials(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
         """The trials of a search point, one for each seed."""
@@ -246,7 +254,7 @@ def _study(
     search, space = read_search(diagnostics)
     decode = _read_decode(diagnostics, header)
     check_tuned_metrics(diagnostics, tables, curves)
-    _check_max_seeds(diagnostics, header, design)
+    check_max_seeds(diagnostics, header, design)
     draft = _checked_draft(diagnostics, design, space, own_corpus)
     dimensions = _dimensions(draft, search)
     check_dimensions(diagnostics, tables, curves, dimensions)
@@ -274,6 +282,8 @@ def _study(
         keep_weights=header.keep_weights,
         keep_checkpoints=header.keep_checkpoints,
         decode=decode,
+        baseline={},
+        baseline_seeds=header.baseline_seeds,
         trials=grid.trials,
         cells=grid.cells,
         over_budget=grid.over_budget,
@@ -282,6 +292,7 @@ def _study(
         own_corpus=own_corpus,
     )
     if search is not None:
+        found = replace(found, baseline=read_baseline(diagnostics, header, dimensions, found.choose))
         check_search_metric(diagnostics, search, [each.settings for each in found.boundary_trials()])
     return found
 
@@ -373,19 +384,6 @@ def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Deco
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report_error(("decode",), "it needs trained models: say keep_weights = true in [study]")
     return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
-
-
-def _check_max_seeds(diagnostics: Diagnostics, header: StudySettings | None, design: Design) -> None:
-    """Note seeds that nothing would add: of a search, which makes no claims, or no more than there are."""
-    if header is None or header.max_seeds is None:
-        return
-    path, count = ("study", "max_seeds"), len(design.combined_factors[SEED])
-    if "search" in diagnostics.document.data:
-        diagnostics.report_error(path, "a search adds no seeds: it makes no claims")
-    elif header.max_seeds <= count:
-        diagnostics.report_error(
-            path, f"expected more than the {plural(count, 'seed')} of [factors], got {header.max_seeds}"
-        )
 
 
 def _header(diagnostics: Diagnostics) -> StudySettings | None:

@@ -17,11 +17,12 @@ from . import (
     store,
     study,
     study_points,
+    study_search,
     table,
 )
 from .catalog import block, callback, metric, norm, optimizer, sampler, task
 
-__all__ = ["GROUPS", "study_points"]
+__all__ = ["GROUPS", "study_points", "study_search"]
 
 GROUPS = (
     recipe,

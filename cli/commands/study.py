@@ -163,40 +163,6 @@ def run(
 
 
 @app.command()
-def show(
-    study: StudyFile,
-    *,
-    overrides: OverridesOption = None,
-    sources: Annotated[
-        bool, typer.Option("--sources", help="Say where each comes from: paper, program, or ours and why.")
-    ] = False,
-    best: Annotated[
-        int | None,
-        typer.Option("--best", min=1, metavar="N", help="List the N best points of a search instead."),
-    ] = None,
-    results: ResultsOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """List every setting of a study with its value, the defaults behind those that its file gives.
-
-    With --best N the best points of a search so far: what they measured, their seeds and their values.
-    """
-    from .study_search import show_best
-
-    if best is not None:
-        return show_best(study, overrides, best, results, as_json=as_json)
-    from ...studies.study import load_study
-    from ..views.settings import format_settings, settings_to_dict
-
-    found = load_study(study, overrides or ())
-    if as_json:
-        print_json(settings_to_dict(found))
-    else:
-        print_stdout(format_settings(found, sources=sources))
-    return None
-
-
-@app.command()
 def status(
     study: StudyName,
     *,

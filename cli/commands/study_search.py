@@ -1,11 +1,50 @@
-"""What `activemem study` tells of a search: its best points."""
+"""`activemem study show` and `activemem study promote`: what a study says, what its best points are."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..options import JsonOption, OverridesOption, ResultsOption
 from ..output import output_width, print_json, print_stdout
+from .study import StudyFile, StudyName, app
 
 
-def show_best(
+@app.command()
+def show(
+    study: StudyFile,
+    *,
+    overrides: OverridesOption = None,
+    sources: Annotated[
+        bool, typer.Option("--sources", help="Say where each comes from: paper, program, or ours and why.")
+    ] = False,
+    best: Annotated[
+        int | None,
+        typer.Option("--best", min=1, metavar="N", help="List the N best points of a search instead."),
+    ] = None,
+    results: ResultsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List every setting of a study with its value, the defaults behind those that its file gives.
+
+    With --best N the best points of a search so far: what they measured, their seeds and their values.
+    """
+    if best is not None:
+        return _show_best(study, overrides, best, results, as_json=as_json)
+    from ...studies.study import load_study
+    from ..views.settings import format_settings, settings_to_dict
+
+    found = load_study(study, overrides or ())
+    if as_json:
+        print_json(settings_to_dict(found))
+    else:
+        print_stdout(format_settings(found, sources=sources))
+    return None
+
+
+def _show_best(
     study: str, overrides: list[str] | None, count: int, results: str | None, *, as_json: bool
 ) -> None:
     """Print the best points of a search, as its table of points has them."""
@@ -20,3 +59,40 @@ def show_best(
         print_json(list(iter_records(table)))
     else:
         print_stdout(rich.render(table, width=output_width()), styled=True)
+
+
+@app.command()
+def promote(
+    study: StudyName,
+    *,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The study file that is written.")],
+    best: Annotated[int, typer.Option("--best", min=1, metavar="N", help="Take the N best points.")] = 1,
+    path: Annotated[
+        bool, typer.Option("--path", help="Lead from the baseline to the best point instead, step by step.")
+    ] = False,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, metavar="N", help="Train each with N seeds that are new.")
+    ] = 5,
+    overrides: OverridesOption = None,
+    results: ResultsOption = None,
+) -> None:
+    """Write the study that decides about a search: its best points beside its baseline, on fresh seeds.
+
+    The best of many noisy points owes a part of its lead to its noise. The new study has a claim for each
+    point, which its own trainings alone decide. With --path its cells lead from the baseline to the best
+    point, at each round by the change that is best, so that each step's gain is told.
+    """
+    from ...reporting.results import open_study
+    from ...reporting.search.promotion import PromotionError
+    from ...studies.study import load_study
+    from ...studies.text.units import plural
+    from ..machine_settings import load_settings
+
+    if out.exists():
+        raise PromotionError(f"expected a new file, got {out}, which is there")
+    found = open_study(study, load_settings({"results": results}).store, overrides or ())
+    text = found.promote(best=best, seeds=seeds, path=path)
+    out.write_text(text, encoding="utf-8")
+    written = load_study(out)
+    print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
+    print_stdout(f"activemem study run {out}")

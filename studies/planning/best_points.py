@@ -68,6 +68,6 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     complete = [
         BestPoint(values=json.loads(point), mean=fmean(means))
         for point, means in points.items()
-        if len(means) == len(study.seeds)
+        if len(means) == len(study.point_seeds(json.loads(point)))
     ]
     return sorted(complete, key=lambda each: each.mean, reverse=search.direction == "max")[:MAX_POINTS]

@@ -135,7 +135,8 @@ def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
 def _is_tried(study: Study, trial: str, factors: str) -> bool:
     """Whether a stored trial is of a point of this search, with one of its seeds."""
     levels = json.loads(factors)
-    return levels.get(SEED) in study.seeds and tried_point(study, trial, levels) is not None
+    point = tried_point(study, trial, levels)
+    return point is not None and levels.get(SEED) in study.point_seeds(point)
 
 
 def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:

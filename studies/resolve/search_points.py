@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from ...grammar import Recipe
 from ...grammar.dimensions import option_label, resolve
 from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
+from ..schema.search import contains
 from ..schema.settings import Level
 from .template import RECIPE_PATH, Template
 
@@ -81,17 +82,6 @@ def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
         digits[-1] = (digits[-1][0] + 1, digits[-1][1])
 
 
-def contains(dimension: Dimension, value: Level) -> bool:
-    """Whether a value is one of a dimension's."""
-    if isinstance(dimension, ChoiceDimension):
-        return any(value == each and _is_truth(value) == _is_truth(each) for each in _labels(dimension))
-    if isinstance(value, str) or _is_truth(value) or not dimension.low <= value <= dimension.high:
-        return False
-    if isinstance(dimension, RealDimension):
-        return True
-    return value == int(value) and (int(value) - dimension.low) % dimension.step == 0
-
-
 def is_enumerable(dimensions: Mapping[str, Dimension]) -> bool:
     """Whether the points are finitely many."""
     return not any(isinstance(dimension, RealDimension) for dimension in dimensions.values())
@@ -111,8 +101,3 @@ def _values(name: str, dimension: Dimension) -> range | list[Level]:
 
 def _labels(choice: ChoiceDimension) -> list[Level]:
     return [option_label(option) for option in choice.options]
-
-
-def _is_truth(value: Level) -> bool:
-    """Whether a value is true or false, which equal 1 and 0."""
-    return isinstance(value, bool)

@@ -12,6 +12,7 @@ from ..designs.fractions import MAX_FACTORS
 from ..designs.hadamard import MAX_SCREENED
 from ..text.diagnostics import Diagnostics
 from ..text.toml_positions import KeyPath
+from ..text.units import plural
 from .design import STEPWISE, Design, level_key
 from .factors import SEED
 from .settings import Level, StudySettings
@@ -193,3 +194,16 @@ def _sample_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
     elif design.kind == "latin_hypercube" and design.sample_cells > 0 and not design.rows():
         message = f"found no hypercube of {design.sample_cells:,} different cells in a grid of {size:,}"
         yield ("study", "cells"), f'{message}: ask for fewer, or say design = "random"'
+
+
+def check_max_seeds(diagnostics: Diagnostics, header: StudySettings | None, design: Design) -> None:
+    """Note seeds that nothing would add: of a search, which makes no claims, or no more than there are."""
+    if header is None or header.max_seeds is None:
+        return
+    path, count = ("study", "max_seeds"), len(design.combined_factors[SEED])
+    if "search" in diagnostics.document.data:
+        diagnostics.report_error(path, "a search adds no seeds: it makes no claims")
+    elif header.max_seeds <= count:
+        diagnostics.report_error(
+            path, f"expected more than the {plural(count, 'seed')} of [factors], got {header.max_seeds}"
+        )

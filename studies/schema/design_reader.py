@@ -131,6 +131,8 @@ def _baseline(
 
     Other names are noted, unless `match` is given and they have a number, which may be the size to solve.
     """
+    if diagnostics.has_search:
+        return {}  # a point, which is checked once the dimensions are known
     sizes = _sizes(header, names) if header and header.match else {}
     return {
         name: level
@@ -203,6 +205,9 @@ def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
 def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed: Collection[int]) -> None:
     """Note keys and cells of a grid in a study whose points a search chooses."""
     if not diagnostics.has_search or header is None:
+        if header and header.baseline_seeds is not None:
+            message = "only the baseline of a search has seeds of its own"
+            diagnostics.report_error(("study", "baseline_seeds"), message, key=True)
         return
     for key in ("design", *DESIGN_KEYS, "ablate", "match"):
         if key in header.model_fields_set:

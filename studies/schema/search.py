@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
@@ -13,9 +13,11 @@ from ...grammar.syntax.parser import parse_syntax
 from ...grammar.syntax.syntax_tree import ArgumentSyntax, CallSyntax, NumberSyntax
 from ..catalog.metrics import METRICS
 from ..text.diagnostics import Diagnostics
+from ..text.pydantic_messages import format_value
+from ..text.toml_positions import KeyPath
 from .epoch_metrics import final_metrics, last_metrics
 from .factors import SEED
-from .settings import Level, SearchSettings, TrialSettings
+from .settings import Level, SearchSettings, StudySettings, TrialSettings
 
 
 def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
@@ -81,6 +83,47 @@ def check_search_metric(
     return None
 
 
+def read_baseline(
+    diagnostics: Diagnostics,
+    header: StudySettings,
+    dimensions: Mapping[str, Dimension],
+    choose: Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]],
+) -> dict[str, Level]:
+    """The values of the point that a search begins with, if it has one; what is no point of it is noted."""
+    path: KeyPath = ("study", "baseline")
+    given = dict(header.baseline)
+    if not given:
+        if header.baseline_seeds is not None:
+            diagnostics.report_error(("study", "baseline_seeds"), "expected a baseline beside it, got none")
+        return {}
+    for name, value in given.items():
+        if name not in dimensions:
+            message = f"unknown dimension '{name}'{nearest_hint(name, dimensions)}"
+            diagnostics.report_error((*path, name), message, key=True)
+        elif not contains(dimensions[name], value):
+            expected = " or ".join(map(str, representative_values(dimensions[name])))
+            if not isinstance(dimensions[name], ChoiceDimension):
+                expected = expected.replace(" or ", " to ")
+            diagnostics.report_error((*path, name), f"expected {expected}, got {format_value(value)}")
+        elif isinstance(dimensions[name], RealDimension):
+            given[name] = float(value)
+    if diagnostics.faults:
+        return {}
+    missing = list[str]()
+
+    def value_of(name: str, dimension: Dimension) -> Level:
+        missing.extend([name] if name not in given else [])
+        return given.get(name, representative_values(dimension)[0])
+
+    point = dict(choose(value_of))
+    idle = [name for name in given if name not in point]
+    if missing:
+        diagnostics.report_error(path, f"expected a value of {', '.join(missing)} as well")
+    elif idle:
+        diagnostics.report_error(path, f"this point does not take {', '.join(idle)}")
+    return point
+
+
 def search_dimensions(
     factors: Mapping[str, tuple[Level, ...]], space: Mapping[str, Dimension], own: Mapping[str, Dimension]
 ) -> dict[str, Dimension]:
@@ -122,6 +165,19 @@ def representative_values(dimension: Dimension) -> tuple[Level, ...]:
     return (dimension.low, dimension.high)
 
 
+def contains(dimension: Dimension, value: Level) -> bool:
+    """Whether a value is one of a dimension's."""
+    if isinstance(dimension, ChoiceDimension):
+        return any(
+            value == each and _is_truth(value) == _is_truth(each) for each in representative_values(dimension)
+        )
+    if isinstance(value, str) or _is_truth(value) or not dimension.low <= value <= dimension.high:
+        return False
+    if isinstance(dimension, RealDimension):
+        return True
+    return value == int(value) and (int(value) - dimension.low) % dimension.step == 0
+
+
 def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Level:
     """An option as plain data: a number, true or false, or its text."""
     if argument.name is not None:
@@ -144,3 +200,8 @@ def _with_plain_options(dimension: Dimension) -> Dimension:
         if isinstance(dimension, ChoiceDimension)
         else dimension
     )
+
+
+def _is_truth(value: Level) -> bool:
+    """Whether a value is true or false, which equal 1 and 0."""
+    return isinstance(value, bool)

@@ -99,7 +99,11 @@ class StudySettings(StrictModel):
     ablate: Literal["parts"] | None = None
     """makes a factor `recipe` of the model's recipe: as it is, then without each of its parts"""
     baseline: dict[str, Any] = Field(default={})
-    """levels of factors and, for `match`, a number for the hole whose size is solved"""
+    """levels of factors and, for `match`, a number for the hole whose size is solved; of a search the values
+    of the point that it begins with and is compared with"""
+    baseline_seeds: int | None = Field(default=None, ge=2, le=1000)
+    """of a search: how many seeds its baseline is trained with, whose spread tells the noise; by default
+    those of [factors]"""
     around: Names = ()
     """factors that cross a design of the others, which then stands around each of their levels"""
     labels: Names = ()

@@ -38,8 +38,8 @@ MAX_REJECTED_PROPOSALS = 500
 MAX_ENUMERATED_POINTS = 100_000
 """The search ends if none of this many points in order is new and within the budget."""
 
-BEGUN = "begun"
-"""What proposes a point that somebody has begun, or handed in."""
+BEGUN, BASELINE = "begun", "baseline"
+"""What proposes a point that somebody has begun, or handed in, and that with which a study begins."""
 
 
 class OptunaSearch:
@@ -213,6 +213,9 @@ class OptunaSearch:
         while self._waiting:
             self._optuna.enqueue_trial(self._waiting.pop(0).values)
             yield self._optuna.ask(), BEGUN
+        if self._study.baseline and self._is_new(self._points.of_values(dict(self._study.baseline))):
+            self._optuna.enqueue_trial(dict(self._study.baseline))
+            yield self._optuna.ask(), BASELINE
         for _ in range(MAX_REJECTED_PROPOSALS if self._settings.sampler != "grid" else 0):
             yield self._optuna.ask(), self._settings.sampler
         for values in islice(self._in_order, MAX_ENUMERATED_POINTS):

@@ -20,6 +20,10 @@ SEARCH = study_text(
     factors={"seed": [0, 1]},
 )
 
+WITH_BASELINE = SEARCH.replace(
+    "[model]", 'baseline = { lr = 0.01, choice = "sa" }\nbaseline_seeds = 4\n\n[model]', 1
+)
+
 CONV = "conv(k=integer(2, 9))"
 
 # Values, what each seed measured or why it has no value, and parameters, in the order in which points ended.

@@ -56,6 +56,14 @@ def test_a_search_trains_each_of_its_points_on_every_seed(store, notes, sampler)
     assert set(store.trials()["seed"]) == {0, 1}
 
 
+def test_a_search_begins_with_its_baseline_on_seeds_of_its_own(store, notes):
+    text = SHORT.replace("[model]", "baseline = { k = 3, dropout = 0.25 }\nbaseline_seeds = 3\n[model]", 1)
+    first = run(text, store, notes, max_trials=3)
+    assert (first.done, points(store), sorted(store.trials()["seed"])) == (3, {(3, 0.25)}, [0, 1, 2])
+    done = run(text, store, notes)
+    assert (done.ran, done.left, len(points(store))) == (10, 0, 6)
+
+
 def test_a_finished_search_runs_nothing_more(store, notes):
     run(SHORT, store, notes)
     assert run(SHORT, store, notes).ran == 0

@@ -1,0 +1,185 @@
+"""The study of the ablation path of a search: from its baseline to its best point, one dimension at a time.
+
+A design of kind "path" (Fawcett and Hoos 2016) tries each change that is left at each round, on fresh seeds.
+Dimensions that both points take are steps of their own; an option of a choice is a step with all that stands
+in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...grammar import Recipe
+from ...grammar.canonical import render
+from ...grammar.dimensions import resolve, settled_values
+from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, Node, Value
+from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH
+from ...studies.schema.design import level_key
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import one_line
+from ...studies.schema.settings import Level
+from ...studies.study import Study
+from ...studies.text.document import parse_document
+from ...studies.text.toml_writer import toml_comment, toml_table
+from ...studies.text.units import plural
+from .points import SearchPoints
+from .promotion import (
+    FRESH_SEEDS,
+    PromotionError,
+    fresh_seeds,
+    outer_names,
+    sources_table,
+    trial_tables,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps:
+    """The recipe of all cells of a path with holes for what changes, and the two levels of each change."""
+
+    recipe: str
+    levels: Mapping[str, tuple[Level, Level]]
+    fixed: Mapping[str, Level]
+
+
+def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) -> str:
+    """The file of the study whose cells lead from the baseline to the best point; PromotionError."""
+    baseline, ranked = study.baseline, found.ranked()
+    if not baseline:
+        raise PromotionError(f"expected [study] baseline in {study.name}, where a path begins; got none")
+    if not ranked:
+        raise PromotionError(f"{study.name} has no point yet whose seeds all have a value: run it first")
+    steps = _steps(study, baseline, ranked[0].values)
+    if not steps.levels:
+        raise PromotionError(f"the best point of {study.name} is its baseline: there is no path")
+    data = parse_document(study.name, study.text, study.overrides).data
+    factors = {
+        **{name: [level] for name, level in steps.fixed.items()},
+        **{name: list(pair) for name, pair in steps.levels.items()},
+        SEED: fresh_seeds(study, seeds),
+    }
+    what = f"from its baseline to its best point in {plural(len(steps.levels), 'step')}"
+    return "\n".join(
+        [
+            toml_comment(
+                f"The ablation path of the search {study.name}: {what}, on {plural(seeds, 'fresh seed')}."
+            ),
+            toml_comment(
+                "Each round tries every change that is left and keeps the best; study run goes on to its end."
+            ),
+            "",
+            toml_table("[study]", _header(study, data, found.goals[0].metric)),
+            *trial_tables(study, data, steps.recipe),
+            toml_table("[factors]", factors),
+            toml_table("[[table]]", {"name": "path", "rows": "changes", "value": found.goals[0].metric}),
+            *_sources(study, data, factors),
+        ]
+    )
+
+
+def _header(study: Study, data: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    paper = {"paper": data["study"]["paper"]} if "paper" in data["study"] else {}
+    title = f"What made the best point better: {one_line(study.title)}"
+    return {"name": f"{study.name}-path", "title": title, **paper, "design": "path", "metric": metric}
+
+
+def _sources(study: Study, data: Mapping[str, Any], factors: Mapping[str, Any]) -> Iterator[str]:
+    told = dict.fromkeys(factors, f"ours: the baseline of the search {study.name} and its best point")
+    told[SEED] = f"ours: fresh, none that the search {study.name} has trained with"
+    yield from sources_table(study, data, {"factors": told})
+
+
+def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -> _Steps:
+    """What changes between two points, and what does not."""
+    root = study.template.expand(study.template.texts[RECIPE_PATH]).root
+    own = {name for name, _ in Recipe(root).dimensions}
+    recipe, inner = _recipe_steps(root, start, end, {*study.factors, *study.dimensions} - own)
+    levels: dict[str, tuple[Level, Level]] = dict(inner)
+    needed = outer_names(study) | set(HOLE_PATTERN.findall(recipe))
+    needed |= {hole for pair in inner.values() for level in pair for hole in _holes(level)}
+    fixed: dict[str, Level] = {}
+    for name in [*study.factors, *(each for each in study.dimensions if each not in study.factors)]:
+        if name == SEED or name in own:
+            continue
+        if name not in study.dimensions:
+            fixed[name] = study.factors[name][0]
+            continue
+        if name not in start or name not in end:  # filled where the one point has it
+            continue
+        pair = _level(start[name], start, end), _level(end[name], end, start)
+        if level_key(pair[0]) == level_key(pair[1]):
+            fixed[name] = pair[0]
+        else:
+            levels[name] = pair
+    levels = {name: (_level(a, start, end), _level(b, end, start)) for name, (a, b) in levels.items()}
+    used = _closure(
+        needed,
+        {
+            **levels,
+            **{name: (level,) for name, level in fixed.items()},
+        },
+    )
+    return _Steps(
+        recipe=recipe,
+        levels={name: pair for name, pair in levels.items() if name in used or name in inner},
+        fixed={name: level for name, level in fixed.items() if name in used},
+    )
+
+
+def _recipe_steps(
+    root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
+) -> tuple[str, dict[str, tuple[Level, Level]]]:
+    """The recipe with holes for its own dimensions that change, and the levels that fill them."""
+    settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
+    levels: dict[str, tuple[Level, Level]] = {}
+
+    def answer(name: str, dimension: Dimension) -> Level | HoleNode:
+        if level_key(start[name]) == level_key(end[name]):
+            return start[name]
+        hole = _hole_name(name, [*taken, *levels])
+        if isinstance(dimension, ChoiceDimension):
+            levels[hole] = (_plain(settled[0][name]), _plain(settled[1][name]))
+        else:
+            levels[hole] = (start[name], end[name])
+        return HoleNode(hole)
+
+    return render(resolve(root, answer)), levels
+
+
+def _hole_name(dimension: str, taken: Collection[str]) -> str:
+    """A name for the hole of a dimension that nothing else has: that of `conv.k.2` is `conv_k_2`."""
+    name = dimension.replace(".", "_")
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _plain(value: Value) -> Level:
+    """An option as a level of a factor: a part of a recipe as text."""
+    return value if isinstance(value, int | float | str) else render(value)
+
+
+def _level(level: Level, own: Mapping[str, Level], other: Mapping[str, Level]) -> Level:
+    """A level with the holes filled whose dimensions the other point does not take."""
+    if not isinstance(level, str):
+        return level
+    return HOLE_PATTERN.sub(
+        lambda hole: str(own[hole[1]]) if hole[1] in own and hole[1] not in other else hole[0], level
+    )
+
+
+def _holes(level: Level) -> list[str]:
+    return HOLE_PATTERN.findall(level) if isinstance(level, str) else []
+
+
+def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
+    """The names and all that fill holes in their levels."""
+    found, waiting = set[str](), list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [hole for level in levels.get(name, ()) for hole in _holes(level)]
+    return found

@@ -1,0 +1,230 @@
+"""The study that decides what a search suggests: its best points beside the baseline, on fresh seeds.
+
+The best of many noisy points owes a part of its lead to its noise. What is claimed of it is decided by
+trainings that the search has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...errors import ActivememError
+from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric
+from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, iter_texts
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import one_line
+from ...studies.schema.settings import Level
+from ...studies.study import Study
+from ...studies.text.document import parse_document
+from ...studies.text.toml_writer import toml_comment, toml_leaves, toml_table
+from ...studies.text.units import plural
+from .points import FoundPoint, SearchGoal, SearchPoints
+
+FRESH_SEEDS = 5
+"""So many seeds a winner is trained with unless it is said otherwise."""
+
+POINT, RECIPE, BASELINE = "point", "recipe", "baseline"
+"""The factors of the new study, and the level of the first of them that is the baseline."""
+
+_KEPT = ("paper", "keep_weights", "keep_checkpoints")
+"""The keys of [study] that the new one has, too."""
+
+
+class PromotionError(ActivememError):
+    """A study of winners cannot be written; the message says what is missing."""
+
+
+def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = FRESH_SEEDS) -> str:
+    """The file of a study of the best points and the baseline, with a claim for each; PromotionError."""
+    winners = found.ranked()[:best]
+    baseline = study.baseline
+    if not winners:
+        raise PromotionError(f"{study.name} has no point yet whose seeds all have a value: run it first")
+    if not baseline and len(winners) < 2:
+        raise PromotionError(
+            f"expected something to compare {study.name}'s best point with: [study] baseline = {{ … }},"
+            " or --best of at least 2; got neither"
+        )
+    data = parse_document(study.name, study.text, study.overrides).data
+    names = {f"best_{number}": point.values for number, point in enumerate(winners, 1)}
+    cells = ({BASELINE: baseline} if baseline else {}) | names
+    notes = {name: _measured_words(point, found) for name, point in zip(names, winners, strict=True)}
+    parts = [
+        *_preface(study, found, len(winners), seeds, has_baseline=bool(baseline)),
+        toml_table("[study]", _header(study, data, len(winners), seeds)),
+        *_trial_tables(study, data),
+        toml_table("[factors]", {SEED: fresh_seeds(study, seeds)}),
+        *(
+            _cell(study, name, values, notes.get(name, "what the search began with"))
+            for name, values in cells.items()
+        ),
+        *_shown(found, has_baseline=bool(baseline)),
+        *_claims(found, winners, baseline),
+        *_sources(study, data),
+    ]
+    return "\n".join(parts)
+
+
+def fresh_seeds(study: Study, count: int) -> list[int]:
+    """Seeds that the search has not trained with."""
+    first = max(study.point_seeds(study.baseline)) + 1
+    return list(range(first, first + count))
+
+
+def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str]:
+    """[model], [task] and [train] of a study as its file has them, with another recipe; and [decode]."""
+    tables = {name: dict(data[name]) for name in TRIAL_TABLES}
+    tables["model"]["recipe"] = recipe
+    named = [*TRIAL_TABLES, *(["decode"] if "decode" in data else [])]
+    return [toml_table(f"[{name}]", tables[name] if name in tables else data[name]) for name in named]
+
+
+def outer_names(study: Study) -> set[str]:
+    """The names of the holes outside of the recipe, and of those in what fills them."""
+    names = {
+        hole
+        for path, text in iter_texts(study.template.tables)
+        if path != RECIPE_PATH
+        for hole in HOLE_PATTERN.findall(text)
+    }
+    levels = [level for name in names for level in study.factors.get(name, ()) if isinstance(level, str)]
+    return names | {hole for level in levels for hole in HOLE_PATTERN.findall(level)}
+
+
+def sources_table(
+    study: Study,
+    data: Mapping[str, Any],
+    added: Mapping[str, Any],
+    dropped: Sequence[str] = ("recipes", "factors", "cells"),
+) -> Iterator[str]:
+    """The sources of the settings that are kept, and of what is new; nothing where the search has none."""
+    if "source" not in data:
+        return
+    kept = {name: value for name, value in data["source"].items() if name not in dropped}
+    for change in study.overrides:
+        table, *path = change.partition("=")[0].split(".")
+        if table in TRIAL_TABLES and path and isinstance(kept.get(table, {}), dict):
+            at = kept[table] = dict(kept.get(table, {}))
+            at[".".join(path) if len(path) == 1 else path[0]] = "ours: set for the search"
+    yield toml_leaves("[source]", {**kept, **added})
+
+
+def _preface(
+    study: Study, found: SearchPoints, winners: int, seeds: int, *, has_baseline: bool
+) -> Iterator[str]:
+    """What the file is, for who opens it."""
+    what = "The best point" if winners == 1 else f"The {winners} best points"
+    beside = " beside its baseline" if has_baseline else ""
+    yield toml_comment(
+        f"{what} of the search {study.name}, of {len(found.complete)}, trained again{beside} on"
+        f" {plural(seeds, 'fresh seed')}."
+    )
+    yield toml_comment(
+        "The best of many noisy points owes a part of its lead to its noise, so that what is claimed here is"
+        " decided by these trainings alone. With activemem study run FILE --until-decided seeds are added"
+        " where a claim stays undecided."
+    )
+    yield ""
+
+
+def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> dict[str, Any]:
+    what = "the best point holds" if winners == 1 else f"the {winners} best points hold"
+    return {
+        "name": f"{study.name}-winners",
+        "title": f"Whether {what} on fresh seeds: {one_line(study.title)}",
+        **{key: data["study"][key] for key in _KEPT if key in data["study"]},
+        "labels": [POINT],
+        "max_seeds": 3 * seeds,
+    }
+
+
+def _trial_tables(study: Study, data: Mapping[str, Any]) -> list[str]:
+    return trial_tables(study, data, f"{{{RECIPE}}}")
+
+
+def _fixed(study: Study) -> dict[str, Level]:
+    """The levels of the factors that the search does not choose and that fill holes outside of the recipe."""
+    own = (*study.dimensions, SEED)
+    return {
+        name: levels[0]
+        for name, levels in study.factors.items()
+        if name in outer_names(study) and name not in own
+    }
+
+
+def _cell(study: Study, name: str, values: Mapping[str, Level], note: str) -> str:
+    """A point as a cell: its name, its whole recipe, and what fills other holes."""
+    needed = outer_names(study)
+    trial = study.trial_for(values, study.seeds[0])
+    others = {key: _filled(value, values) for key, value in values.items() if key in needed}
+    cell = {POINT: name, RECIPE: trial.settings.model.recipe, **_fixed(study), **others}
+    return toml_table(f"[[cells]]  # {note}", cell)
+
+
+def _filled(value: Level, values: Mapping[str, Level]) -> Level:
+    """A level with the holes in it filled by the point's values."""
+    if not isinstance(value, str):
+        return value
+    return HOLE_PATTERN.sub(lambda hole: str(values.get(hole[1], hole[0])), value)
+
+
+def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
+    """What a point measured in the search."""
+    told = [
+        f"{goal.metric} {find_metric(goal.metric).format(value)}"
+        for goal in found.goals
+        if (value := point.mean(goal.metric)) is not None
+    ]
+    return f"in the search {', '.join(told)} over {plural(len(point.trials), 'seed')}"
+
+
+def _shown(found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
+    """The table of the new study."""
+    goals = [goal.metric for goal in found.goals]
+    keys: dict[str, Any] = {
+        "name": "winners",
+        "rows": POINT,
+        "value": list(dict.fromkeys([*goals, "parameters"])),
+        "best": "test",
+    }
+    yield toml_table("[[table]]", {**keys, **({BASELINE: BASELINE} if has_baseline else {})})
+
+
+def _claims(
+    found: SearchPoints, winners: Sequence[FoundPoint], baseline: Mapping[str, Level]
+) -> Iterator[str]:
+    """A claim for each winner that it is better than the baseline; without one, that the first is best."""
+    measured = [goal for goal in found.goals if goal.metric not in ANALYTIC_COSTS]
+    if baseline:
+        for number, _ in enumerate(winners, 1):
+            for goal in measured:
+                yield _claim(f"best_{number}", BASELINE, goal, f"{_cell_of(goal, BASELINE)}")
+        return
+    others = [f"best_{number}" for number in range(2, len(winners) + 1)]
+    for goal in measured[:1]:
+        ahead = "max" if goal.sign > 0 else "min"
+        yield _claim(
+            "best_1", "the others", goal, f"{ahead}({', '.join(_cell_of(goal, each) for each in others)})"
+        )
+
+
+def _claim(point: str, other: str, goal: SearchGoal, against: str) -> str:
+    sign, word = (">", "higher") if goal.sign > 0 else ("<", "lower")
+    return toml_table(
+        "[[claim]]",
+        {
+            "name": f"{point} has a {word} {goal.metric} than {other}",
+            "holds": f"{_cell_of(goal, point)} {sign} {against}",
+        },
+    )
+
+
+def _cell_of(goal: SearchGoal, point: str) -> str:
+    return f"{goal.metric}[{POINT}={point}]"
+
+
+def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
+    seeds = f"ours: fresh, none that the search {study.name} has trained with"
+    found = f"ours: what the search {study.name} found"
+    yield from sources_table(study, data, {"factors": {SEED: seeds}, "cells": found})

@@ -1,0 +1,140 @@
+"""The studies that decide about a search: its winners on fresh seeds, and the path to the best of them."""
+
+import pytest
+
+from activemem.reporting.results import StudyResults
+from activemem.reporting.search.promotion import PromotionError
+from activemem.storage import Store
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ...studies.planning.test_plan import keep
+from ...study_texts import replaced, study_text
+from .conftest import CONV, POINTS, SEARCH, WITH_BASELINE, fill_search
+
+WITH_SEEDS = study_text(study={"baseline_seeds": 3}, factors={"mixer": ["sa"], "task": ["sort"]})
+
+SOURCE = """
+[source]
+model.recipe = "paper: section 3"
+model.d_model = "ours: small"
+task = "paper: section 4"
+train = "ours: short"
+factors.mixer = "ours: all"
+factors.task = "ours: one"
+factors.dropout = "ours: none"
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """The search with its baseline, which has two seeds more than the other points."""
+    study, store = load_study(WITH_BASELINE), Store(tmp_path_factory.mktemp("promoted"))
+    fill_search(store, study, [(POINTS[0][0], (10.0, 12.0, 11.0, 9.0), 3000), *POINTS[1:]])
+    return StudyResults(study, store)
+
+
+def test_winners_are_trained_as_in_the_search_on_seeds_that_it_has_not_seen(results):
+    study = load_study(results.promote(best=2))
+    assert study.seeds == (4, 5, 6, 7, 8)
+    points = {trial.levels["point"]: trial for trial in study.trials}
+    assert list(points) == ["baseline", "best_1", "best_2"]
+    best = results.study.trial_for({"lr": 0.004, "choice": CONV, "conv.k": 6}, 8)
+    assert points["best_1"].settings == best.settings
+    assert not {trial.id for trial in study.trials} & set(results.store.trials()["trial"])
+
+
+def test_the_claims_are_decided_by_the_fresh_trainings_alone(results, tmp_path):
+    study, store = load_study(results.promote(best=2)), Store(tmp_path)
+    lengths = {"baseline": 11.0, "best_1": 17.0, "best_2": 11.5}
+    for trial in study.trials:
+        noise = (-1.0, 0.5, 1.0, 0.0, -0.5)[trial.settings.seed - 4]
+        keep(store, trial, metrics=(("max_length", lengths[str(trial.levels["point"])] + noise),))
+    found = StudyResults(study, store)
+    assert found.claims.select("claim", "verdict").rows() == [
+        ("best_1 has a higher max_length than baseline", "confirmed"),
+        ("best_2 has a higher max_length than baseline", "undecided"),
+    ]
+    assert found.table().table.rows == ("baseline", "best_1", "best_2")
+
+
+def test_without_a_baseline_the_first_is_held_against_the_others(search_store):
+    results = StudyResults(load_study(SEARCH), search_store)
+    study = load_study(results.promote(best=3, seeds=2))
+    assert study.seeds == (2, 3)
+    assert [claim.spec.name for claim in study.claims] == ["best_1 has a higher max_length than the others"]
+    with pytest.raises(PromotionError, match=r"\[study\] baseline = .* or --best of at least 2; got neither"):
+        results.promote(best=1)
+    with pytest.raises(PromotionError, match="no point yet"):
+        StudyResults(load_study(SEARCH, ["train.epochs=3"]), search_store).promote()
+
+
+def test_the_path_leads_from_the_baseline_to_the_best_point(results):
+    study = load_study(results.promote(path=True))
+    assert dict(study.factors) == {
+        "lr": (0.01, 0.004),
+        "choice": ("sa", "conv(k=6)"),
+        "seed": (4, 5, 6, 7, 8),
+    }
+    recipes = {trial.settings.model.recipe for trial in study.trials}
+    assert recipes == {"sa >> ff(8)", "conv(k=6) >> ff(8)"}
+    assert study.design.metric == "max_length"
+
+
+def test_inside_an_option_that_both_take_the_path_has_steps_of_its_own(results, search_store):
+    text = replaced(WITH_BASELINE, ('choice = "sa" }', f'choice = "{CONV}", "conv.k" = 3 }}'))
+    study = load_study(StudyResults(load_study(text), search_store).promote(path=True))
+    assert study.factors["conv_k"] == (3, 6)
+    assert "choice" not in study.factors
+
+
+def test_holes_in_levels_sources_overrides_and_fixed_factors_are_kept(tmp_path):
+    text = study_text(
+        study={"baseline": {"mixer": "sa", "width": 8}, "paper": "active-memory-transformer"},
+        model={"recipe": "{mixer} >> ff({width})", "dropout": "{dropout}"},
+        task={"name": "{task}"},
+        search={"trials": 3, "metric": "loss", "direction": "min"},
+        space={"k": "integer(2, 9)", "width": "choice(8, 16)"},
+        factors={"task": ["sort"], "mixer": ["sa", "conv(k={k})"], "dropout": [0.0]},
+    )
+    study = load_study(text + SOURCE, ["train.batch_size=8"])
+    store = Store(tmp_path)
+    fill_search(
+        store,
+        study,
+        [
+            ({"mixer": "sa", "width": 8}, (5.0,), 1),
+            ({"k": 4, "mixer": "conv(k={k})", "width": 16}, (9.0,), 1),
+        ],
+    )
+    results = StudyResults(study, store)
+    winners, path = load_study(results.promote()), load_study(results.promote(path=True))
+    for each in (winners, path):
+        assert {trial.settings.train.batch_size for trial in each.trials} == {8}
+        assert {trial.settings.task.name for trial in each.trials} == {"sort"}
+        assert each.source_sheet.is_given
+    assert {trial.settings.model.recipe for trial in winners.trials} == {"sa >> ff(8)", "conv(k=4) >> ff(16)"}
+    assert path.factors["mixer"] == ("sa", "conv(k=4)")
+    assert winners.claims[0].spec.holds == "loss[point=best_1] < loss[point=baseline]"
+
+
+@pytest.mark.parametrize(
+    ("baseline", "told"),
+    [
+        ("{ lr = 0.01 }", "expected a value of choice as well"),
+        ('{ lr = 0.01, choice = "sa", "conv.k" = 3 }', "this point does not take conv.k"),
+        ('{ lr = 1, choice = "sa" }', "expected 0.0001 to 0.1, got 1"),
+        ('{ rate = 1, choice = "sa" }', "unknown dimension 'rate'; known: lr, choice, conv.k"),
+        ('{ lr = 0.01, choice = "conv" }', "expected sa or conv"),
+    ],
+)
+def test_a_baseline_that_is_no_point_of_the_space_is_told(baseline, told):
+    with pytest.raises(StudyError) as caught:
+        load_study(replaced(WITH_BASELINE, ('{ lr = 0.01, choice = "sa" }', baseline)))
+    assert told in str(caught.value)
+
+
+def test_seeds_of_a_baseline_need_one():
+    for text in (WITH_BASELINE.replace('baseline = { lr = 0.01, choice = "sa" }\n', ""), WITH_SEEDS):
+        with pytest.raises(StudyError, match=r"expected a baseline beside it|only the baseline of a search"):
+            load_study(text)
