@@ -23,6 +23,7 @@ ActivememError              a ValueError
         DecodingError       a model that cannot be decoded this way   activemem.engine.decoding.decode
         PluginError         a plug-in that cannot be loaded           activemem.plugins
         QueryError          SQL that cannot be answered               activemem.reporting.sql
+        PromotionError      a study of winners without winners        activemem.reporting.search.promotion
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
         KeptModelError      a model that was not kept                 activemem.reporting.kept_models
         UseError            what a model of its kind cannot do        activemem.engine.inference.trained_model
