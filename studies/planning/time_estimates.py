@@ -91,5 +91,6 @@ def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
     )
     if not len(here):
         return here
-    latest = here.sort("finished", "trial").item(-1, "device")
-    return here.filter(pl.col("device") == latest)
+    device = pl.col("device").str.split(", ").list.first()  # what follows tells how it was used
+    latest = here.sort("finished", "trial").select(device).item(-1, 0)
+    return here.filter(device == latest)
