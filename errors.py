@@ -9,7 +9,7 @@ ActivememError              a ValueError
         InvalidTableError   a table of a file, before it has lines    activemem.studies.text.pydantic_messages
         SettingsError       the settings of a machine                 activemem.cli.machine_settings
         PointError          a point that a search does not have       activemem.engine.run.search.handed_in
-        ResourceError       more GPUs than a trial can use            activemem.engine.core.resources
+        ResourceError       resources that no trial can use           activemem.engine.core.resources
     ask for something else
         SpaceError          what a space cannot answer                activemem.grammar.space.space
         TaskError           a task, or a length that it cannot have   activemem.studies.catalog.tasks.spec
@@ -35,6 +35,7 @@ ActivememError              a ValueError
         LeakError           a model or block that sees later inputs   activemem.engine.trial.leaks
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
         ParameterGroupError groups that a model lacks           activemem.engine.optimisers.parameter_groups
+        ReplicaError        trials that several devices cannot train  activemem.engine.replicas.faults
         PackError           trainings that cannot take steps together  activemem.engine.packs.stacked_steps
         LossTermError       a term that is no number                activemem.engine.training_parts.loss_terms
         CallbackError       a callback that reports others          activemem.engine.training_parts.callbacks

@@ -53,6 +53,7 @@ class NoOpTraining:
     """A training that is over before it begins."""
 
     parameters = epoch = step = packed_steps = 0
+    devices = 1
     seconds = flops = 0.0
     finished = can_be_saved = True
     lacks_last_evaluation = False

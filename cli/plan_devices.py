@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..engine.core.resources import Gpus, gpu_here
-from ..studies.planning.memory_estimates import StepMemory, trials_on_device
+from ..studies.planning.memory_estimates import GPU_CONTEXT, StepMemory, trials_on_device
 from ..studies.planning.plan import Plan
 from ..studies.text.units import format_bytes, plural
 from .machine_settings import MachineSettings
@@ -14,7 +16,7 @@ def where(plan: Plan, machine: MachineSettings) -> str:
     gpus, address = machine.gpus, machine.address
     if address is not None:
         asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
-        asked = asked if gpus in ("auto", 0) else f"its GPUs, {gpus:g} of one for each trial"
+        asked = asked if gpus in ("auto", 0) else f"its GPUs, {_told(gpus)} for each trial"
         return f"the cluster at {address}: {asked}; with --local, {_where_here(plan, gpus)}"
     return _where_here(plan, gpus)
 
@@ -28,7 +30,22 @@ def _where_here(plan: Plan, gpus: Gpus) -> str:
             return "this machine's CPU: torch finds no GPU here"
         return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
     name, size = found
+    if gpus != "auto" and gpus > 1:
+        held = f": {_held_on_each(plan.memory[1], gpus, size)}" if plan.memory else ""
+        return f"{gpus:g} of this machine's GPUs for each trial, {name}{held}"
     return f"this machine's GPU, {name}" + (f": {room(plan.memory[1], size)}" if plan.memory else "")
+
+
+def _told(gpus: Gpus) -> str:
+    """`0.25 of one`, or `8 of them`."""
+    return f"{gpus} of one" if gpus == "auto" or gpus <= 1 else f"{gpus:g} of them"
+
+
+def _held_on_each(held: StepMemory, gpus: float, device_bytes: int) -> str:
+    """What a step holds on each of several GPUs, which have all weights and a part of the batch."""
+    on_each = replace(held, activations=int(held.activations / gpus)).total
+    fits = "fits" if on_each + GPU_CONTEXT < 0.9 * device_bytes else "does not fit"
+    return f"a step holds {format_bytes(on_each)} on each, which {fits} into {format_bytes(device_bytes)}"
 
 
 def room(held: StepMemory, device_bytes: int) -> str:

@@ -2,6 +2,6 @@
 
 `events` are what a run tells, `resources` what a machine gives to a trial, `seeds` the streams of random
 numbers, `device_stream` one that is drawn on its device, `trainable` what trains, `models` builds a trial's
-model and `model_file` keeps it, `locks` lets one process make what others wait for, and `interruption`
-leaves a training amid its epoch.
+model and `model_file` keeps it, `locks` lets one process make what others wait for, `interruption`
+leaves a training amid its epoch, and `process_end` ends a process with the one that it serves.
 """

@@ -10,7 +10,7 @@ from typing import Literal
 from ...errors import ActivememError
 
 Gpus = float | Literal["auto"]
-"""The share of a GPU that a trial has, 0 for none; "auto" takes a GPU where one is."""
+"""The share of a GPU that a trial has, 0 for none, or how many GPUs; "auto" takes a GPU where one is."""
 
 _GPU_FILES = ("nvidiactl", "nvidia0", "nvmap", "dxg", "kfd")
 """What Linux has in /dev where a GPU's driver is: NVIDIA's, that of its small computers, WSL's, AMD's."""
@@ -21,10 +21,10 @@ class ResourceError(ActivememError):
 
 
 def gpus_fault(gpus: Gpus) -> str | None:
-    """Why a trial cannot have so much of a GPU; None if it can."""
-    if gpus == "auto" or 0 <= gpus <= 1:
+    """Why a trial cannot have so much of a GPU, or so many; None if it can."""
+    if gpus == "auto" or 0 <= gpus <= 1 or (gpus > 1 and float(gpus).is_integer()):
         return None
-    return f"expected auto, 0 or a share of one GPU up to 1, as a trial trains on one device, got {gpus:g}"
+    return f"expected auto, 0, a share of one GPU up to 1, or a whole number of GPUs, got {gpus:g}"
 
 
 MAX_PACK = 16
@@ -33,9 +33,9 @@ MAX_PACK = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """CPUs of a trial and its share of a GPU, its training limit in seconds, the Ray cluster.
+    """CPUs of a trial and its share of a GPU or its GPUs, its training limit in seconds, the Ray cluster.
 
-    A trial trains on one device: ResourceError for more than one GPU. Without an address a cluster of this
+    A trial with several GPUs takes a part of each step on each of them. Without an address a cluster of this
     machine alone is started for the run. `data` is the folder of the corpora, on every machine of a cluster.
     Every `checkpoint_every_s` a trial is saved amid its epoch, by default only after it. Nodes on which
     trials cannot be trained end the run before it begins, unless `skip_unfit_nodes`. With `isolate` a local
@@ -60,12 +60,20 @@ class Machine:
             raise ResourceError(f"gpus: {fault}")
         if not isinstance(self.pack, str) and self.pack < 1:
             raise ResourceError(f"pack: expected auto, off or at least 1 trial, got {self.pack}")
+        if self.devices > 1 and self.pack != "off":
+            told = f"gpus = {self.devices} for each trial, which trains alone, got {self.pack}"
+            raise ResourceError(f"pack: expected off with {told}")
 
     @property
     def device(self) -> Literal["cuda", "cpu"]:
         """The kind of device that trains in this process."""
         asked = has_gpu() if self.gpus == "auto" else bool(self.gpus)
         return "cuda" if asked else "cpu"
+
+    @property
+    def devices(self) -> int:
+        """On how many devices a trial takes its steps."""
+        return 1 if self.gpus == "auto" else max(1, int(self.gpus))
 
     @property
     def most_packed(self) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...storage import WrittenOutputs
 from ...studies.schema.settings import TrialSettings
@@ -25,6 +25,7 @@ class Trainable(Protocol):
     seconds: float
     flops: float
     packed_steps: int
+    devices: int
 
     @property
     def finished(self) -> bool:
@@ -67,6 +68,23 @@ class Trainable(Protocol):
 
     def outputs(self) -> WrittenOutputs | None:
         """What the model wrote for the test split after its last epoch."""
+        ...
+
+
+class Replica(Protocol):
+    """The share of one of several processes in the steps of a training, each with a device of its own.
+
+    It computes some parts of each batch; the others have the other processes.
+    """
+
+    parts: range
+
+    def begin_step(self) -> None:
+        """Have all processes begin the next step."""
+        ...
+
+    def sum_gradients(self, model: nn.Module, loss: Tensor) -> Tensor:
+        """Give the model the gradients of the whole batch; its loss, where `loss` is that of `parts`."""
         ...
 
 

@@ -90,8 +90,12 @@ class Objective(ABC, Generic[ModelOf]):
         return {self.step_shape: self.settings.train.steps_per_epoch}
 
     @abstractmethod
+    def begin_batch(self, parts: int) -> None:
+        """Draw the next batch, of which `loss` is then asked for all of so many parts, or for some."""
+
+    @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
-        """The mean loss over one part of the next batch, which part 0 draws; the observer is shown it."""
+        """The mean loss over one part of the batch that was begun; the observer is shown it."""
 
     def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor, valid: Tensor | None = None) -> None:
         """Let the observer, if there is one, see what a loss is of, or what is valid of it."""
@@ -119,6 +123,14 @@ class Objective(ABC, Generic[ModelOf]):
     def symbols(self) -> dict[str, Any] | None:
         """How text becomes the model's symbols, as plain values; None if the task has no text."""
         return None
+
+    def carried(self, parts: range) -> list[Any]:
+        """What these parts of a batch hand on to those of the next, on any device; nothing by default."""
+        del parts
+        return []
+
+    def carry(self, parts: range, carried: list[Any]) -> None:
+        """Take what these parts of a batch have handed on, elsewhere."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:

@@ -59,11 +59,14 @@ class GeneratedObjective(Objective[Model]):
         assert self.interface.tokens is not None, "the sizes of a task say its length"
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
+    def begin_batch(self, parts: int) -> None:
+        """Draw the batch of the next step."""
+        del parts
+        self._batch = draw_examples(self._task, self.settings.train.batch_size, self._data)
+
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over what is scored in the batch."""
-        if part == 0:
-            self._batch = draw_examples(self._task, self.settings.train.batch_size, self._data)
-        assert self._batch is not None, "a batch begins with its first part"
+        assert self._batch is not None, "a batch is begun first"
         rows = len(self._batch.inputs) // parts
         examples = self._rows(self._batch, part * rows, rows)
         outputs, targets = self._answers(model, examples)

@@ -41,11 +41,14 @@ class LabelledObjective(Objective[Model]):
         tokens = self._padded // max(self._drawn, 1)
         return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
+    def begin_batch(self, parts: int) -> None:
+        """Draw the batch of the next step."""
+        del parts
+        self._batch = self._next_batch()
+
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the labels."""
-        if part == 0:
-            self._batch = self._next_batch()
-        assert self._batch is not None, "a batch begins with its first part"
+        assert self._batch is not None, "a batch is begun first"
         batch = LabelledBatch(*(rows.chunk(parts)[part] for rows in self._batch))
         outputs, labels = self._answers(model, batch)
         self._show(batch.sequences, *self._measured(outputs, labels))

@@ -121,13 +121,15 @@ class StreamObjective(LanguageObjective):
             sequences=train.batch_size, tokens=block, past=max(0, self._streams[0].past_length - block)
         )
 
+    def begin_batch(self, parts: int) -> None:
+        """Draw the batch of the next step."""
+        self._batch = self._next_batch()
+        if self._batch.reset:
+            self._streams = [StreamState()] * parts
+
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the tokens of some of the rows."""
-        if part == 0:
-            self._batch = self._next_batch()
-            if self._batch.reset:
-                self._streams = [StreamState()] * parts
-        assert self._batch is not None, "a batch begins with its first part"
+        assert self._batch is not None, "a batch is begun first"
         inputs, targets = (on_device(rows.chunk(parts)[part], self.device) for rows in self._batch[:2])
         nats, self._streams[part] = model.nll_stream(inputs, targets, self._streams[part])
         self._show(inputs, nats.flatten(), targets.flatten())
@@ -139,10 +141,19 @@ class StreamObjective(LanguageObjective):
         for batch in iter_stream_eval(tokens, batch_size=train.batch_size, context=self._task.context):
             yield Examples(batch.inputs, batch.targets.where(batch.scored, IGNORED))
 
+    def carried(self, parts: range) -> list[Any]:
+        """The states of the rows of these parts."""
+        return [(self._streams[part].past_length, self._streams[part].block_states) for part in parts]
+
+    def carry(self, parts: range, carried: list[Any]) -> None:
+        """Take the states of the rows of these parts, as they were elsewhere."""
+        for part, (length, states) in zip(parts, carried, strict=True):
+            here = (state if state is None else state.to(self.device) for state in states)
+            self._streams[part] = StreamState(length, tuple(here))
+
     def state(self) -> dict[str, Any]:
         """How far the text has been read, and the states of its rows."""
-        streams = [(stream.past_length, stream.block_states) for stream in self._streams]
-        return {"position": self._position, "streams": streams}
+        return {"position": self._position, "streams": self.carried(range(len(self._streams)))}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state."""
@@ -196,11 +207,14 @@ class LineObjective(LanguageObjective):
         tokens = self._padded // max(self._drawn, 1)
         return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
+    def begin_batch(self, parts: int) -> None:
+        """Draw the batch of the next step."""
+        del parts
+        self._batch = self._next_batch()
+
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the tokens of the batch, padding left out."""
-        if part == 0:
-            self._batch = self._next_batch()
-        assert self._batch is not None, "a batch begins with its first part"
+        assert self._batch is not None, "a batch is begun first"
         inputs, targets, lengths = (
             on_device(rows.chunk(parts)[part], self.device) for rows in self._batch[:3]
         )

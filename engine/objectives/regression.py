@@ -47,11 +47,14 @@ class RegressionObjective(Objective[Model]):
         assert self.interface.tokens is not None, "the lengths are those of the task"
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
+    def begin_batch(self, parts: int) -> None:
+        """Draw the batch of the next step."""
+        del parts
+        self._batch = self._draw_batch()
+
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean squared error."""
-        if part == 0:
-            self._batch = self._draw_batch()
-        assert self._batch is not None, "a batch begins with its first part"
+        assert self._batch is not None, "a batch is begun first"
         batch = RegressionBatch(*(on_device(rows.chunk(parts)[part], self.device) for rows in self._batch))
         predictions = self._predictions(model, batch)
         self._show(batch.inputs, predictions, batch.targets)

@@ -48,11 +48,14 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         tokens = self._padded // max(self._drawn, 1)
         return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
+    def begin_batch(self, parts: int) -> None:
+        """Draw the batch of the next step."""
+        del parts
+        self._batch = self._next_batch()
+
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """The mean over the symbols of the targets."""
-        if part == 0:
-            self._batch = self._next_batch()
-        assert self._batch is not None, "a batch begins with its first part"
+        assert self._batch is not None, "a batch is begun first"
         batch, train = self._batch, self.settings.train
         sources, targets = (
             on_device(rows.chunk(parts)[part], self.device) for rows in (batch.sources, batch.targets)

@@ -35,11 +35,14 @@ class TaggingObjective(Objective[Model]):
         self._data = torch.Generator().manual_seed(derive_seed(settings.seed, "data"))
         self._batch: Batch | None = None
 
+    def begin_batch(self, parts: int) -> None:
+        """Draw the batch of the next step."""
+        del parts
+        self._batch = self._draw_batch()
+
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Cross-entropy of every token."""
-        if part == 0:
-            self._batch = self._draw_batch()
-        assert self._batch is not None, "a batch begins with its first part"
+        assert self._batch is not None, "a batch is begun first"
         inputs, targets = (on_device(rows.chunk(parts)[part], self.device) for rows in self._batch)
         logits = model(inputs).flatten(0, 1)  # (batch * tokens, vocab)
         self._show(inputs, logits, targets.flatten())

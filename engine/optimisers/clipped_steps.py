@@ -9,6 +9,19 @@ from torch import Tensor, nn
 
 from ...blocks import Linear
 from ...blocks.layers.convolutions import Convolution
+from ...studies.schema.training import TrainSettings
+
+
+def move_weights(optimizer: torch.optim.Optimizer, model: nn.Module, train: TrainSettings) -> None:
+    """Move the weights of a model by their gradients, both clipped as [train] says."""
+    if train.clip_norm is not None:
+        nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
+    if train.clip_tensor_norm is not None:
+        clip_grad_norm_per_tensor(model.parameters(), train.clip_tensor_norm)
+    if train.clip_step_norm is None:
+        optimizer.step()
+    else:
+        take_clipped_step(optimizer, model, train.clip_step_norm)
 
 
 def clip_grad_norm_per_tensor(parameters: Iterable[nn.Parameter], norm: float) -> None:

@@ -16,6 +16,7 @@ from ..core.resources import Machine
 from ..packs.attempts import Packer
 from ..packs.form import form_of
 from ..packs.gate import Gate, machine_file
+from ..replicas.replicated_training import ReplicatedTrainings
 from ..trial import provenance
 from ..trial.checkpoints import Checkpoint, checkpoint_of
 from ..trial.claims import Claims
@@ -37,6 +38,8 @@ class Worker:
         torch.set_num_threads(machine.threads)
         import_module("torch._dynamo")  # or the first optimiser does, and the memory of its trial stays
         self._store, self._begin = store, make_training
+        if machine.devices > 1 and make_training is Training:
+            self._begin = ReplicatedTrainings([torch.device("cuda", each) for each in range(machine.devices)])
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
         self._device = torch.device(machine.device)

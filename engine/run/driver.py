@@ -24,6 +24,7 @@ from ..core.events import NOBODY, ClusterNode, Ended, Event, Listener, MachineFa
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import keep_files
 from ..optimisers.parameter_groups import group_sizes
+from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
 from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.machine_failures import MachineError
@@ -124,12 +125,13 @@ def run_study(
     `local` trains without Ray, in this process or, where the machine says so, in one of its own; of a grid,
     `trial_ids` says which trials may run at all. The run ends once `max_failures` trials have failed in it.
 
-    What no trial could be trained with raises before anything is: a model that sees its future LeakError, one
-    without what a group of weights or a loss term names ParameterGroupError or LossTermError, one that cannot
-    read its test TaskError, a precision that is not there PrecisionError, a corpus DataError. A machine that
-    lacks a GPU or fails later, as with a full disk, raises MachineError, and nothing of that is stored. Ends
-    in order on Ctrl-C: the same call goes on from the last epoch of each trial. Trials that have failed count
-    as outcomes; `retry_failed` tries them again, after a time limit from where they were.
+    What no trial could be trained with raises before anything is: a model that sees its future LeakError,
+    one without what a group of weights or a loss term names ParameterGroupError or LossTermError, one that
+    cannot read its test TaskError, a precision that is not there PrecisionError, a corpus DataError; one
+    whose steps cannot be taken on several devices ReplicaError. A machine that lacks a GPU or fails later,
+    as with a full disk, raises MachineError, and nothing of that is stored. Ends in order on Ctrl-C: the
+    same call goes on from the last epoch of each trial. Trials that have failed count as outcomes;
+    `retry_failed` tries them again, after a time limit from where they were.
 
     Any number of drivers may run one study on one store at once. Each trains what no other does, waits for
     the rest, and takes over the trials of processes that are gone. A path goes on from round to round.
@@ -196,6 +198,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     check_leaks(settings)
     check_test_lengths(settings)
     check_precisions(settings, machine)
+    check_replicas(settings, machine.devices)
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)

@@ -104,6 +104,9 @@ def check_gpu(machine: Machine) -> None:
     gpus = machine.gpus
     if gpus != "auto" and gpus and machine.address is None and not torch.cuda.is_available():
         raise MachineError(f"gpus: expected {gpus:g} for each trial, torch finds none here")
+    if machine.address is None and machine.devices > 1 and torch.cuda.device_count() < machine.devices:
+        found = torch.cuda.device_count()
+        raise MachineError(f"gpus: expected {machine.devices} for each trial, torch finds {found} here")
 
 
 def check_precisions(all_settings: Iterable[TrialSettings], machine: Machine) -> None:

@@ -1,12 +1,12 @@
-"""Early stopping: how long a metric has not got better."""
+"""When a training ends before its last epoch: a metric gets no better, or the loss changes no more."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from ...studies.catalog.metrics import METRICS
-from ...studies.schema.training import EarlyStoppingSettings
+from ...studies.schema.training import EarlyStoppingSettings, StopSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +35,13 @@ class Patience:
     def state(self) -> dict[str, float | int | None]:
         """Everything needed to resume, as plain values."""
         return asdict(self)
+
+
+def last_losses(stop: StopSettings | None, losses: Sequence[float]) -> list[float]:
+    """Those of the losses of all epochs so far that decide whether a training has converged."""
+    return [] if stop is None else list(losses[-stop.epochs - 1 :])
+
+
+def have_converged(stop: StopSettings | None, losses: Sequence[float]) -> bool:
+    """Whether these last losses differ by less than [train] stop says."""
+    return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within

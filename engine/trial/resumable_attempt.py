@@ -345,7 +345,7 @@ class Attempt:
             flops=training.flops,
             seconds=training.seconds,
             peak_mib=max(self._totals.peak_mib, provenance.peak_mib(self._device)),
-            device=provenance.device_name(self._device) + self._tries.told,
+            device=provenance.devices_name(self._device, training.devices) + self._tries.told,
             torch_version=provenance.torch_version(),
             cuda_version=provenance.cuda_version(self._device),
             python_version=provenance.python_version(),

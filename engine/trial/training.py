@@ -19,12 +19,13 @@ from ..core.device_stream import DeviceStream
 from ..core.interruption import Interruption
 from ..core.models import autocast, build_model, sequence_flops
 from ..core.seeds import derive_seed
-from ..core.trainable import BetweenSteps
+from ..core.trainable import BetweenSteps, Replica
 from ..objectives import Metrics, StepShape, build_objective
 from ..optimisers import WeightAverage, build_optimizer
 from ..optimisers.build import keep_steps_on_cpu
-from ..optimisers.clipped_steps import clip_grad_norm_per_tensor, take_clipped_step
+from ..optimisers.clipped_steps import move_weights
 from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
+from ..training_parts.early_stopping import have_converged, last_losses
 from .leaks import LeakError, check_future_is_hidden
 from .precision import check_precision, float32_products
 from .schedules import Schedule
@@ -45,6 +46,8 @@ class Training:
     is the folder of the corpora. Raises PrecisionError if the device does not have the precision of the
     settings.
     """
+
+    replica: Replica | None
 
     def __init__(self, settings: TrialSettings, device: torch.device, data: Path = Path("data")) -> None:
         self.settings, self.device = settings, device
@@ -70,6 +73,7 @@ class Training:
         self._callbacks = Callbacks(train.callbacks, seed, device) if train.callbacks else None
         self.noise = DeviceStream(device, derive_seed(seed, "dropout"))
         self.packed_steps = 0  # steps taken together with other trainings
+        self.devices, self.replica = 1, None
         self.parameters = sum(weights.numel() for weights in self.model.parameters())
         self.epoch = self.step = 0
         self.seconds = self.flops = self._tokens = 0.0
@@ -114,7 +118,7 @@ class Training:
             if not all(map(math.isfinite, (loss, *terms.values()))):
                 self.epoch = epoch
                 raise NotANumberError(f"not a number at epoch {epoch}")
-            losses = self._last_losses(loss)
+            losses = last_losses(self.settings.train.stop, [*self._losses, loss])
             trained = {"loss": loss, **self._gradient_metrics(), **terms}
             measured, patience = self._measure(epoch, losses, trained)
         seconds, self._amid_step = self._epoch_s, True
@@ -130,11 +134,17 @@ class Training:
 
     def state(self) -> dict[str, Any]:
         """Everything that the next step depends on, as tensors and plain values."""
-        now_s = self._piece_s()
         return {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             **({"average": self._average.state()} if self._average else {}),
+            **self.course(),
+        }
+
+    def course(self) -> dict[str, Any]:
+        """What the next step depends on besides the weights, and what is kept of each of them."""
+        now_s = self._piece_s()
+        return {
             "objective": self.objective.state(),
             "schedule": self._schedule.state(),
             "losses": self._losses,
@@ -156,6 +166,10 @@ class Training:
         keep_steps_on_cpu(self.optimizer)
         if self._average:
             self._average.restore(state["average"])
+        self.restore_course(state)
+
+    def restore_course(self, state: Mapping[str, Any]) -> None:
+        """Resume from what `course` has said, with the weights as they are."""
         self.objective.restore(state["objective"])
         self._schedule.restore(state["schedule"])
         self._losses = state["losses"]
@@ -217,27 +231,17 @@ class Training:
 
     def _ends_after(self, epoch: int, losses: Sequence[float], patience: Patience) -> bool:
         """Whether an epoch is the last, with these losses up to it, and this patience behind it."""
-        return (
-            epoch >= self.settings.train.epochs
-            or self.objective.solved
-            or self._have_converged(losses)
-            or self._is_impatient(patience)
-        )
+        return self._is_over(epoch, losses) or self.objective.solved or self._is_impatient(patience)
+
+    def _is_over(self, epoch: int, losses: Sequence[float]) -> bool:
+        """Whether an epoch is the last whatever is measured after it."""
+        train = self.settings.train
+        return epoch >= train.epochs or have_converged(train.stop, losses)
 
     def _is_impatient(self, patience: Patience) -> bool:
         """Whether the metric of [train] early_stopping has not got better for too long."""
         stopping = self.settings.train.early_stopping
         return stopping is not None and patience.is_over(stopping)
-
-    def _have_converged(self, losses: Sequence[float]) -> bool:
-        """Whether the last losses differ by less than [train] stop says."""
-        stop = self.settings.train.stop
-        return stop is not None and len(losses) > stop.epochs and max(losses) - min(losses) < stop.within
-
-    def _last_losses(self, loss: float) -> list[float]:
-        """The losses that decide whether it has converged, the last of them that of the epoch under way."""
-        stop = self.settings.train.stop
-        return self._losses if stop is None else [*self._losses, loss][-stop.epochs - 1 :]
 
     def take_step(self) -> None:
         """Take one step of the epoch under way, whose time is not counted."""
@@ -249,12 +253,16 @@ class Training:
         train, _ = self.settings.train, self.model.train()
         while self.steps_left > leaving:
             self.begin_step()
-            step_loss = torch.zeros((), device=self.device)
-            for part in range(train.accumulate):
+            self.objective.begin_batch(train.accumulate)
+            loss_before, step_loss = self._loss, torch.zeros((), device=self.device)
+            for part in self.replica.parts if self.replica else range(train.accumulate):
                 share = self._accumulate_gradients(part)
                 if self._gradients:
                     self._gradients.after_part(part)
                 self._loss, step_loss = self._loss + share, step_loss + share
+            if self.replica:
+                step_loss = self.replica.sum_gradients(self.model, step_loss)
+                self._loss = loss_before + step_loss
             self.move_weights()
             self.end_step(step_loss)
             between_steps()
@@ -262,22 +270,16 @@ class Training:
     def begin_step(self) -> None:
         """Begin a step; until it has ended nothing can be saved."""
         self._amid_step = True
+        if self.replica:
+            self.replica.begin_step()
         self.step += 1
         self.optimizer.zero_grad()
 
     def move_weights(self) -> None:
         """Move the weights by their gradients, as [train] says."""
-        train, model = self.settings.train, self.model
         if self._gradients:
             self._gradients.after_backward()
-        if train.clip_norm is not None:
-            torch.nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
-        if train.clip_tensor_norm is not None:
-            clip_grad_norm_per_tensor(model.parameters(), train.clip_tensor_norm)
-        if train.clip_step_norm is None:
-            self.optimizer.step()
-        else:
-            take_clipped_step(self.optimizer, model, train.clip_step_norm)
+        move_weights(self.optimizer, self.model, self.settings.train)
 
     def end_packed_step(self, step_loss: Tensor) -> None:
         """As `end_step`, of a step that was taken together with those of others."""
@@ -320,7 +322,7 @@ class Training:
         """
         before, stopping = self.objective.state(), self.settings.train.early_stopping
         called_before = self._callbacks.state() if self._callbacks else {}
-        last, patience = epoch >= self.settings.train.epochs or self._have_converged(losses), self._patience
+        last, patience = self._is_over(epoch, losses), self._patience
         try:
             with self._averaged():
                 measured = self._evaluate(last=last)

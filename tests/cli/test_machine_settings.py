@@ -78,7 +78,7 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
         "      ^^^  unknown key 'cpu'; nearest: cpus\n"
         "  2 | gpus = 1.5  # too odd\n"
         "             ^^^\n"
-        "      expected auto, 0 or a share of one GPU up to 1, as a trial trains on one device, got 1.5\n"
+        "      expected auto, 0, a share of one GPU up to 1, or a whole number of GPUs, got 1.5\n"
         "  3 | results = 3\n"
         "                ^  expected a text, got 3\n"
         '  4 | format = "word"\n'
@@ -96,8 +96,8 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("given", "value"), [("auto", "auto"), ("0", 0.0), ("0.25", 0.25), ("1", 1.0)])
-def test_a_trial_has_a_share_of_one_gpu_or_takes_one_where_it_is(given, value):
+@pytest.mark.parametrize(("given", "value"), [("auto", "auto"), ("0", 0.0), ("0.25", 0.25), ("8", 8.0)])
+def test_a_trial_has_a_share_of_one_gpu_or_several_or_takes_one_where_it_is(given, value):
     assert load_settings(environment={"ACTIVEMEM_GPUS": given}).values.gpus == value
 
 
@@ -105,17 +105,17 @@ def test_a_trial_has_a_share_of_one_gpu_or_takes_one_where_it_is(given, value):
     ("given", "told"),
     [
         (
-            "8",
-            "expected auto, 0 or a share of one GPU up to 1, as a trial trains on one device, got 8",
+            "2.5",
+            "expected auto, 0, a share of one GPU up to 1, or a whole number of GPUs, got 2.5",
         ),
         (
             "-1",
-            "expected auto, 0 or a share of one GPU up to 1, as a trial trains on one device, got -1",
+            "expected auto, 0, a share of one GPU up to 1, or a whole number of GPUs, got -1",
         ),
         ("all", "expected auto or a number, got 'all'"),
     ],
 )
-def test_more_than_one_gpu_is_refused_with_the_reason(given, told):
+def test_a_part_of_several_gpus_is_refused_with_the_reason(given, told):
     with pytest.raises(SettingsError) as caught:
         load_settings(environment={"ACTIVEMEM_GPUS": given})
     assert str(caught.value) == f"environment: 1 fault\n\n  ACTIVEMEM_GPUS: {told}"

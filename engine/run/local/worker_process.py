@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
-import os
 import pickle
 import signal
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from types import FrameType
 
 from ....plugins import PluginError, PluginFile, load_plugin_files
 from ....storage import Store
 from ...core.events import Event, MachineFailed
 from ...core.interruption import StoppedMidway, stop_soon
+from ...core.process_end import end_with
 from ...core.resources import Machine
 from ...trial.resumable_attempt import Attempt, TrainingFactory
 from ..cohorts import Lockstep, Worker
@@ -29,8 +26,6 @@ STOP_SIGNAL = signal.SIGUSR1
 
 HELD_BACK = (signal.SIGINT, signal.SIGTERM, STOP_SIGNAL)
 """Signals that wait until the worker has handlers for them."""
-
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +52,7 @@ class Step:
 
 def work(post: Post, connection: Connection, parent: int) -> None:
     """Answer the run's requests until it closes the pipe: jobs to begin with, or None for another step."""
-    _end_with(parent)
+    end_with(parent)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the whole group may get it; the run says when to stop
     signal.signal(STOP_SIGNAL, _stop)
@@ -118,13 +113,3 @@ class _Cohort:
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:
     stop_soon()
-
-
-def _end_with(parent: int) -> None:
-    """Have this process killed when its parent ends, and sooner than others where memory is out."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        with suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
-    if os.getppid() != parent:
-        os._exit(1)

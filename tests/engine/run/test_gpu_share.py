@@ -48,9 +48,12 @@ def test_without_a_gpu_trials_train_on_the_cpu(settings):
     assert resolve_here(Machine(), settings, local=True, cpus=2) == Machine(gpus=0.0)
 
 
-def test_a_trial_trains_on_one_device():
-    with pytest.raises(ResourceError, match="a trial trains on one device, got 8"):
-        Machine(gpus=8.0)
+def test_a_trial_has_a_share_of_one_device_or_whole_ones():
+    assert [Machine(gpus=gpus).devices for gpus in (0.0, 0.25, 1.0, 8.0, "auto")] == [1, 1, 1, 8, 1]
+    with pytest.raises(ResourceError, match=r"or a whole number of GPUs, got 1\.5"):
+        Machine(gpus=1.5)
+    with pytest.raises(ResourceError, match="pack: expected off with gpus = 8 for each trial"):
+        Machine(gpus=8.0, pack="auto")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")

@@ -117,6 +117,7 @@ def test_where_lengths_vary_each_batch_has_one_of_its_own():
             return torch.zeros(len(inputs), 1)
 
     for _ in range(40):
+        varied.begin_batch(1)
         varied.loss(Noting(), 0, 1)
     assert all(lengths == [longest] * 4 for _, longest, lengths in seen)
     drawn = {longest for _, longest, _ in seen}
@@ -169,6 +170,7 @@ def test_zeros_behind_a_sequence_are_left_out_or_read():
 
     for padding in ("masked", "read"):
         task = build_objective(settings(task={"padding": padding}), CPU, Path())
+        task.begin_batch(1)
         task.loss(Listening(), 0, 1)
         task.evaluate(Listening(), last=False)
     masked, read = told[: len(told) // 2], told[len(told) // 2 :]

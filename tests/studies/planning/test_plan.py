@@ -263,7 +263,10 @@ def test_a_device_whose_batches_came_in_parts_is_the_same_device(store):
     keep(store, study.trials[0], seconds=4.0, minutes=0)
     keep(store, study.trials[2], seconds=6.0, device="cpu, batches in 4 parts", minutes=1)
     times = make_plan(study, store).trials
-    assert [times[place].estimate for place in (0, 2)] == [TimeEstimate(4.0, "measured"), TimeEstimate(6.0, "measured")]
+    assert [times[place].estimate for place in (0, 2)] == [
+        TimeEstimate(4.0, "measured"),
+        TimeEstimate(6.0, "measured"),
+    ]
 
 
 def test_a_study_that_is_done_has_nothing_left(store):

@@ -1,0 +1,42 @@
+"""Which trials cannot take their steps on several devices, told before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...errors import ActivememError
+from ...studies.schema.settings import TrialSettings
+from ..training_parts.gradient_measures import GRADIENT_NOISE
+
+
+class ReplicaError(ActivememError):
+    """Trials that cannot take their steps on several devices; the message has all reasons."""
+
+
+def check_replicas(all_settings: Iterable[TrialSettings], devices: int) -> None:
+    """Raise ReplicaError, with all reasons, if any of these trials cannot train on so many devices."""
+    if devices == 1:
+        return
+    reasons = dict.fromkeys(fault for settings in all_settings for fault in replica_faults(settings, devices))
+    if reasons:
+        head = f"these trials cannot take their steps on {devices} devices"
+        raise ReplicaError("\n".join([head, *(f"  {reason}" for reason in reasons)]))
+
+
+def replica_faults(settings: TrialSettings, devices: int) -> list[str]:
+    """Why a trial cannot take its steps on so many devices."""
+    train = settings.train
+    parts = train.accumulate * devices
+    faults: list[str] = []
+    if train.batch_size % parts:
+        each = f"accumulate = {train.accumulate} on {devices} devices"
+        faults.append(
+            f"batch_size: expected a multiple of {parts}, as {each} is as many parts, got {train.batch_size}"
+        )
+    if train.loss_terms:
+        faults.append("loss_terms: what they add to the loss is known of whole batches only")
+    if GRADIENT_NOISE in train.measure:
+        faults.append(f"measure: {GRADIENT_NOISE} compares the parts of a batch on one device")
+    if getattr(train, "sampling", 0.0):
+        faults.append("sampling: the guesses of a batch are drawn one part after the other")
+    return faults

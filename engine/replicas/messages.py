@@ -1,0 +1,64 @@
+"""What the replica that is saved and evaluated tells the others."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from ...plugins import PluginFile
+from ...studies.schema.settings import TrialSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """Where a replica works: its rank among so many, its device, where they meet, the plug-ins."""
+
+    rank: int
+    replicas: int
+    device: str
+    threads: int
+    meeting: str
+    plugins: tuple[PluginFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """Build a training, which is called `key` from then on."""
+
+    key: int
+    settings: TrialSettings
+    parts: int
+    data: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """Resume a training from a state, or from its course with the weights as they are."""
+
+    key: int
+    state: bytes
+    weights: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Take a step of a training, say what its parts have handed on, or forget it."""
+
+    key: int
+    what: Literal["step", "carried", "forget"]
+
+
+def to_bytes(state: Any) -> bytes:  # noqa: ANN401 -- whatever a training's state is made of
+    """A state with its tensors."""
+    file = io.BytesIO()
+    torch.save(state, file)
+    return file.getvalue()
+
+
+def from_bytes(state: bytes, device: torch.device) -> Any:  # noqa: ANN401 -- as above
+    """A state with its tensors on a device."""
+    return torch.load(io.BytesIO(state), map_location=device, weights_only=False)

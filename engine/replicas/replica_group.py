@@ -1,0 +1,160 @@
+"""The processes of replicas: started when a training first needs them, and again when one of them is lost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+from torch import distributed
+
+from ...plugins import loaded_files
+from ...studies.schema.settings import TrialSettings
+from ..trial.machine_failures import MachineError
+from .messages import Ask, Build, Post, Restore
+from .replica_process import join
+
+_END_S = 0.2
+"""So long what a replica says at its end may take to arrive."""
+
+_START = "from activemem.engine.replicas.replica_process import main; main()"
+
+
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """Another replica, and the pipe to it."""
+
+    process: subprocess.Popen[bytes]
+    connection: Connection
+
+    def last_words(self) -> list[object]:
+        """What it has told that nobody has heard; the machine's failure if it has ended."""
+        found: list[object] = []
+        try:
+            while self.connection.poll(_END_S):
+                found.append(self.connection.recv())
+        except (EOFError, OSError):
+            found.append(MachineError("a replica of the training has ended"))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A training as replicas know it: which of the processes, one after the other, and by which key."""
+
+    generation: int
+    key: int
+
+
+class ReplicaGroup:
+    """The replicas of one process's trainings, on these devices, of which the first is its own."""
+
+    def __init__(self, devices: Sequence[torch.device]) -> None:
+        self.devices = tuple(devices)
+        self._processes: list[_Process] = []
+        self._keys = count()
+        self._generation = 0
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The processes of the other replicas."""
+        return tuple(each.process.pid for each in self._processes)
+
+    def build(self, settings: TrialSettings, parts: int, data: Path) -> Known:
+        """Build a training in all of them."""
+        if not self._processes:
+            self._start()
+        key = next(self._keys)
+        self.tell(Build(key=key, settings=settings, parts=parts, data=data))
+        return Known(self._generation, key)
+
+    def knows(self, known: Known) -> bool:
+        """Whether the processes that know it are still there."""
+        return bool(self._processes) and self._generation == known.generation
+
+    def tell(self, message: Build | Restore | Ask) -> None:
+        """Tell all other replicas; raises what has ended one of them."""
+        for each in self._processes:
+            try:
+                each.connection.send(message)
+            except OSError:
+                self.end()
+
+    def ask(self, message: Ask) -> list[tuple[bytes, float]]:
+        """Tell all other replicas; the answer of each."""
+        self.tell(message)
+        try:
+            answers = [each.connection.recv() for each in self._processes]
+        except (EOFError, OSError):
+            self.end()
+            raise
+        if any(isinstance(answer, Exception) for answer in answers):
+            self.end(answers)
+        return answers
+
+    def forget(self, known: Known) -> None:
+        """Have the others forget a training."""
+        if self.knows(known):
+            with suppress(Exception):
+                self.tell(Ask(key=known.key, what="forget"))
+
+    def end(self, answers: Sequence[object] = ()) -> None:
+        """End all other replicas; raises what one of them has failed by, if any has."""
+        found = [*answers, *(error for each in self._processes for error in each.last_words())]
+        for each in self._processes:
+            each.connection.close()
+            each.process.kill()
+            each.process.wait()
+        self._processes = []
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
+        for error in found:
+            if isinstance(error, Exception):
+                raise error
+
+    def _start(self) -> None:
+        folder = Path(tempfile.mkdtemp(prefix="activemem-replicas-"))
+        posts = [
+            Post(
+                rank=rank,
+                replicas=len(self.devices),
+                device=str(device),
+                threads=torch.get_num_threads(),
+                meeting=str(folder / "meeting"),
+                plugins=loaded_files(),
+            )
+            for rank, device in enumerate(self.devices)
+        ]
+        self._generation += 1
+        self._processes = [_start_process(post) for post in posts[1:]]
+        try:
+            join(posts[0])
+        except Exception:
+            self.end()
+            raise
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start_process(post: Post) -> _Process:
+    """Start a replica; a process that is no child of `multiprocessing`, since some workers may have none."""
+    ours, theirs = (Connection(each.detach()) for each in socket.socketpair())
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-c", _START, str(theirs.fileno()), str(os.getpid())],
+            pass_fds=[theirs.fileno()],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            stdin=subprocess.DEVNULL,
+        )
+    ours.send(post)
+    return _Process(process, ours)

@@ -1,0 +1,102 @@
+"""A replica in a process of its own: it takes the steps that it is told to take, and nothing else."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+from torch import distributed
+
+from ...plugins import load_plugin_files
+from ..core.device_stream import DeviceStream
+from ..core.process_end import end_with
+from ..core.seeds import derive_seed
+from ..trial.training import Training
+from .messages import Ask, Build, Post, Restore, from_bytes, to_bytes
+from .share import Share, fingerprint
+
+
+def main() -> None:
+    """Answer on the connection whose descriptor is the first argument, as long as its other end is there."""
+    connection = Connection(int(sys.argv[1]))
+    end_with(int(sys.argv[2]))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the whole group may get it; whoever leads says when to stop
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        try:
+            _Replica(connection.recv()).answer(connection)
+        except (EOFError, BrokenPipeError):
+            raise
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the trial has failed by it
+            connection.send(error)
+            sys.exit(1)
+
+
+def join(post: Post) -> None:
+    """Meet the other replicas."""
+    device = torch.device(post.device)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    distributed.init_process_group(
+        "nccl" if device.type == "cuda" else "gloo",
+        init_method=f"file://{post.meeting}",
+        rank=post.rank,
+        world_size=post.replicas,
+    )
+
+
+class _Replica:
+    """The trainings of this process, by their keys."""
+
+    def __init__(self, post: Post) -> None:
+        self._rank, self._device = post.rank, torch.device(post.device)
+        torch.set_num_threads(post.threads)
+        load_plugin_files(post.plugins)
+        join(post)
+        self._trainings: dict[int, Training] = {}
+
+    def answer(self, connection: Connection) -> None:
+        """Do what is asked until the connection is closed."""
+        while True:
+            match connection.recv():
+                case Build() as asked:
+                    self._build(asked)
+                case Restore() as asked:
+                    self._restore(asked)
+                case Ask(key=key, what="step"):
+                    self._step(self._trainings[key])
+                case Ask(key=key, what="carried"):
+                    connection.send(self._carried(self._trainings[key]))
+                case Ask(key=key):
+                    del self._trainings[key]
+                case other:
+                    raise AssertionError(other)
+
+    def _build(self, asked: Build) -> None:
+        training = Training(asked.settings, self._device, asked.data)
+        training.replica = Share(self._rank, asked.parts, begin=lambda: None)
+        self._trainings[asked.key] = training
+
+    def _restore(self, asked: Restore) -> None:
+        training, state = self._trainings[asked.key], from_bytes(asked.state, self._device)
+        (training.restore if asked.weights else training.restore_course)(state)
+
+    def _step(self, training: Training) -> None:
+        """One step; what is dropped follows from the trial, the replica and the step alone."""
+        seed = derive_seed(training.settings.seed, f"dropout of replica {self._rank}, step {training.step}")
+        training.noise = DeviceStream(self._device, seed)
+        training.take_step()
+
+    def _carried(self, training: Training) -> tuple[bytes, float]:
+        """What the parts of the last batch have handed on, and what the weights are known by."""
+        assert training.replica is not None, "it is given when it is built"
+        carried: list[Any] = training.objective.carried(training.replica.parts)
+        return to_bytes(carried), fingerprint(training.model)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""A training whose steps are taken on several devices: the replica that is saved, evaluated and told of."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from ...studies.schema.settings import TrialSettings
+from ..core.trainable import BetweenSteps
+from ..objectives import Metrics
+from ..trial.machine_failures import MachineError
+from ..trial.training import Training
+from .messages import Ask, Restore, from_bytes, to_bytes
+from .replica_group import Known, ReplicaGroup
+from .share import Share, fingerprint, spread
+
+
+class ReplicatedTraining(Training):
+    """A training each of whose steps takes an equal part of the batch on each device (data parallel).
+
+    All replicas begin with the same weights, add their gradients, and move alike; the data are drawn by
+    each of them, the same for all. Without dropout it computes what one device does with as many parts of a
+    batch, up to the order in which they are added; what the others drop comes from streams of their own.
+    Raises what a replica raises, MachineError where one has ended or has come to other weights.
+    """
+
+    def __init__(self, settings: TrialSettings, group: ReplicaGroup, data: Path) -> None:
+        devices, parts = len(group.devices), settings.train.accumulate
+        super().__init__(spread(settings, devices), group.devices[0], data)
+        self.devices = devices
+        self.group, self._parts, self._data = group, parts, data
+        self._known = list[Known]()  # as what the others know it, once they do
+        self.replica = Share(0, parts, begin=lambda: group.tell(self._question("step")))
+        weakref.finalize(self, _forget, group, self._known)
+
+    def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
+        """Train one epoch on all devices, or the rest of one, and evaluate the model on the first."""
+        if self._is_known:
+            self._tell(self.course(), weights=False)
+        else:
+            state = self.state() if self.step else None
+            self._known[:] = [self.group.build(self.settings, self._parts, self._data)]
+            if state is not None:
+                self._tell(state, weights=True)
+        try:
+            metrics = super().advance(between_steps)
+            self._gather()
+        except BaseException:
+            if not self.can_be_saved and self._is_known:
+                self.group.end()  # some wait for others; raises what one of them has failed by
+            raise
+        return metrics
+
+    def course(self) -> dict[str, Any]:
+        """What the next step depends on besides the weights, after what all replicas have done."""
+        if self._is_known and self.can_be_saved:
+            self._gather()
+        return super().course()
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Resume from a state, on all devices."""
+        super().restore(state)
+        _forget(self.group, self._known)
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the other replicas are there and know this training."""
+        return bool(self._known) and self.group.knows(self._known[0])
+
+    def _gather(self) -> None:
+        """Have what the parts of the other replicas have handed on; MachineError if their weights differ."""
+        ours = fingerprint(self.model)
+        for rank, (carried, theirs) in enumerate(self.group.ask(self._question("carried")), 1):
+            if theirs != ours:
+                why = f"the weights of replica {rank} are others: their sum is {theirs!r}, not {ours!r}"
+                raise MachineError(f"{why}, after step {self.step}")
+            parts = range(rank * self._parts, (rank + 1) * self._parts)
+            self.objective.carry(parts, from_bytes(carried, self.device))
+
+    def _tell(self, state: dict[str, Any], *, weights: bool) -> None:
+        self.group.tell(Restore(key=self._known[0].key, state=to_bytes(state), weights=weights))
+
+    def _question(self, what: Literal["step", "carried"]) -> Ask:
+        return Ask(key=self._known[0].key, what=what)
+
+
+def _forget(group: ReplicaGroup, known: list[Known]) -> None:
+    """Have the others forget a training."""
+    while known:
+        group.forget(known.pop())
+
+
+class ReplicatedTrainings:
+    """Makes trainings that take their steps on these devices, of one process."""
+
+    def __init__(self, devices: Sequence[torch.device]) -> None:
+        self._group = ReplicaGroup(devices)
+
+    def __call__(self, settings: TrialSettings, device: torch.device, data: Path) -> ReplicatedTraining:
+        """A training; of the devices the first is that which is given."""
+        assert device.type == self._group.devices[0].type, "all devices are of one kind"
+        return ReplicatedTraining(settings, self._group, data)
+
+    def end(self) -> None:
+        """End the other replicas."""
+        self._group.end()
