@@ -14,7 +14,7 @@ from ...studies.schema.settings import TrialSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
+class ReplicaPost:
     """Where a replica works: its rank among so many, its device, where they meet, the plug-ins."""
 
     rank: int

@@ -21,7 +21,7 @@ from torch import distributed
 from ...plugins import loaded_files
 from ...studies.schema.settings import TrialSettings
 from ..trial.machine_failures import MachineError
-from .messages import Ask, Build, Post, Restore
+from .messages import Ask, Build, ReplicaPost, Restore
 from .replica_process import join
 
 _END_S = 0.2
@@ -49,7 +49,7 @@ class _Process:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class BuiltTraining:
     """A training as replicas know it: which of the processes, one after the other, and by which key."""
 
     generation: int
@@ -70,15 +70,15 @@ class ReplicaGroup:
         """The processes of the other replicas."""
         return tuple(each.process.pid for each in self._processes)
 
-    def build(self, settings: TrialSettings, parts: int, data: Path) -> Known:
+    def build(self, settings: TrialSettings, parts: int, data: Path) -> BuiltTraining:
         """Build a training in all of them."""
         if not self._processes:
             self._start()
         key = next(self._keys)
         self.tell(Build(key=key, settings=settings, parts=parts, data=data))
-        return Known(self._generation, key)
+        return BuiltTraining(self._generation, key)
 
-    def knows(self, known: Known) -> bool:
+    def knows(self, known: BuiltTraining) -> bool:
         """Whether the processes that know it are still there."""
         return bool(self._processes) and self._generation == known.generation
 
@@ -102,7 +102,7 @@ class ReplicaGroup:
             self.end(answers)
         return answers
 
-    def forget(self, known: Known) -> None:
+    def forget(self, known: BuiltTraining) -> None:
         """Have the others forget a training."""
         if self.knows(known):
             with suppress(Exception):
@@ -125,7 +125,7 @@ class ReplicaGroup:
     def _start(self) -> None:
         folder = Path(tempfile.mkdtemp(prefix="activemem-replicas-"))
         posts = [
-            Post(
+            ReplicaPost(
                 rank=rank,
                 replicas=len(self.devices),
                 device=str(device),
@@ -146,7 +146,7 @@ class ReplicaGroup:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start_process(post: Post) -> _Process:
+def _start_process(post: ReplicaPost) -> _Process:
     """Start a replica; a process that is no child of `multiprocessing`, since some workers may have none."""
     ours, theirs = (Connection(each.detach()) for each in socket.socketpair())
     with theirs:

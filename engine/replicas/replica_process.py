@@ -16,7 +16,7 @@ from ..core.device_stream import DeviceStream
 from ..core.process_end import end_with
 from ..core.seeds import derive_seed
 from ..trial.training import Training
-from .messages import Ask, Build, Post, Restore, from_bytes, to_bytes
+from .messages import Ask, Build, ReplicaPost, Restore, from_bytes, to_bytes
 from .share import Share, fingerprint
 
 
@@ -36,7 +36,7 @@ def main() -> None:
             sys.exit(1)
 
 
-def join(post: Post) -> None:
+def join(post: ReplicaPost) -> None:
     """Meet the other replicas."""
     device = torch.device(post.device)
     if device.type == "cuda":
@@ -52,7 +52,7 @@ def join(post: Post) -> None:
 class _Replica:
     """The trainings of this process, by their keys."""
 
-    def __init__(self, post: Post) -> None:
+    def __init__(self, post: ReplicaPost) -> None:
         self._rank, self._device = post.rank, torch.device(post.device)
         torch.set_num_threads(post.threads)
         load_plugin_files(post.plugins)

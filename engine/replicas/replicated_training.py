@@ -15,7 +15,7 @@ from ..objectives import Metrics
 from ..trial.machine_failures import MachineError
 from ..trial.training import Training
 from .messages import Ask, Restore, from_bytes, to_bytes
-from .replica_group import Known, ReplicaGroup
+from .replica_group import BuiltTraining, ReplicaGroup
 from .share import Share, fingerprint, spread
 
 
@@ -33,7 +33,7 @@ class ReplicatedTraining(Training):
         super().__init__(spread(settings, devices), group.devices[0], data)
         self.devices = devices
         self.group, self._parts, self._data = group, parts, data
-        self._known = list[Known]()  # as what the others know it, once they do
+        self._known = list[BuiltTraining]()  # as what the others know it, once they do
         self.replica = Share(0, parts, begin=lambda: group.tell(self._question("step")))
         weakref.finalize(self, _forget, group, self._known)
 
@@ -88,7 +88,7 @@ class ReplicatedTraining(Training):
         return Ask(key=self._known[0].key, what=what)
 
 
-def _forget(group: ReplicaGroup, known: list[Known]) -> None:
+def _forget(group: ReplicaGroup, known: list[BuiltTraining]) -> None:
     """Have the others forget a training."""
     while known:
         group.forget(known.pop())
