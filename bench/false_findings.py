@@ -14,8 +14,12 @@ import sys
 
 import numpy as np
 
-from activemem.reporting.statistics.corrections import holm_adjusted
-from activemem.reporting.statistics.pooled_differences import compare_all, corrected, differences_from
+from activemem.reporting.statistics.pooled_differences import (
+    all_pairs,
+    corrected,
+    differences_between,
+    differences_from,
+)
 
 LEVEL = 0.05
 SEEDS = (2, 3, 5, 10)
@@ -54,7 +58,8 @@ def found(cells: list[dict[int, float]], *, pooled: bool) -> list[bool]:
 
 def not_bold(cells: list[dict[int, float]]) -> bool:
     """Whether any cell is significantly worse than another."""
-    return any(p < LEVEL for p in holm_adjusted(list(compare_all(cells).p_values.values())))
+    compared = differences_between(cells, all_pairs(len(cells)))
+    return any(p is not None and p < LEVEL for p in corrected(compared.each))
 
 
 def main() -> None:

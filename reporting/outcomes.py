@@ -24,10 +24,11 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
     """The latest attempts; the probes that these studies name follow a trial's final metrics.
 
     With probes come the metrics that tell which models were probed and tuned. The column DIVERGED tells which
-    of the studies' trainings diverged.
+    of the studies' trainings diverged, those with added seeds among them.
     """
+    judged = [study.with_later_seeds() if study.max_seeds else study for study in studies]
     return mark_divergence(
-        store.trials(named_metrics(*studies)), partial(store.metric_course, "loss"), *studies
+        store.trials(named_metrics(*studies)), partial(store.metric_course, "loss"), *judged
     )
 
 

@@ -21,8 +21,10 @@ from ..studies.presentation.reader import AnyCurveSpec, AnyTableSpec
 from ..studies.presentation.search import PointsSpec
 from ..studies.schema.level_names import one_line
 from ..studies.study import Study
+from .added_seeds.candidate import NextSeeds
+from .added_seeds.next_seeds import next_seeds
+from .added_seeds.of_tables import decided_differences
 from .claims.check import check_claims, needs_metrics
-from .claims.next_seeds import NextSeeds, next_seeds
 from .claims.verdicts import ClaimResult
 from .curves.build import build_curve
 from .curves.curve import CurveError
@@ -144,14 +146,17 @@ class StudyResults:
         return check_claims(study, load_outcomes(self.store, study), metrics)
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
-        """The seeds that are to be added next for claims that are undecided; None where there are none.
+        """The seeds that are to be added next for what is undecided in claims and tables; None for none.
 
         Of a study with `max_seeds`. What trains for more than `seconds` is left out. `run_study` trains them:
         `run_study(study.with_trials(found.trials), store)`.
         """
-        study = self.study.with_later_seeds()
-        metrics = self._load_metrics(study) if needs_metrics(study) else None
-        return next_seeds(study, load_outcomes(self.store, study), metrics, seconds=seconds)
+        metrics = self._load_metrics(self.study.with_later_seeds()) if needs_metrics(self.study) else None
+        return next_seeds(self.study, load_outcomes(self.store, self.study), metrics, seconds=seconds)
+
+    def decided_differences(self) -> tuple[int, int]:
+        """How many differences are decided, and how many there are, in tables that say which matter."""
+        return decided_differences(self.study, load_outcomes(self.store, self.study))
 
     @property
     def claims(self) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Run a study, then add seeds where claims are undecided, until they are decided or a budget is spent."""
+"""Run a study, then add seeds where claims and tables are undecided, until a budget is spent or all is."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from ...reporting.added_seeds.of_tables import asks_for_seeds
 from ...reporting.claims.verdicts import Verdict
 from ...reporting.results import StudyResults
 from ...studies.study import Study
@@ -20,16 +21,19 @@ from .run import RunRequest, run_and_report
 
 if TYPE_CHECKING:
     from ...engine.run.driver import Summary
-    from ...reporting.claims.next_seeds import NextSeeds
+    from ...reporting.added_seeds.candidate import NextSeeds
 
 
 def check_can_add_seeds(study: Study) -> None:
-    """Raise StudyError for a study that makes no claims, or does not say that seeds may be added."""
+    """Raise StudyError for a study with nothing to decide, or that does not say that seeds may be added."""
     faults: list[StudyFault] = []
-    if not study.claims:
-        faults.append(StudyFault(message="--until-decided: expected a study with [[claim]], got none"))
+    if not study.claims and not asks_for_seeds(study):
+        what = "[[claim]], or [[table]] with smallest_difference"
+        faults.append(StudyFault(message=f"--until-decided: expected a study with {what}, got none"))
     if study.max_seeds is None:
-        why = "whether to add seeds is to be said before the results are seen, as verdicts depend on it"
+        why = (
+            "whether to add seeds is to be said before the results are seen, as what is decided depends on it"
+        )
         faults.append(StudyFault(message=f"--until-decided: expected max_seeds in [study], got none: {why}"))
     if faults:
         raise StudyError(study.name, faults)
@@ -66,12 +70,21 @@ def run_until_decided(
 def _told(found: NextSeeds) -> str:
     """What is added, and why, in a line."""
     time = "" if found.seconds is None else f", about {format_duration(found.seconds)}"
-    chance = f"decided with a chance of {found.chance:.0%} at {found.seeds_then}"
-    return f"{found.claim}: {plural(len(found.trials), 'trial')} up to {found.seeds} seeds{time}; {chance}"
+    adds = f"{plural(len(found.trials), 'trial')} up to {found.seeds} seeds{time}"
+    if found.kind == "claim":
+        return f"{found.name}: {adds}; decided with a chance of {found.chance:.0%} at {found.seeds_then}"
+    of = f"{found.expected:.1f} of {plural(found.undecided, 'difference')}"
+    return f"table {found.name}: {adds}; {of} expected to be decided at {found.seeds_then}"
 
 
 def _print_verdicts(results: StudyResults, spent: float) -> None:
-    """How many claims are decided now, and how long the added seeds have trained."""
-    counts = Counter(each.verdict for each in results.check_claims())
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
-    print_stderr(f"{results.study.name}: claims {told}; added seeds trained for {format_duration(spent)}")
+    """What is decided now of claims and tables, and how long the added seeds have trained."""
+    told: list[str] = []
+    if results.study.claims:
+        counts = Counter(each.verdict for each in results.check_claims())
+        told.append("claims " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict))
+    if asks_for_seeds(results.study):
+        decided, every = results.decided_differences()
+        told.append(f"tables {decided} of {plural(every, 'difference')} decided")
+    told.append(f"added seeds trained for {format_duration(spent)}")
+    print_stderr(f"{results.study.name}: {'; '.join(told)}")

@@ -28,7 +28,7 @@ from ...studies.claims.scope import CellKey, cell_key
 from ...studies.planning.trial_values import ValueStatus, trial_values
 from ...studies.schema.factors import SEED
 from ..statistics.pooled_differences import Pool
-from ..statistics.sequential import looks
+from ..statistics.sequential import seeds_at_looks
 from .comparable_cells import ComparableCells
 from .verdicts import MissingTrials
 
@@ -70,9 +70,8 @@ class CellResults:
         metrics: pl.DataFrame | None,
     ) -> None:
         self.seeds = study.seeds
-        every = (*study.seeds, *study.later_seeds)
-        self.looks = tuple(every[:count] for count in looks(len(study.seeds), len(every)))
-        self._every = every
+        self.looks = seeds_at_looks(study.seeds, study.later_seeds)
+        self._every = self.looks[-1]
         self._varied = [name for name, levels in study.design.known_levels.items() if len(levels) > 1]
         self._over_budget = {_trial_key(trial) for trial in study.over_budget}
         self._trials: dict[CellKey, dict[int, Trial]] = {}

@@ -14,7 +14,6 @@ from ..claims.measured import measured_sentences
 from ..claims.terminal import format_missing, format_numbers, format_seeds, legend
 from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict
 from ..curves.build import build_curve
-from ..outcomes import load_outcomes
 from ..tables.build import build_table
 from ..tables.render import html
 from .inputs import PageInputs
@@ -50,8 +49,7 @@ def claims(inputs: PageInputs) -> Mapping[str, object] | None:
     judged = study.with_later_seeds()
     ids = [trial.id for trial in judged.trials]
     metrics = inputs.store.metrics(ids) if needs_metrics(study) else None
-    outcomes = load_outcomes(inputs.store, judged) if study.max_seeds else inputs.outcomes
-    checked = check_claims(judged, outcomes, metrics)
+    checked = check_claims(judged, inputs.outcomes, metrics)
     counts = Counter(each.verdict for each in checked)
     return {
         "counts": " · ".join(f"{counts[each]} {each}" for each in Verdict),

@@ -18,6 +18,13 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
     return tuple(adjusted)
 
 
+def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
+    """The level with which Holm's procedure compares each p of a family where all smaller ones pass."""
+    ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
+    ranks = {index: rank for rank, index in enumerate(ranked)}
+    return tuple(alpha / (len(p_values) - ranks[index]) for index in range(len(p_values)))
+
+
 def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
     """The largest p that counts as significant in a family (Hochberg 1988): all that are at most this are.
 

@@ -11,7 +11,7 @@ its own, and of the latter fewer degrees of freedom (`bench/false_findings.py` s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -72,12 +72,19 @@ def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A mean difference over `n` pairs, half the width of its interval, and its p; None if not known."""
+    """A mean difference over `n` pairs, half the width of its interval, and its p; None if not known.
+
+    `p` is that of no difference, `p_within` that of one as large as a margin, whichever way. `error` is the
+    standard error of a t test, with its `degrees` of freedom.
+    """
 
     mean: float
     n: int
     half_width: float | None = None
     p: float | None = None
+    p_within: float | None = None
+    error: float | None = None
+    degrees: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,24 +99,34 @@ class Differences:
     error: float | None = None
 
 
-def differences_from(baseline: Values, others: Sequence[Values], *, level: float = 0.95) -> Differences:
+def differences_from(baseline: Values, others: Sequence[Values]) -> Differences:
     """The difference of each from the baseline, as in `differences_between`."""
     cells = [baseline, *others]
-    return differences_between(cells, [(number, 0) for number in range(1, len(cells))], level=level)
+    return differences_between(cells, [(number, 0) for number in range(1, len(cells))])
+
+
+def all_pairs(count: int) -> list[tuple[int, int]]:
+    """The numbers of each two of so many cells."""
+    return list(combinations(range(count), 2))
 
 
 def differences_between(
-    cells: Sequence[Values], pairs: Sequence[tuple[int, int]], *, level: float = 0.95
+    cells: Sequence[Values],
+    pairs: Sequence[tuple[int, int]],
+    *,
+    level: float = 0.95,
+    margin: float | None = None,
 ) -> Differences:
     """The first cell of each pair less the second, on the units that both have; None where there are none.
 
     Each p is for itself, not corrected for the others. Neither interval nor p is known where no pair of
-    cells has two units in common, or nothing varies. The pairs are to connect the cells without a circle.
+    cells has two units in common, or nothing varies.
     """
     paired = [_pairs(cells[one], cells[other]) for one, other in pairs]
     counts = [len(found) for found in paired if found]
     if counts and permutation_decides(min(counts), len(counts)):
-        return Differences(each=tuple(_by_permutation(found, level) if found else None for found in paired))
+        each = (_by_permutation(found, level, margin) if found else None for found in paired)
+        return Differences(each=tuple(each))
     pool = pooled_variance(cells)
     variance = max([pool.variance if pool else 0.0, *map(_variance, paired)], default=0.0)
     degrees = pool.degrees if pool else max((count - 1 for count in counts), default=0)
@@ -117,35 +134,7 @@ def differences_between(
         each = (Difference(mean=mean(found), n=len(found)) if found else None for found in paired)
         return Differences(each=tuple(each))
     return Differences(
-        each=tuple(_by_t(found, variance, degrees, level) if found else None for found in paired),
-        degrees=degrees,
-        error=math.sqrt(variance / min(counts)),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparisons:
-    """The p of each pair of cells by their numbers, not corrected for the others; as for `Differences`."""
-
-    p_values: Mapping[tuple[int, int], float]
-    degrees: int | None = None
-    error: float | None = None
-
-
-def compare_all(cells: Sequence[Values]) -> Comparisons:
-    """Each cell with each other, by the rule that `differences_from` has for comparisons with a baseline."""
-    numbers = list(combinations(range(len(cells)), 2))
-    paired = {(one, two): pairs for one, two in numbers if (pairs := _pairs(cells[one], cells[two]))}
-    counts = [len(pairs) for pairs in paired.values()]
-    if counts and permutation_decides(min(counts), len(counts)):
-        return Comparisons(p_values={at: _permutation_p(pairs) for at, pairs in paired.items()})
-    pool = pooled_variance(cells)
-    variance = max([pool.variance if pool else 0.0, *map(_variance, paired.values())], default=0.0)
-    degrees = pool.degrees if pool else max((count - 1 for count in counts), default=0)
-    if not variance or not degrees:
-        return Comparisons(p_values={})
-    return Comparisons(
-        p_values={at: _t_p(pairs, variance, degrees) for at, pairs in paired.items()},
+        each=tuple(_by_t(found, variance, degrees, level, margin) if found else None for found in paired),
         degrees=degrees,
         error=math.sqrt(variance / min(counts)),
     )
@@ -166,26 +155,41 @@ def _variance(differences: Sequence[float]) -> float:
     return (sample_sd(differences) or 0.0) ** 2
 
 
-def _by_t(pairs: Sequence[float], variance: float, degrees: int, level: float) -> Difference:
+def _by_t(
+    pairs: Sequence[float], variance: float, degrees: int, level: float, margin: float | None
+) -> Difference:
     error, middle = math.sqrt(variance / len(pairs)), mean(pairs)
     return Difference(
         mean=middle,
         n=len(pairs),
         half_width=error * t_quantile(level, degrees + 1),
-        p=_t_p(pairs, variance, degrees),
+        p=t_test_p(middle / error, degrees + 1),
+        p_within=_p_within(middle, margin, lambda end: t_test_p((middle - end) / error, degrees + 1)),
+        error=error,
+        degrees=degrees,
     )
 
 
-def _t_p(pairs: Sequence[float], variance: float, degrees: int) -> float:
-    return t_test_p(mean(pairs) / math.sqrt(variance / len(pairs)), degrees + 1)
-
-
-def _permutation_p(pairs: Sequence[float]) -> float:
-    return paired_p(dict(enumerate(pairs)), dict.fromkeys(range(len(pairs)), 0.0))
-
-
-def _by_permutation(pairs: Sequence[float], level: float) -> Difference:
+def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) -> Difference:
     """A difference with enough pairs of its own."""
-    deviation = sample_sd(pairs) or 0.0
-    half = deviation / math.sqrt(len(pairs)) * t_quantile(level, len(pairs))
-    return Difference(mean=mean(pairs), n=len(pairs), half_width=half or None, p=_permutation_p(pairs))
+    middle, error = mean(pairs), (sample_sd(pairs) or 0.0) / math.sqrt(len(pairs))
+
+    def p_against(end: float) -> float:
+        return paired_p(dict(enumerate(pairs)), dict.fromkeys(range(len(pairs)), end))
+
+    return Difference(
+        mean=middle,
+        n=len(pairs),
+        half_width=error * t_quantile(level, len(pairs)) or None,
+        p=p_against(0.0),
+        p_within=_p_within(middle, margin, p_against),
+        error=error or None,
+        degrees=len(pairs) - 1,
+    )
+
+
+def _p_within(middle: float, margin: float | None, p_against: Callable[[float], float]) -> float | None:
+    """The p of a difference as large as the margin: the larger of those of both ends (Schuirmann 1987)."""
+    if margin is None:
+        return None
+    return max(map(p_against, (-margin, margin))) if abs(middle) < margin else 1.0

@@ -10,6 +10,7 @@ GROWTH = 1.5
 """How many times as many pairs the next look has."""
 
 _NODES = 128  # of a quadrature between the boundaries
+_TINY = 1e-5  # below, the quadrature has few digits
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
@@ -20,8 +21,14 @@ def looks(first: int, most: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=64)
-def look_level(counts: Sequence[int], alpha: float) -> float:
+def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The seeds of each look at a study that has these, and to which others may be added."""
+    every = (*seeds, *later)
+    return tuple(every[:count] for count in looks(len(seeds), len(every)))
+
+
+@lru_cache(maxsize=1024)
+def look_level(counts: tuple[int, ...], alpha: float) -> float:
     """The level of each look at so many pairs, the same for all; `alpha` is that of all together.
 
     Pocock (1977), for looks that need not be evenly spaced: under no effect the sum of n normal
@@ -38,6 +45,20 @@ def look_level(counts: Sequence[int], alpha: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if _chance_of_crossing(counts, middle) > alpha else (low, middle)
     return 2.0 * float(ndtr(-high))
+
+
+@lru_cache(maxsize=4096)
+def p_over_looks(counts: tuple[int, ...], p: float) -> float:
+    """The p of all looks together, of which `p` is the smallest: how often one look has it under no effect.
+
+    Where p is tiny, its sum over the looks.
+    """
+    from scipy.special import ndtri  # noqa: PLC0415 -- as above
+
+    if len(counts) == 1:
+        return p
+    chance = _chance_of_crossing(counts, -float(ndtri(max(p, _TINY) / 2)))
+    return min(chance, len(counts) * p)
 
 
 def _chance_of_crossing(counts: Sequence[int], z: float) -> float:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...studies.catalog.metrics import Metric
 from ...studies.presentation.table import TableSpec
-from ..statistics.corrections import holm_adjusted
+from ..statistics.decided_differences import (
+    SIGNIFICANCE_LEVEL,
+    DecidedDifference,
+    decide,
+    differences_at_looks,
+)
 from ..statistics.estimates import Estimate
-from ..statistics.pooled_differences import compare_all
+from ..statistics.pooled_differences import all_pairs
 from ..statistics.power import detectable
-from .tally import CellKey, Tally
-
-SIGNIFICANCE_LEVEL = 0.05
-"""A corrected p below this is significant."""
+from ..statistics.sequential import look_level
+from .tally import CellKey, Grown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +25,8 @@ class BestOfColumn:
     """The best places of a column, and what decided: for how many pairs p is corrected, 0 without a test.
 
     `degrees` are those of the pooled variance, `detectable` the difference that is found with a chance of
-    80 %; None where a permutation test decided.
+    80 %; None where a permutation test decided. So many values are significantly `worse` than another. Where
+    a table says which difference matters, `rivals` has what is known of the first of the best and each other.
     """
 
     metric: Metric
@@ -30,44 +34,57 @@ class BestOfColumn:
     pairs: int = 0
     degrees: int | None = None
     detectable: float | None = None
+    worse: int = 0
+    rivals: Mapping[tuple[CellKey, CellKey], DecidedDifference] = field(
+        default_factory=dict[tuple[CellKey, CellKey], DecidedDifference]
+    )
 
 
 def best_of_column(
     column: Sequence[CellKey],
-    tallies: Mapping[CellKey, Tally],
+    grown: Grown,
     estimates: Mapping[CellKey, Estimate],
     *,
     metric: Metric,
     spec: TableSpec,
+    counts: Sequence[int],
 ) -> BestOfColumn:
     """The best places of a column; none with fewer than two values, or if neither direction is better.
 
     With `best = "shown"` the printed digits decide, so that of two equal numbers never just one is bold.
+    `counts` are the numbers of seeds at which is looked.
     """
     known = [place for place in column if place in estimates]
     if len(known) < 2 or metric.higher_is_better is None:
         return BestOfColumn(metric=metric)
     sign = 1 if metric.higher_is_better else -1
+    ranked = sorted(known, key=lambda place: -sign * estimates[place].value)
     if spec.best == "shown":
-        first = max(known, key=lambda place: sign * estimates[place].value)
-        shown = metric.format(estimates[first].value)
+        shown = metric.format(estimates[ranked[0]].value)
         places = [place for place in known if metric.format(estimates[place].value) == shown]
         return BestOfColumn(metric=metric, places=frozenset(places))
-    comparisons = compare_all([tallies[place].values_by_unit for place in known])
-    p_values = dict(
-        zip(comparisons.p_values, holm_adjusted(list(comparisons.p_values.values())), strict=True)
-    )
-    worse: set[CellKey] = set()
-    for (one, two), p in p_values.items():
-        if p < SIGNIFICANCE_LEVEL:
-            worse.add(min(known[one], known[two], key=lambda place: sign * estimates[place].value))
-    limit = None
-    if comparisons.degrees is not None and comparisons.error is not None:
-        limit = detectable(comparisons.error, comparisons.degrees, SIGNIFICANCE_LEVEL / len(p_values))
+    pairs, margin = all_pairs(len(ranked)), spec.margin(metric.name)
+    cells = [[tally.values_by_unit for tally in grown[place]] for place in ranked]
+    found = differences_at_looks(cells, pairs, counts, margin)
+    decided = dict(zip(pairs, decide(found.each, counts), strict=True))
+    known_pairs = {pair: each for pair, each in decided.items() if each is not None and each.p is not None}
+    worse = {
+        ranked[two if sign * each.shown.mean > 0 else one]
+        for (one, two), each in known_pairs.items()
+        if each.differs
+    }
+    limit, error = None, found.last.error
+    if found.last.degrees is not None and error is not None and known_pairs:
+        level = look_level(tuple(counts), SIGNIFICANCE_LEVEL / len(known_pairs))
+        limit = detectable(error, found.last.degrees, level)
+    best = [at for at, place in enumerate(ranked) if place not in worse]
+    rivals = {} if margin is None else {(best[0], at): decided[best[0], at] for at in best[1:]}
     return BestOfColumn(
         metric=metric,
-        places=frozenset(known) - worse,
-        pairs=len(p_values),
-        degrees=comparisons.degrees,
+        places=frozenset(ranked[at] for at in best),
+        pairs=len(known_pairs),
+        worse=len(worse),
+        degrees=found.last.degrees,
         detectable=limit,
+        rivals={(ranked[one], ranked[at]): each for (one, at), each in rivals.items() if each is not None},
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import polars as pl
@@ -20,6 +21,7 @@ from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_name, level_text, one_line
 from ...studies.study import Study
 from ..provenance import provenance
+from ..statistics.sequential import seeds_at_looks
 from .axes import TableRow, columns_of, rows_of, rows_of_changes
 from .captions import caption_sentences
 from .cells import CellFiller
@@ -28,7 +30,10 @@ from .pick_best import pick_best
 from .published_layout import add_paper_only, add_published_columns
 from .published_match import match_published
 from .table import ColumnKey, Footnotes, Table, TableError
-from .tally import CellKey, Tally, tally_trials
+from .tally import CellKey, Tally, tallies_at_looks, tally_trials
+
+_Separate = dict[CellKey, tuple[Tally, ...]]
+"""Tallies as they are made: for each place one, or one for every combination of what it is over."""
 
 
 def build_table(
@@ -52,21 +57,8 @@ def build_table(
         from .summaries.build import summary_table  # noqa: PLC0415 -- loads NumPy, which plain tables do without
 
         return _with_overrides(summary_table(study, spec, outcomes), study)
-    changes = read_changes(spec, study.design) if spec.rows == CHANGES else None
-    trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
-    if changes:
-        trials = [_with_change(trial, changes) for trial in trials if changes.has_row(trial.levels)]
-    tallies, pick_remarks = _tallies(study.name, spec, trials, outcomes, begun)
-    filler = _make_filler(
-        study,
-        spec,
-        changes,
-        trials=trials,
-        tallies=tallies,
-        pick_remarks=pick_remarks,
-        published=published,
-    )
-    table = _assemble_table(study, filler, changes, trials, outcomes)
+    filler = make_filler(study, spec, outcomes, published=published, begun=begun)
+    table = _assemble_table(study, filler, outcomes)
     table = _with_overrides(table, study)
     match = filler.published_match
     if match and paper_only:
@@ -86,35 +78,46 @@ def _with_overrides(table: Table, study: Study) -> Table:
     return replace(table, caption=(table.caption[0], sentence, *table.caption[1:]))
 
 
-def _make_filler(
+def make_filler(
     study: Study,
     spec: TableSpec,
-    changes: Changes | None,
+    outcomes: pl.DataFrame,
     *,
-    trials: Sequence[Trial],
-    tallies: Mapping[CellKey, Tally],
-    pick_remarks: Mapping[CellKey, str],
-    published: bool,
+    published: bool = False,
+    begun: Collection[str] = (),
 ) -> CellFiller:
-    """The filler of a table's cells: its rows and columns, their tallies, and the paper's numbers."""
+    """The filler of a table's cells: its rows and columns, their trials, and the paper's numbers.
+
+    Arguments are as of `build_table`, of a specification that fits the study.
+    """
+    changes = read_changes(spec, study.design) if spec.rows == CHANGES else None
+    grows = bool(spec.smallest_difference) and SEED not in spec.select
+    looks = seeds_at_looks(study.seeds, study.later_seeds if grows else ())
+    trials = _selected_trials(study.with_later_seeds() if len(looks) > 1 else study, spec, changes)
+    tally = partial(_tally, study.name, spec, outcomes=outcomes, begun=begun)
+    grown, pick_remarks = _tallies_of_places(spec, trials, looks, tally)
     levels = selected_levels(spec.select, study.factors)
     rows = rows_of_changes(changes) if changes else rows_of(spec, levels)
     settings = [trial.settings for trial in trials]
     metrics = {name: with_true_title(find_metric(name, spec.digits), settings) for name in spec.value}
     columns, baselines = columns_of(spec, levels, metrics), _baselines(spec, changes, rows)
     paper = published_tables().get((study.paper or "", spec.published_table)) if published else None
+    counts = tuple(map(len, looks))
     return CellFiller(
         spec=spec,
         rows=rows,
         columns=columns,
-        tallies={place: tally for place, tally in tallies.items() if place[2] in spec.value},
-        fallbacks={place[:2]: tally for place, tally in tallies.items() if place[2] == spec.otherwise},
+        trials=trials,
+        grown={place: tallies for place, tallies in grown.items() if place[2] in spec.value},
+        counts=counts,
+        fallbacks={place[:2]: tallies[-1] for place, tallies in grown.items() if place[2] == spec.otherwise},
         pick_remarks=pick_remarks,
         over_budget=_over_budget(study, spec, changes),
+        baseline=changes.describe_baseline() if changes else level_name(spec.baseline or ""),
         baselines=baselines,
         differences={
             (column.metric.name, column.level): column_differences(
-                column, baselines, tallies, spec.center, _choices(changes)
+                column, baselines, grown, spec, choices=_choices(changes), counts=counts
             )
             for column in columns
         },
@@ -123,16 +126,11 @@ def _make_filler(
     )
 
 
-def _assemble_table(
-    study: Study,
-    filler: CellFiller,
-    changes: Changes | None,
-    trials: Sequence[Trial],
-    outcomes: pl.DataFrame,
-) -> Table:
+def _assemble_table(study: Study, filler: CellFiller, outcomes: pl.DataFrame) -> Table:
     """The table of a filler's cells, with the sentences around it."""
     spec, rows, columns = filler.spec, filler.rows, filler.columns
     cells = filler.fill()  # makes the footnotes too
+    trials = _shown_trials(study, filler, outcomes)
     settings = [trial.settings for trial in trials]
     shown = [SEED, *(name for name in (spec.rows, spec.columns, *spec.over) if name is not None)]
     return Table(
@@ -146,12 +144,13 @@ def _assemble_table(
             tallies=filler.tallies.values(),
             cells=list(chain(*cells)),
             differences=tuple(filler.differences.values()),
-            best=filler.best_of_columns(),
-            baseline=changes.describe_baseline() if changes else level_name(spec.baseline or ""),
+            best=filler.best_of_columns,
+            baseline=filler.baseline,
             published_match=filler.published_match,
             source_sheet=study.source_sheet,
+            counts=filler.counts,
         ),
-        corner="" if changes else one_line(spec.rows),
+        corner="" if spec.rows == CHANGES else one_line(spec.rows),
         rows=tuple(row.head for row in rows),
         columns=tuple(column.head for column in columns),
         cells=cells,
@@ -169,15 +168,25 @@ def _assemble_table(
     )
 
 
-def _tallies(
-    study: str,
-    spec: TableSpec,
-    trials: Sequence[Trial],
-    outcomes: pl.DataFrame,
-    begun: Collection[str],
-) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """The tally of each place, and a remark on levels without a value among those that it is picked from."""
-    tallies = tally_trials(
+def _shown_trials(study: Study, filler: CellFiller, outcomes: pl.DataFrame) -> list[Trial]:
+    """The trials of a table: of those with added seeds the ones that have ended."""
+    ended, seeds = set(outcomes["trial"]), set(study.seeds)
+    return [trial for trial in filler.trials if trial.levels[SEED] in seeds or trial.id in ended]
+
+
+def _selected_trials(study: Study, spec: TableSpec, changes: Changes | None) -> list[Trial]:
+    """The trials of the cells of a table, each at the level of its row."""
+    trials = [trial for trial in study.cells if is_selected(spec.select, trial.levels)]
+    if changes is None:
+        return trials
+    return [_with_change(trial, changes) for trial in trials if changes.has_row(trial.levels)]
+
+
+def _tally(
+    study: str, spec: TableSpec, trials: Sequence[Trial], *, outcomes: pl.DataFrame, begun: Collection[str]
+) -> _Separate:
+    """The tallies of trials by the places of a table."""
+    return tally_trials(
         study,
         trials,
         outcomes,
@@ -188,9 +197,26 @@ def _tallies(
         separate=spec.pick is not None,
         begun=begun,
     )
-    if spec.pick is None:
-        return {place: together for place, (together,) in tallies.items()}, {}
-    return pick_best(spec, tallies)
+
+
+def _tallies_of_places(
+    spec: TableSpec,
+    trials: Sequence[Trial],
+    looks: Sequence[tuple[int, ...]],
+    tally: Callable[[Sequence[Trial]], _Separate],
+) -> tuple[dict[CellKey, tuple[Tally, ...]], dict[CellKey, str]]:
+    """The tallies of each place at its looks, and remarks on levels that it could not be picked from."""
+    if spec.pick is not None:
+        best, remarks = pick_best(spec, tally(trials))
+        return {place: (each,) for place, each in best.items()}, remarks
+    first, *later = (
+        {
+            place: together
+            for place, (together,) in tally([each for each in trials if each.levels[SEED] in seeds]).items()
+        }
+        for seeds in looks
+    )
+    return tallies_at_looks(first, later), {}
 
 
 def _with_change(trial: Trial, changes: Changes) -> Trial:

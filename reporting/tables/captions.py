@@ -15,12 +15,14 @@ from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Level, TrialSettings
 from ...studies.schema.source_sheet import SourceSheet
 from ...studies.text.units import number_range, plural
+from ..statistics.decided_differences import SIGNIFICANCE_LEVEL
 from .axes import TableColumn
-from .bold import SIGNIFICANCE_LEVEL, BestOfColumn
+from .bold import BestOfColumn
 from .differences import (
     ColumnDifferences,
     detectable_words,
     differences_sentences,
+    looks_sentence,
     pooled_words,
 )
 from .published_match import PublishedMatch
@@ -45,11 +47,13 @@ def caption_sentences(
     settings: Collection[TrialSettings],
     fixed: Mapping[str, Level],
     source_sheet: SourceSheet,
+    counts: Sequence[int],
 ) -> tuple[str, ...]:
     """Every sentence of a table's caption.
 
     `levels` has the selected levels of each factor, `settings` those of the trials, `fixed` the levels of the
-    factors that are not shown; `baseline` says what `differences` are from.
+    factors that are not shown; `baseline` says what `differences` are from. `counts` are the numbers of seeds
+    at which is looked.
     """
     titles = dict.fromkeys(column.metric.title for column in columns)
     subject = one_line(spec.caption or joined_titles(tuple(titles))).removesuffix(".")
@@ -60,8 +64,9 @@ def caption_sentences(
         sentences.append(f"In parentheses, where there is none: {title[0].lower()}{title[1:]}.")
     metrics = [*dict.fromkeys(column.metric for column in columns), *([find_metric(other)] if other else [])]
     sentences += [difference] if (difference := difference_sentence(metrics, settings)) else []
-    sentences += differences_sentences(differences, baseline, spec.significance)
+    sentences += differences_sentences(differences, baseline, spec.significance, counts)
     sentences += _best(spec, columns, cells, best)
+    sentences += [looks_sentence(counts)] if len(counts) > 1 else []
     if published_match and any(cell.published for cell in cells):
         sentences += [_published(spec, published_match, cells), sources_sentence(source_sheet)]
     if any(cell.status is CellStatus.BEGUN for cell in cells):
@@ -100,9 +105,11 @@ def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: 
     seeds = len(levels[SEED])
     if not tallies:
         return ""
-    over = "one seed" if seeds == 1 else f"{seeds} seeds"
-    full = seeds * math.prod(counts.values())
-    up_to = "" if all(tally.label or tally.trials == full for tally in tallies) else "up to "
+    combinations = math.prod(counts.values())
+    full = seeds * combinations
+    known = [seeds] if spec.pick else sorted({max(tally.trials, full) // combinations for tally in tallies})
+    over = "one seed" if known == [1] else f"{number_range(known)} seeds"
+    up_to = "" if all(tally.label or tally.trials >= full for tally in tallies) else "up to "
     if spec.pick is None:
         over += "".join(f" and {up_to}{count} levels of {factor}" for factor, count in counts.items())
     averaged = "" if over == "one seed" else f"{_CENTERS[spec.center]} {_SPREADS[spec.spread]} of "
@@ -126,10 +133,26 @@ def _best(
     degrees = sorted({column.degrees for column in tested if column.degrees is not None})
     pairs = sorted({column.pairs for column in tested})
     how = pooled_words(degrees) if degrees else "paired permutation test"
-    limits = detectable_words([(column.metric, column.detectable) for column in tested])
+    limits = detectable_words(
+        [(column.metric, column.detectable) for column in tested if column.detectable is not None]
+    )
     family = f"Holm over {number_range(pairs)} pairs of the column{limits}"
     rule = f"p < {SIGNIFICANCE_LEVEL}, {how}; {family}"
-    return [f"Bold: nothing in its column is significantly better ({rule})."]
+    return [f"Bold: nothing in its column is significantly better ({rule}).", *_rivals(spec, tested)]
+
+
+def _rivals(spec: TableSpec, best: Sequence[BestOfColumn]) -> list[str]:
+    """How many bold values are shown to be as good as the best, where the table says what matters."""
+    rivals = [(column.metric, each) for column in best for each in column.rivals.values()]
+    if not rivals:
+        return []
+    margins = {metric.name: metric.format(spec.margin(metric.name) or 0.0) for metric, _ in rivals}
+    near = ", ".join(f"{name} {margin}" for name, margin in margins.items())
+    within = sum(each.is_within for _, each in rivals)
+    return [
+        f"Of {plural(len(rivals), 'bold value')} beside the best of its column, {within} "
+        f"{'is' if within == 1 else 'are'} shown to be nearer to it than {near}; all others are undecided."
+    ]
 
 
 def _published(spec: TableSpec, published_match: PublishedMatch, cells: Sequence[Cell]) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, with_sign
 from ...studies.catalog.published import PublishedNumber
 from ...studies.presentation.table import TableSpec
+from ...studies.resolve.trial import Trial
 from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
 from .axes import TableColumn, TableRow
@@ -15,26 +17,31 @@ from .bold import BestOfColumn, best_of_column
 from .differences import ColumnDifferences, significance_text
 from .published_match import PublishedMatch, difference_from_baseline, difference_from_published
 from .table import Cell, CellStatus, Footnotes
-from .tally import CellKey, Tally
+from .tally import CellKey, Grown, Tally
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CellFiller:
     """Fills the cells of one table.
 
-    `tallies` has the trials of each place in the study, `fallbacks` by row and column those of the metric
-    that is shown if they have no value. `pick_remarks` say which of the levels that a place is picked from
-    have no value; `over_budget` has the rows and columns whose trials the budget does not allow. `baselines`
-    has the row that each row differs from, `differences` those of each column of a metric and a level.
+    `trials` are those of its cells with all seeds that count, each at the level of its row. `grown` has those
+    of each place at its looks, which are held at `counts` of seeds; the last are shown. `fallbacks` has by
+    row and column those of the metric that is shown if they have no value. `pick_remarks` say which of the
+    levels that a place is picked from have no value; `over_budget` has the rows and columns whose trials the
+    budget does not allow. `baselines` has the row that each row differs from, `baseline` what all differ from
+    in words, `differences` those of each column of a metric and a level.
     """
 
     spec: TableSpec
     rows: Sequence[TableRow]
     columns: Sequence[TableColumn]
-    tallies: Mapping[CellKey, Tally]
+    trials: Sequence[Trial]
+    grown: Grown
+    counts: Sequence[int]
     fallbacks: Mapping[tuple[str, str], Tally]
     pick_remarks: Mapping[CellKey, str]
     over_budget: Collection[tuple[str, str]]
+    baseline: str
     baselines: Mapping[str, str]
     differences: Mapping[tuple[str, str], ColumnDifferences]
     published_match: PublishedMatch | None
@@ -43,25 +50,32 @@ class CellFiller:
     def fill(self) -> tuple[tuple[Cell, ...], ...]:
         """The cell of every place, by row; filled in reading order, in which footnotes are lettered."""
         estimates = self._estimates()
-        best = {place for column in self.best_of_columns() for place in column.places}
+        best = {place for column in self.best_of_columns for place in column.places}
         return tuple(
             tuple(self._cell(row.level, column, estimates, best) for column in self.columns)
             for row in self.rows
         )
 
+    @cached_property
     def best_of_columns(self) -> tuple[BestOfColumn, ...]:
         """The best places of each column."""
         estimates = self._estimates()
         return tuple(
             best_of_column(
                 [self._place(row.level, column) for row in self.rows],
-                self.tallies,
+                self.grown,
                 estimates,
                 metric=column.metric,
                 spec=self.spec,
+                counts=self.counts,
             )
             for column in self.columns
         )
+
+    @cached_property
+    def tallies(self) -> Mapping[CellKey, Tally]:
+        """The trials that are shown of each place."""
+        return {place: looks[-1] for place, looks in self.grown.items()}
 
     def _estimates(self) -> dict[CellKey, Estimate]:
         return {
@@ -96,7 +110,7 @@ class CellFiller:
             return replace(fallback, marks=marks, published=published, published_text=published_text)
         spread, interval = spread_texts(estimate, metric, self.spec)
         differences = self.differences[metric.name, column.level]
-        difference = differences.by_row.get(row)
+        difference, decided = differences.by_row.get(row), differences.decided.get(row)
         return Cell(
             status=tally.status,
             estimate=estimate,
@@ -104,12 +118,13 @@ class CellFiller:
             spread=spread,
             interval=interval,
             difference_text=_difference_text(
-                difference, metric, significance_text(differences.p_values.get(row), self.spec.significance)
+                difference, metric, significance_text(decided, self.spec.significance)
             ),
             difference=difference.mean if difference else None,
             difference_half_width=difference.half_width if difference else None,
-            is_significant=row in differences.significant,
-            p=differences.p_values.get(row),
+            is_significant=decided is not None and decided.differs,
+            is_within=None if decided is None or differences.margin is None else decided.is_within,
+            p=decided.p if decided else None,
             best=place in best,
             marks=marks,
             picked=tally.label,

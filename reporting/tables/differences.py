@@ -3,39 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ...studies.catalog.metrics import Metric
-from ...studies.presentation.table import Center, Significance
-from ...studies.text.units import number_range
+from ...studies.presentation.table import Center, Significance, TableSpec
+from ...studies.text.units import number_range, plural
 from ..claims.terminal import format_p
-from ..statistics.pooled_differences import Difference, corrected, differences_between
+from ..statistics.decided_differences import (
+    SIGNIFICANCE_LEVEL,
+    DecidedDifference,
+    decide,
+    differences_at_looks,
+)
+from ..statistics.pooled_differences import Difference
 from ..statistics.power import detectable
+from ..statistics.sequential import look_level
 from .axes import TableColumn
-from .bold import SIGNIFICANCE_LEVEL
-from .tally import CellKey, Tally
+from .tally import Grown, Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifferences:
-    """The differences of a column by their row, and the rows of those that are significant.
+    """The differences of a column by their row, and what is `decided` of those that are tested.
 
-    `p_values` are corrected for how many they are. `degrees` are the degrees of freedom of each pooled
-    variance, of which there are `families`; `tests` says for how many tests p is corrected, and `detectable`
-    is the difference that is found with a chance of 80 %; None if unknown. `choices` is of how many
-    differences one was kept, at most.
+    `degrees` are the degrees of freedom of each pooled variance, of which there are `families`; `tests` says
+    for how many tests p is corrected, and `detectable` are the differences that are found with a chance of
+    80 % around each baseline; empty if unknown. `choices` is of how many differences one was kept, at most.
+    `margin` is the smallest difference that matters, if the table says so.
     """
 
     metric: Metric
     by_row: Mapping[str, Difference]
-    significant: frozenset[str] = frozenset()
-    p_values: Mapping[str, float] = field(default_factory=dict[str, float])
+    decided: Mapping[str, DecidedDifference] = field(default_factory=dict[str, DecidedDifference])
     degrees: tuple[int, ...] = ()
     families: int = 0
     tests: int = 0
     choices: int = 1
-    detectable: float | None = None
+    detectable: tuple[float, ...] = ()
+    margin: float | None = None
 
+
+WITHIN = "≈"
+"""The sign of a difference that is shown to be smaller than what matters."""
 
 _STAR_LEVELS: Mapping[Significance, tuple[float, ...]] = {
     "star": (SIGNIFICANCE_LEVEL,),
@@ -47,24 +56,28 @@ _STAR_LEVELS: Mapping[Significance, tuple[float, ...]] = {
 def column_differences(
     column: TableColumn,
     baselines: Mapping[str, str],
-    tallies: Mapping[CellKey, Tally],
-    center: Center,
+    grown: Grown,
+    spec: TableSpec,
+    *,
     choices: Mapping[str, int],
+    counts: Sequence[int],
 ) -> ColumnDifferences:
     """The differences in a column of each row from its baseline, or the row before, which `baselines` has.
 
-    Where a row was kept as the best of several, `choices` has how many of these differences there were: p is
-    multiplied by it, as every one of them could have been the one that is tested.
+    Where a row was kept as the best of several, `choices` has how many of these differences there were.
+    `counts` are the numbers of seeds at which is looked.
     Of centres that are no means the difference is that of the centres, and nothing is known of its error.
     """
-    values = {
-        row: tally.values_by_unit
-        for (row, level, name), tally in tallies.items()
-        if (level, name) == (column.level, column.metric.name) and tally.values
+    own = {
+        row: looks
+        for (row, level, name), looks in grown.items()
+        if (level, name) == (column.level, column.metric.name) and looks[0].values
     }
-    if center != "mean":
-        return ColumnDifferences(metric=column.metric, by_row=_of_centers(column, baselines, tallies, center))
-    by_row: dict[str, Difference] = {}
+    if spec.center != "mean":
+        return ColumnDifferences(metric=column.metric, by_row=_of_centers(baselines, own, spec.center))
+    margin = spec.margin(column.metric.name)
+    values = {row: [tally.values_by_unit for tally in looks] for row, looks in own.items()}
+    looked: dict[str, tuple[Difference, ...]] = {}
     degrees, errors = list[int](), list[tuple[float, int]]()
     for family in _families(baselines):
         rows = [row for row in family if row in values and baselines[row] in values]
@@ -72,33 +85,31 @@ def column_differences(
         if not rows:
             continue
         pairs = [(cells.index(row), cells.index(baselines[row])) for row in rows]
-        found = differences_between([values[row] for row in cells], pairs)
-        by_row |= {row: each for row, each in zip(rows, found.each, strict=True) if each is not None}
-        if found.degrees is not None and found.error is not None:
-            degrees.append(found.degrees)
-            errors.append((found.error, found.degrees))
-    chosen = [_of_several(each, choices.get(row, 1)) for row, each in by_row.items()]
-    found_p = zip(by_row, corrected(chosen), strict=True)
-    p_values = {row: p for row, p in found_p if p is not None}
-    tests = len(p_values)
-    most = max((choices.get(row, 1) for row in by_row), default=1)
-    limits = [detectable(error, count, SIGNIFICANCE_LEVEL / tests / most) for error, count in errors]
+        found = differences_at_looks([values[row] for row in cells], pairs, counts, margin)
+        looked |= {row: each for row, each in zip(rows, found.each, strict=True) if each}
+        if found.last.degrees is not None and found.last.error is not None:
+            degrees.append(found.last.degrees)
+            errors.append((found.last.error, found.last.degrees))
+    of = [choices.get(row, 1) for row in looked]
+    decided = {
+        row: each
+        for row, each in zip(looked, decide(list(looked.values()), counts, of), strict=True)
+        if each is not None
+    }
+    tests = sum(each.p is not None for each in decided.values())
+    most = max(of, default=1)
+    level = look_level(tuple(counts), SIGNIFICANCE_LEVEL / max(1, tests) / most)
     return ColumnDifferences(
         metric=column.metric,
-        by_row=by_row,
-        significant=frozenset(row for row, p in p_values.items() if p < SIGNIFICANCE_LEVEL),
-        p_values=p_values,
+        by_row={row: each.shown for row, each in decided.items()},
+        decided={row: each for row, each in decided.items() if each.p is not None},
         degrees=tuple(sorted(set(degrees))),
         families=len(degrees),
         tests=tests,
         choices=most,
-        detectable=max(limits, default=None),
+        detectable=tuple(detectable(error, count, level) for error, count in errors),
+        margin=margin,
     )
-
-
-def _of_several(difference: Difference, choices: int) -> Difference:
-    """A difference that was kept of several, as all of them are tested at once (Bonferroni)."""
-    return difference if difference.p is None else replace(difference, p=min(1.0, difference.p * choices))
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:
@@ -113,29 +124,32 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
 
 
 def _of_centers(
-    column: TableColumn, baselines: Mapping[str, str], tallies: Mapping[CellKey, Tally], center: Center
+    baselines: Mapping[str, str], grown: Mapping[str, tuple[Tally, ...]], center: Center
 ) -> dict[str, Difference]:
     """The differences of centres, without what is known of them."""
     found: dict[str, Difference] = {}
     for row, baseline in baselines.items():
-        ends = [tallies.get((each, column.level, column.metric.name)) for each in (row, baseline)]
+        ends = [grown[each][-1] if each in grown else None for each in (row, baseline)]
         own, base = (tally.estimate(center) if tally else None for tally in ends)
         if own and base:
             found[row] = Difference(mean=own.value - base.value, n=own.n)
     return found
 
 
-def significance_text(p: float | None, significance: Significance) -> str:
-    """What follows a difference with this p: stars, or p itself behind a comma."""
-    if p is None or significance == "none":
+def significance_text(decided: DecidedDifference | None, significance: Significance) -> str:
+    """What follows a difference: stars, or p itself behind a comma, and a sign where it does not matter."""
+    if decided is None or decided.p is None:
         return ""
+    small = f" {WITHIN}" if decided.is_within else ""
+    if significance == "none":
+        return small
     if significance == "p":
-        return f", {format_p(p)}"
-    return "*" * sum(p < level for level in _STAR_LEVELS[significance])
+        return f", {format_p(decided.p)}{small}"
+    return "*" * sum(decided.p < level for level in _STAR_LEVELS[significance]) + small
 
 
 def differences_sentences(
-    columns: Sequence[ColumnDifferences], baseline: str, significance: Significance
+    columns: Sequence[ColumnDifferences], baseline: str, significance: Significance, counts: Sequence[int]
 ) -> list[str]:
     """What the parentheses behind numbers are, how they were found, and what they could have shown."""
     shown = [column for column in columns if column.by_row]
@@ -144,35 +158,69 @@ def differences_sentences(
     tested = [column for column in shown if column.tests]
     if not tested:
         return [f"In parentheses: difference from {baseline}."]
-    sentences = [f"In parentheses: difference from {baseline}, paired by seed, ± half of its 95 % interval."]
-    if significance == "none":
-        return sentences
+    interval = f"{100 * (1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)):.3g}"
+    sentences = [
+        f"In parentheses: difference from {baseline}, paired by seed, ± half of its {interval} % interval."
+    ]
+    if significance != "none":
+        sentences.append(_test_sentence(tested, significance))
+    if any(column.choices > 1 for column in tested) and significance != "none":
+        sentences.append(
+            "Rows were kept by these seeds as the best of their rounds: p is multiplied by how many "
+            "differences there were to choose from, and differences are optimistic."
+        )
+    return [*sentences, *_margin_sentences(tested)]
+
+
+def _test_sentence(tested: Sequence[ColumnDifferences], significance: Significance) -> str:
+    """What stars and p mean, and by which test they are."""
     counts = sorted({column.tests for column in tested})
     family = f"{number_range(counts)} test{'' if counts == [1] else 's'} of the column"
     degrees = sorted({each for column in tested for each in column.degrees})
     over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
     how = pooled_words(degrees, over) if degrees else "paired permutation test"
-    limits = detectable_words([(column.metric, column.detectable) for column in tested])
+    limits = detectable_words([(column.metric, each) for column in tested for each in column.detectable])
     rule = f"{how}; Holm over the {family}{limits}"
     levels = _STAR_LEVELS.get(significance, ())
     stars = ", ".join(f"{'*' * count}: p < {level}" for count, level in enumerate(levels, start=1))
-    sentences.append(f"{stars} ({rule})." if stars else f"p: {rule}.")
-    if any(column.choices > 1 for column in tested):
-        sentences.append(
-            "Rows were kept by these seeds as the best of their rounds: p is multiplied by how many "
-            "differences there were to choose from, and differences are optimistic."
-        )
-    return sentences
+    return f"{stars} ({rule})." if stars else f"p: {rule}."
 
 
-def detectable_words(found: Sequence[tuple[Metric, float | None]], between: str = "") -> str:
-    """What the tests of columns could have shown, the largest of each metric; empty if it is not known."""
-    limits: dict[str, tuple[Metric, float]] = {}
+def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
+    """What the sign of small differences means, and how many differences are undecided."""
+    margins = {column.metric.name: (column.metric, column.margin) for column in tested}
+    known = [f"{name} {metric.format(margin)}" for name, (metric, margin) in margins.items() if margin]
+    if not known:
+        return []
+    judged = [each for column in tested if column.margin for each in column.decided.values()]
+    left = sum(not each.is_decided for each in judged)
+    undecided = f"{left} of {plural(len(judged), 'difference')} {'is' if left == 1 else 'are'} undecided"
+    rule = f"p < {SIGNIFICANCE_LEVEL}, corrected likewise"
+    return [f"{WITHIN}: smaller than {', '.join(known)} either way ({rule}); {undecided}."]
+
+
+def looks_sentence(counts: Sequence[int]) -> str:
+    """How a table is judged to which seeds may be added."""
+    *first, last = counts
+    level = look_level(tuple(counts), SIGNIFICANCE_LEVEL)
+    return (
+        f"Seeds are added where a difference is undecided: it is judged at {', '.join(map(str, first))} and "
+        f"{last} seeds by the first look that decides it, each at {level:.1%}, and p is over all looks."
+    ).replace("%", " %")
+
+
+def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -> str:
+    """What the tests of columns could have shown, from the least of each metric; empty if it is not known."""
+    limits: dict[str, tuple[Metric, list[float]]] = {}
     for metric, limit in found:
-        if limit is not None:
-            limits[metric.name] = metric, max(limit, limits.get(metric.name, (metric, 0.0))[1])
-    told = ", ".join(f"{name} {metric.format(limit)}" for name, (metric, limit) in limits.items())
-    return f"; {told} or more{between} is found with a chance of 80 %" if told else ""
+        limits.setdefault(metric.name, (metric, []))[1].append(limit)
+    several, told = False, list[str]()
+    for name, (metric, each) in limits.items():
+        ends = list(dict.fromkeys(map(metric.format, (min(each), max(each)))))
+        several |= len(ends) > 1
+        told.append(f"{name} {' to '.join(ends)}")
+    noise = ", by how much it varies there," if several else ""
+    return f"; {', '.join(told)} or more{between}{noise} is found with a chance of 80 %" if told else ""
 
 
 def pooled_words(degrees: Sequence[int], over: str = "the column") -> str:

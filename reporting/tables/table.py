@@ -41,7 +41,8 @@ class Cell:
 
     `text` is the centre or a word in its place, `spread` what follows a ±, and `interval` an interval.
     `difference_text` is the `difference` from the baseline, with half the width of its interval and stars or
-    its `p`, which is corrected for how many tests there are. `picked` names the levels that were picked,
+    its `p`, which is corrected for how many tests there are; it `is_within` what does not matter, None
+    where the table does not say. `picked` names the levels that were picked,
     `metric` the metric shown if it is not the column's. `published_text` is the published number with what is
     in parentheses after it.
     """
@@ -55,6 +56,7 @@ class Cell:
     difference: float | None = None
     difference_half_width: float | None = None
     is_significant: bool = False
+    is_within: bool | None = None
     p: float | None = None
     best: bool = False
     marks: tuple[str, ...] = ()  # of its footnotes

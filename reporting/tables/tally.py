@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +20,9 @@ from .table import CellStatus
 
 CellKey = tuple[str, str, str]
 """A row, a column and a metric."""
+
+Grown = Mapping[CellKey, tuple["Tally", ...]]
+"""The tallies of each place at the looks that it has reached; one where no seed may be added."""
 
 NOT_RUN = "–"
 """The text of a cell whose trials have not run."""
@@ -80,6 +83,9 @@ class Tally:
         ]
 
 
+_ENDED = (ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE)
+"""What a trial has become that will have no value."""
+
 _SELF_EXPLANATORY = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.MISSING)
 
 
@@ -111,6 +117,29 @@ def tally_trials(
             place = row, column, metric
             tallies[place] = (*tallies.get(place, ()), tally)
     return tallies
+
+
+def tallies_at_looks(
+    first: Mapping[CellKey, Tally], later: Sequence[Mapping[CellKey, Tally]]
+) -> dict[CellKey, tuple[Tally, ...]]:
+    """The tallies of each place at the looks that it has reached: at which all added trials have a value.
+
+    `later` has the tallies of all trials up to each later look. Of the next one, those trials are told that
+    ended without a value.
+    """
+    grown: dict[CellKey, tuple[Tally, ...]] = {}
+    for place, tally in first.items():
+        looks = [tally]
+        for more in (tallies[place] for tallies in later):
+            if len(more.gaps) > len(tally.gaps):
+                ended = [gap for gap in more.gaps if gap[0] in _ENDED]
+                lost = ended[len([gap for gap in tally.gaps if gap[0] in _ENDED]) :]
+                trials = looks[-1].trials + len(lost)
+                looks[-1] = replace(looks[-1], trials=trials, gaps=(*looks[-1].gaps, *lost))
+                break
+            looks.append(more)
+        grown[place] = tuple(looks)
+    return grown
 
 
 def _locate_trials(

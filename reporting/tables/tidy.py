@@ -41,6 +41,7 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
                 "difference": cell.difference,
                 "difference_half_width": cell.difference_half_width,
                 "is_significant": None if cell.difference_half_width is None else cell.is_significant,
+                "is_within": cell.is_within,
                 "p": cell.p,
                 "best": cell.best,
                 "picked": cell.picked or None,
@@ -55,9 +56,9 @@ def tidy_frame(table: Table) -> pl.DataFrame:
     """One row a cell, with the same columns for every table.
 
     `value` is the `center` of `n` values, `spread` what `spread_is` says, half its width for an interval from
-    `low` to `high`. `p` is that of the difference,
-    corrected. `picked` is null unless the cell is the best of several levels. `published` has the
-    paper's number in `unit`, and `note` the footnotes.
+    `low` to `high`. `p` is that of the difference, corrected, and `is_within` says whether it is shown to be
+    smaller than the smallest that matters. `picked` is null unless the cell is the best of several levels.
+    `published` has the paper's number in `unit`, and `note` the footnotes.
     """
     import polars as pl  # noqa: PLC0415 -- a table can be looked at without it
 
@@ -70,6 +71,7 @@ def tidy_frame(table: Table) -> pl.DataFrame:
         "difference": pl.Float64,
         "difference_half_width": pl.Float64,
         "is_significant": pl.Boolean,
+        "is_within": pl.Boolean,
         "p": pl.Float64,
         "best": pl.Boolean,
         "picked": pl.String,

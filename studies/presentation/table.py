@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from ..schema.settings import Name, Names
 from ..text.strict_model import StrictModel
@@ -75,6 +75,9 @@ class TableSpec(StrictModel):
     significance: Significance = "star"
     """what follows a difference from the baseline: star where p < 0.05 after correction, stars for 0.05, 0.01
     and 0.001, p itself, or none"""
+    smallest_difference: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
+    """the smallest difference that matters, by metric, or as a number where there is one: what is shown to be
+    smaller has ≈, and `study run --until-decided` adds seeds where neither that nor a difference is shown"""
     groups: GroupSpec = GroupSpec()
     """headings over rows and columns"""
     select: dict[str, Any] = Field(default={})
@@ -101,6 +104,22 @@ class TableSpec(StrictModel):
     def expand_table_name(cls, table: object) -> object:
         """A table's name, given instead of a table of keys."""
         return {"table": table} if isinstance(table, str) else table
+
+    def margin(self, metric: str) -> float | None:
+        """The smallest difference in a metric that matters; None if the table does not say."""
+        return self.smallest_difference.get(metric)
+
+    @field_validator("smallest_difference", mode="before")
+    @classmethod
+    def expand_number(cls, found: object, info: ValidationInfo) -> object:
+        """A number, given instead of a table with the one metric that is shown."""
+        metrics = info.data.get("value", ())
+        if not isinstance(found, float | int) or isinstance(found, bool):
+            return found
+        if len(metrics) != 1:
+            own = ", ".join(f"{name} = {found:g}" for name in metrics)
+            raise ValueError(f"expected one for each metric, as in {{ {own} }}, got {found:g} for all")
+        return {metrics[0]: float(found)}
 
     @property
     def published_table(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...diagnostics import nearest_hint
-from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
+from ..catalog.metrics import ANALYTIC_COSTS, METRICS_AND_COSTS, find_metric, metric_family
 from ..catalog.published import published_tables
 from ..schema.design import Design
 from ..schema.factors import SEED
@@ -42,7 +42,7 @@ def table_faults(spec: TableSpec, design: Design, paper: str | None) -> list[Key
         faults += _group_faults(spec, levels)
     if spec.rows in factors and (spec.columns is None or spec.columns in factors):
         faults += [*_baseline_faults(spec, levels), *_group_faults(spec, levels)]
-    faults += _significance_faults(spec)
+    faults += [*_significance_faults(spec), *_margin_faults(spec)]
     return [*faults, *_metric_faults(spec), *_published_faults(spec, factors, paper)]
 
 
@@ -94,6 +94,24 @@ def _significance_faults(spec: TableSpec) -> Iterator[KeyFault]:
         yield ("significance",), f"expected a baseline beside {asked}, which is of differences from it"
     elif spec.center != "mean" and spec.significance != "none":
         yield ("significance",), f'expected center = "mean" beside {asked}, got "{spec.center}"'
+
+
+def _margin_faults(spec: TableSpec) -> Iterator[KeyFault]:
+    """A smallest difference where no difference is tested, or of a metric that is not shown."""
+    path: KeyPath = ("smallest_difference",)
+    if not spec.smallest_difference:
+        return
+    if spec.baseline is None and spec.rows != CHANGES and spec.best != "test":
+        yield path, f'expected a baseline, rows = "{CHANGES}" or best = "test" beside it: nothing is compared'
+    if spec.center != "mean":
+        yield path, f'expected center = "mean" beside it, got "{spec.center}"'
+    if spec.pick is not None:
+        yield path, "expected no pick, which would choose among levels anew with each seed"
+    for name in spec.smallest_difference:
+        if name not in spec.value:
+            yield path, f"expected a metric of value, got '{name}'{nearest_hint(name, spec.value)}"
+        elif name in ANALYTIC_COSTS:
+            yield path, f"{name} is computed, not measured: no seed would tell more"
 
 
 def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:

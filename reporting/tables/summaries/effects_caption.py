@@ -18,10 +18,10 @@ from ....studies.text.units import plural
 from ...factor_models import StudyModel
 from ...observations import selected_trials
 from ...outcomes import omitted_trials
+from ...statistics.decided_differences import SIGNIFICANCE_LEVEL
 from ...statistics.factor_effects import TermEffect
 from ...statistics.factor_terms import Term
 from ...statistics.power import detectable
-from ..bold import SIGNIFICANCE_LEVEL
 from ..captions import joined_titles
 from ..differences import detectable_words, number_range
 
@@ -47,8 +47,8 @@ class EffectsColumn:
         )
 
     @property
-    def detectable(self) -> float | None:
-        """The largest difference between two levels that is found with a chance of 80 %, of all factors."""
+    def detectable(self) -> list[float]:
+        """The difference between two levels that is found with a chance of 80 %, of each factor of two."""
         error = self.found.model.error if self.found.model else None
         errors = [
             effect.contrasts[0].error
@@ -57,8 +57,8 @@ class EffectsColumn:
         ]
         known = [each for each in errors if each is not None]
         if error is None or not known or not self.tests:
-            return None
-        return detectable(max(known), error.degrees, SIGNIFICANCE_LEVEL / self.tests)
+            return []
+        return [detectable(each, error.degrees, SIGNIFICANCE_LEVEL / self.tests) for each in known]
 
 
 def effects_sentences(
@@ -125,7 +125,7 @@ def _how_found(columns: Sequence[EffectsColumn]) -> Iterator[str]:
     within = all(error.is_within_cells for error in known)
     source = "the noise within cells" if within else "what the effects leave over"
     tests = sorted({column.tests for column in columns if column.tests})
-    found = [(column.metric, column.detectable) for column in columns]
+    found = [(column.metric, each) for column in columns for each in column.detectable]
     limits = detectable_words(found, " between two levels")
     yield "In brackets: 95 % interval, of each effect by itself."
     yield (

@@ -4,7 +4,7 @@ from statistics import mean, stdev
 
 import pytest
 
-from activemem import Store
+from activemem import Store, open_study
 
 from ...study_texts import study_text
 
@@ -50,11 +50,41 @@ def test_a_budget_bounds_what_added_seeds_train(run, study):
     assert seeds() == [0, 1, 2]
 
 
+def test_seeds_are_added_until_the_differences_of_a_table_are_decided(run, tmp_path):
+    def write(margin):
+        text = study_text(
+            study={"max_seeds": 5},
+            factors={"mixer": ["conv(k=3)", "conv(k=5)"], "task": ["reverse"], "seed": [0, 1, 2]},
+            table=[{"name": "ablation", "rows": "changes", "value": "loss", "smallest_difference": margin}],
+        )
+        (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
+
+    path = str(tmp_path / "tiny.toml")
+    write(1e-6)
+    assert run("study", "run", path, "--local").exit_code == 0
+    row = open_study(path).table().frame().row(1, named=True)
+    assert not row["is_significant"]
+    write(abs(row["difference"]) + 0.95 * row["difference_half_width"])  # three seeds nearly decide it
+    found = run("study", "run", path, "--local", "--until-decided")
+    assert found.exit_code == 0
+    assert "table ablation: 4 trials up to 5 seeds" in found.stderr
+    assert found.stderr.splitlines()[-1].startswith("tiny: tables ")
+    assert " of 1 difference decided; added seeds trained for " in found.stderr.splitlines()[-1]
+    table = open_study(path).table()
+    assert table.frame()["n"].to_list() == [5, 5]
+    assert "mean ± s.d. of 5 seeds" in table.table.caption[0]
+    assert "96.9 % interval" in table.table.caption[1]
+
+
 @pytest.mark.parametrize(
     ("written", "options", "told"),
     [
         ({"header": ""}, (), "--until-decided: expected max_seeds in [study], got none"),
-        ({"claim": ""}, (), "--until-decided: expected a study with [[claim]], got none"),
+        (
+            {"claim": ""},
+            (),
+            "with [[claim]], or [[table]] with smallest_difference, got none",
+        ),
         ({"header": "max_seeds = 3\n"}, (), "expected more than the 3 seeds of [factors], got 3"),
         ({}, ("--shard", "1/2"), "--until-decided: expected the whole study, got --shard"),
         ({}, ("--budget", "soon"), "--budget: expected a time such as 30s, 5m or 1h, got 'soon'"),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from activemem.reporting.added_seeds.next_seeds import next_seeds
 from activemem.reporting.claims.check import check_claims
 from activemem.reporting.claims.hypothesis_test import PairedTest
-from activemem.reporting.claims.next_seeds import next_seeds
 from activemem.reporting.claims.verdicts import Verdict
 from activemem.reporting.statistics.sequential import look_level
 
@@ -20,15 +20,15 @@ LEVEL = look_level((3, 5, 8), 0.05)
 
 
 def grown(*claims, found, text=GROWING):
-    """A study with claims and all seeds that may be added, and outcomes by mixer, on reverse or as told."""
+    """A study with claims to which seeds may be added, and outcomes by mixer, on reverse or as told."""
     study = study_with_claims(*claims, text=text)
     cells = {key if isinstance(key, tuple) else (key, "reverse"): ends for key, ends in found.items()}
-    judged = study.with_later_seeds()
-    return judged, make_outcomes(judged, cells)
+    return study, make_outcomes(study.with_later_seeds(), cells)
 
 
 def checked(*claims, found):
-    return check_claims(*grown(*claims, found=found))
+    study, outcomes = grown(*claims, found=found)
+    return check_claims(study.with_later_seeds(), outcomes)
 
 
 def test_a_study_that_may_add_seeds_judges_each_look_at_a_stricter_level():
@@ -64,7 +64,7 @@ def test_the_first_look_that_decides_counts_whatever_comes_later():
 def test_an_added_seed_that_failed_is_told_and_leaves_its_claim_undecided():
     ends = {"sa": (40, 43, 41, 42, "failed: no"), "conv(k=3)": (10, 11, 12, 10, 11)}
     study, outcomes = grown(BEATS.format("reverse", "sa", "conv(k=3)"), found=ends)
-    (one,) = check_claims(study, outcomes)
+    (one,) = check_claims(study.with_later_seeds(), outcomes)
     assert one.verdict is UNDECIDED
     assert [str(gap) for gap in one.deciding.gaps] == ["mixer=sa, task=reverse: 1 of 5 seeds failed: no"]
     assert next_seeds(study, outcomes, None) is None
@@ -76,9 +76,12 @@ def test_what_is_added_are_the_next_seeds_of_the_cells_that_an_undecided_claim_n
         BEATS.format("reverse", "sa", "conv(k=20)"),
         found={**CLOSE, "conv(k=20)": (1, 2, 1)},
     )
-    assert [each.verdict for each in check_claims(study, outcomes)] == [UNDECIDED, CONFIRMED]
+    assert [each.verdict for each in check_claims(study.with_later_seeds(), outcomes)] == [
+        UNDECIDED,
+        CONFIRMED,
+    ]
     found = next_seeds(study, outcomes, None)
-    assert (found.claim, found.seeds) == ("0", 5)
+    assert (found.name, found.seeds) == ("0", 5)
     assert {(trial.levels["mixer"], trial.settings.seed) for trial in found.trials} == {
         (mixer, seed) for mixer in ("sa", "conv(k=3)") for seed in (3, 4)
     }
@@ -93,7 +96,7 @@ def test_what_decides_a_claim_for_the_fewest_hours_comes_first():
         BEATS.format("not", "sa", "conv(k=3)"),
         found={**CLOSE, ("sa", "not"): (21, 25, 22), ("conv(k=3)", "not"): (16, 17, 20)},
     )
-    assert next_seeds(study, outcomes, None).claim == "1"
+    assert next_seeds(study, outcomes, None).name == "1"
     one_of_two = (
         f"{BEATS.format('reverse', 'sa', 'conv(k=3)')} and {BEATS.format('reverse', 'conv(k=20)', 'sa')}"
     )
@@ -110,7 +113,7 @@ def test_nothing_is_added_where_nothing_would_be_decided():
     )
     study = study_with_claims(BEATS.format("reverse", "sa", "conv(k=3)"))
     outcomes = make_outcomes(study, {(mixer, "reverse"): ends for mixer, ends in CLOSE.items()})
-    assert next_seeds(study.with_later_seeds(), outcomes, None) is None
+    assert next_seeds(study, outcomes, None) is None
 
 
 def test_adding_until_decided_is_wrong_no_more_often_than_its_level():

@@ -1,8 +1,7 @@
-"""Which seeds to add next, so that undecided claims are decided for the fewest hours.
+"""Seeds that would decide claims: of one undecided comparison of a claim, or of all of them.
 
-A candidate is one undecided comparison of a claim, or all of them. Its chance to decide the claim at each of
-its later looks is predicted from the effect and the spread found so far. The candidate with the highest
-chance for an hour of training comes first and is brought to its next look; then all is predicted anew.
+The chance to decide the claim at each of its later looks is predicted from the effect and the spread found
+so far.
 """
 
 from __future__ import annotations
@@ -14,40 +13,19 @@ from typing import TYPE_CHECKING
 
 from ...studies.claims.comparisons import AllOf, AnyOf, Comparison, NotOf, Statement, iter_comparisons
 from ...studies.claims.spec import Claim
-from ...studies.planning.time_estimates import TimeEstimator
+from ..claims.cell_values import CellResults
+from ..claims.check import cell_results, check_claims, comparison_tests
+from ..claims.hypothesis_test import PairedTest
+from ..claims.verdicts import ClaimResult, Verdict
 from ..statistics.estimates import t_quantile
-from .cell_values import CellResults
-from .check import cell_results, check_claims, comparison_tests
-from .hypothesis_test import PairedTest
-from .verdicts import ClaimResult, Verdict
+from .candidate import MIN_CHANCE, NextSeeds, total_seconds
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from ...studies.planning.time_estimates import TimeEstimator
     from ...studies.resolve.trial import Trial
     from ...studies.study import Study
-
-
-MIN_CHANCE = 0.01
-"""What decides a claim with a smaller chance, however many seeds are added, is not worth them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextSeeds:
-    """The trials to add, up to how many `seeds`, for a claim that they will decide with a chance.
-
-    The chance is that of having it decided once there are `seeds_then`. `seconds` is how long these trials
-    will train, one after the other, and `seconds_then` all until then; None if nothing is known of their
-    cells.
-    """
-
-    claim: str
-    trials: tuple[Trial, ...]
-    seeds: int
-    seconds: float | None
-    chance: float
-    seeds_then: int
-    seconds_then: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,31 +39,17 @@ class _Chances:
 _UNDECIDED = _Chances(0.0, 0.0)
 
 
-def next_seeds(
-    study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, *, seconds: float | None = None
-) -> NextSeeds | None:
-    """The trials that are to be trained next; None where all is decided, or nothing more would decide it.
-
-    Arguments are as of `check_claims`. What trains for more than `seconds` is left out, and so is every claim
-    some of whose own trials have no value: these are trained first, or will never have one.
-    """
-    results = cell_results(study, outcomes, metrics)
-    estimator = TimeEstimator(outcomes, study.cells)
-    checked = zip(study.claims, check_claims(study, outcomes, metrics), strict=True)
-    found = [
-        each
-        for claim, result in checked
-        if result.verdict is Verdict.UNDECIDED
-        for each in _OpenClaim.of(claim, result, results).candidates(estimator)
-        if seconds is None or (each.seconds or 0.0) <= seconds
-    ]
-    return max(found, key=_chance_for_time, default=None)
-
-
-def _chance_for_time(candidate: NextSeeds) -> tuple[float, float]:
-    """The chance for a second, then fewest seconds; trials of unknown duration count by their number."""
-    seconds = candidate.seconds_then or float(len(candidate.trials))
-    return candidate.chance / seconds, -seconds
+def claim_candidates(
+    study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, estimator: TimeEstimator
+) -> Iterator[NextSeeds]:
+    """What could be added for the undecided claims of a study; arguments as of `next_seeds`."""
+    if not study.claims:
+        return
+    judged = study.with_later_seeds()
+    results = cell_results(judged, outcomes, metrics)
+    for claim, result in zip(study.claims, check_claims(judged, outcomes, metrics), strict=True):
+        if result.verdict is Verdict.UNDECIDED:
+            yield from _OpenClaim.of(claim, result, results).candidates(estimator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,13 +107,15 @@ class _OpenClaim:
         }
         chances = _combined(self.claim.statement, {**self.now, **predicted})
         return NextSeeds(
-            claim=self.claim.spec.name,
+            kind="claim",
+            name=self.claim.spec.name,
             trials=trials,
             seeds=max(map(len, soon.values())),
-            seconds=_total_seconds(trials, estimator),
-            chance=chances.confirmed + chances.refuted,
+            seconds=total_seconds(trials, estimator),
+            undecided=1,
+            expected=chances.confirmed + chances.refuted,
             seeds_then=max(map(len, then.values())),
-            seconds_then=_total_seconds(self._to_train(then), estimator),
+            seconds_then=total_seconds(self._to_train(then), estimator),
         )
 
     def _seeds(self, chosen: Sequence[Comparison], ahead: int) -> dict[Comparison, tuple[int, ...]]:
@@ -166,13 +132,6 @@ class _OpenClaim:
             if not self.results.has_ended(trial)
         }
         return tuple(found.values())
-
-
-def _total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
-    """How long trials train, one after the other; None if it is unknown of one."""
-    times = [estimator.estimate(trial).seconds for trial in trials]
-    known = [time for time in times if time is not None]
-    return math.fsum(known) if len(known) == len(times) else None
 
 
 def _known(verdict: Verdict) -> _Chances:

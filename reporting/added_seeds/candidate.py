@@ -1,0 +1,47 @@
+"""Seeds that could be added: the trials, what they are expected to decide, and how long they train."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from ...studies.planning.time_estimates import TimeEstimator
+    from ...studies.resolve.trial import Trial
+
+MIN_CHANCE = 0.01
+"""What decides something with a smaller chance, however many seeds are added, is not worth them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextSeeds:
+    """The trials to add, up to how many `seeds`, for a claim or a table of this name.
+
+    Of so many that are `undecided`, one claim or some differences of a table, so many are `expected` to be
+    decided once there are `seeds_then`. `seconds` is how long these trials will train, one after the other,
+    and `seconds_then` all until then; None if nothing is known of their cells.
+    """
+
+    kind: Literal["claim", "table"]
+    name: str
+    trials: tuple[Trial, ...]
+    seeds: int
+    seconds: float | None
+    undecided: int
+    expected: float
+    seeds_then: int
+    seconds_then: float | None
+
+    @property
+    def chance(self) -> float:
+        """The chance that it is decided by then, of several the mean."""
+        return self.expected / self.undecided
+
+
+def total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
+    """How long trials train, one after the other; None if it is unknown of one."""
+    times = [estimator.estimate(trial).seconds for trial in trials]
+    known = [time for time in times if time is not None]
+    return math.fsum(known) if len(known) == len(times) else None

@@ -1,0 +1,44 @@
+"""Which seeds to add next, so that undecided claims and tables are decided for the fewest hours.
+
+Of each candidate it is predicted from the effects and the spread found so far how much it decides at each of
+the later looks. The one that is expected to decide the most for an hour of training comes first and is
+brought to its next look; then all is predicted anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...studies.planning.time_estimates import TimeEstimator
+from .candidate import NextSeeds
+from .of_claims import claim_candidates
+from .of_tables import table_candidates
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.study import Study
+
+
+def next_seeds(
+    study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, *, seconds: float | None = None
+) -> NextSeeds | None:
+    """The trials that are to be trained next; None where all is decided, or nothing more would decide it.
+
+    `study` is as its file says, the others as of `check_claims`. What trains for more than `seconds` is left
+    out, and so is what hangs on trials of the study itself that have no value: these are trained first, or
+    will never have one.
+    """
+    estimator = TimeEstimator(outcomes, study.with_later_seeds().cells)
+    found = (
+        *claim_candidates(study, outcomes, metrics, estimator),
+        *table_candidates(study, outcomes, estimator),
+    )
+    affordable = (each for each in found if seconds is None or (each.seconds or 0.0) <= seconds)
+    return max(affordable, key=_decided_for_time, default=None)
+
+
+def _decided_for_time(candidate: NextSeeds) -> tuple[float, float]:
+    """What is decided for a second, then fewest seconds; trials of unknown duration count by their number."""
+    seconds = candidate.seconds_then or float(len(candidate.trials))
+    return candidate.expected / seconds, -seconds

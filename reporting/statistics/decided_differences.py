@@ -1,0 +1,158 @@
+"""Which differences between cells are decided: shown to be there, or to be smaller than what matters.
+
+A difference is judged at each look at growing seeds. Its p over all looks, corrected for the others (Holm
+1979), says whether it is there; that of a difference as large as the margin, corrected likewise, whether it
+is smaller (two one-sided tests, Schuirmann 1987). Each of the two keeps its own level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .corrections import holm_adjusted, holm_levels
+from .pooled_differences import Difference, Differences, Values, differences_between
+from .sequential import look_level, p_over_looks
+
+SIGNIFICANCE_LEVEL = 0.05
+"""A corrected p below this is significant."""
+
+Grown = Sequence[Values]
+"""The values of a cell at each look that it has reached."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidedDifference:
+    """A difference of two cells: that of the look that decided it, or of the last one that both have reached.
+
+    `p` is over all looks, corrected for the other differences; None if nothing is known. `differs` and
+    `is_within` are what is decided, `looks` how many were held, `last` what the last of them found. The
+    levels are those of one look, by how many other differences are decided.
+    """
+
+    shown: Difference
+    last: Difference
+    looks: int
+    p: float | None = None
+    differs: bool = False
+    is_within: bool = False
+    level: float = SIGNIFICANCE_LEVEL
+    level_within: float = SIGNIFICANCE_LEVEL
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it is shown to be there, or to be smaller than what matters."""
+        return self.differs or self.is_within
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferencesAtLooks:
+    """The differences of each pair at the looks that both of its cells have reached; `last` has them all."""
+
+    each: tuple[tuple[Difference, ...], ...]
+    last: Differences
+
+
+def differences_at_looks(
+    cells: Sequence[Grown],
+    pairs: Sequence[tuple[int, int]],
+    counts: Sequence[int],
+    margin: float | None = None,
+) -> DifferencesAtLooks:
+    """The first cell of each pair less the second, look by look, with intervals at the level of one look.
+
+    `counts` are the numbers of seeds of all looks. At a look the variance is that of the seeds that each cell
+    has of it.
+    """
+    level = 1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)
+    found: list[Differences] = [
+        differences_between(
+            [cell[min(look, len(cell) - 1)] for cell in cells], pairs, level=level, margin=margin
+        )
+        for look in range(max(map(len, cells), default=1))
+    ]
+    each = (
+        tuple(
+            difference
+            for look, differences in enumerate(found[: min(len(cells[one]), len(cells[other]))])
+            if (difference := differences.each[number]) is not None
+        )
+        for number, (one, other) in enumerate(pairs)
+    )
+    return DifferencesAtLooks(each=tuple(each), last=found[-1])
+
+
+def decide(
+    found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
+) -> list[DecidedDifference | None]:
+    """What the looks at each difference have shown; None for one without any.
+
+    Where a difference was kept as one of several, `choices` has how many these were: p is multiplied by it,
+    as every one of them could have been the one that is tested (Bonferroni).
+    """
+    several = choices or [1] * len(found)
+    zero = [[each.p for each in looks] for looks in found]
+    within = [[each.p_within for each in looks] for looks in found]
+    differs = _tested(zero, tuple(counts), several)
+    is_within = _tested(within, tuple(counts), several)
+    return [
+        _decided(looks, one, other) if looks else None
+        for looks, one, other in zip(found, differs, is_within, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """What a family of tests says of one: its corrected p, the first look that rejects, a look's level."""
+
+    p: float | None
+    first: int | None
+    level: float
+
+
+def _tested(
+    p_values: Sequence[Sequence[float | None]], counts: tuple[int, ...], choices: Sequence[int]
+) -> list[_Tested]:
+    """Holm's procedure over the p of all looks at each."""
+    known = [number for number, looks in enumerate(p_values) if any(p is not None for p in looks)]
+    raised = {
+        number: [
+            1.0 if p is None else min(1.0, choices[number] * p_over_looks(counts, p))
+            for p in p_values[number]
+        ]
+        for number in known
+    }
+    smallest = [min(raised[number]) for number in known]
+    adjusted = dict(zip(known, holm_adjusted(smallest), strict=True))
+    limits = dict(zip(known, holm_levels(smallest, SIGNIFICANCE_LEVEL), strict=True))
+    rejected = sum(p < SIGNIFICANCE_LEVEL for p in adjusted.values())
+    left = SIGNIFICANCE_LEVEL / max(1, len(known) - rejected)
+    return [
+        _Tested(
+            p=adjusted.get(number),
+            first=_first_below(raised[number], limits[number])
+            if adjusted.get(number, 1.0) < SIGNIFICANCE_LEVEL
+            else None,
+            level=look_level(counts, left / choices[number]),
+        )
+        for number in range(len(p_values))
+    ]
+
+
+def _first_below(p_values: Sequence[float], limit: float) -> int:
+    return next((look for look, p in enumerate(p_values) if p < limit), p_values.index(min(p_values)))
+
+
+def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
+    """The difference of the first look that shows it to be there, else of that which shows it to be small."""
+    first = within.first if zero.first is None else zero.first
+    return DecidedDifference(
+        shown=looks[-1 if first is None else first],
+        last=looks[-1],
+        looks=len(looks),
+        p=zero.p,
+        differs=zero.first is not None,
+        is_within=within.first is not None,
+        level=zero.level,
+        level_within=within.level,
+    )

@@ -1,0 +1,144 @@
+"""Seeds that tables ask for: which differences are decided, what the table then says, what is added next."""
+
+import random
+
+import pytest
+
+from activemem.reporting.added_seeds.of_tables import decided_differences
+from activemem.reporting.results import StudyResults
+from activemem.reporting.tables.build import build_table
+from activemem.reporting.tables.tidy import tidy_frame
+from activemem.storage import Store
+from activemem.studies.study import StudyError, load_study
+
+from ...study_texts import study_text
+from ..conftest import made_row
+
+TABLE = {"name": "ablation", "rows": "changes", "value": "loss", "smallest_difference": 0.5}
+SHIFTS = {"sa": 0.0, "conv(k=3)": 5.0, "conv(k=9)": 0.4, "ff(8)": 0.02}
+
+
+def grown(folder, *, table=TABLE, seeds=3, more=None, shifts=SHIFTS, spread=0.2, **study):
+    """A study of four mixers to which seeds may be added, and its store, with `more` seeds for some."""
+    study = load_study(
+        study_text(
+            study={"max_seeds": 12, **study},
+            factors={"mixer": list(SHIFTS), "task": ["sort"], "seed": list(range(seeds))},
+            table=[table],
+        )
+    )
+    store = Store(folder)
+    for number, trial in enumerate(study.with_later_seeds().trials):
+        mixer, seed = trial.levels["mixer"], int(trial.levels["seed"])
+        draw = random.Random(f"{mixer} {seed}")
+        if seed < (more or {}).get(mixer, seeds):
+            end = {"loss": 10 + shifts[mixer] + draw.gauss(0, spread)}
+            store.write(made_row(trial, end, number), [])
+    return study, store
+
+
+def table_of(study, store):
+    return build_table(study, study.tables[0], store.trials({"loss"}))
+
+
+def signs(table):
+    return [(row[0].is_significant, row[0].is_within) for row in table.cells]
+
+
+def test_a_difference_is_decided_where_it_is_there_or_shown_to_be_too_small_to_matter(tmp_path):
+    study, store = grown(tmp_path / "few")
+    table = table_of(study, store)
+    assert signs(table) == [(False, None), (True, False), (False, False), (False, False)]
+    assert "≈: smaller than loss 0.5000 either way (p < 0.05, corrected likewise)" in table.caption[3]
+    assert table.caption[3].endswith("; 2 of 3 differences are undecided.")
+    assert decided_differences(study, store.trials({"loss"})) == (1, 3)
+    study, store = grown(tmp_path / "quiet", spread=0.05)
+    table = table_of(study, store)
+    assert signs(table)[3] == (False, True)
+    assert table.cells[3][0].difference_text.endswith(" ≈")
+    assert tidy_frame(table)["is_within"].to_list() == [None, False, False, True]
+
+
+def test_a_table_to_which_seeds_may_be_added_is_judged_look_by_look_and_says_so(tmp_path):
+    alone, plain = (grown(tmp_path / name, max_seeds=most) for name, most in (("one", None), ("many", 12)))
+    one, first = (table_of(*each).cells[3][0] for each in (alone, plain))
+    assert first.difference == one.difference
+    assert first.p > one.p
+    assert first.difference_half_width > 1.2 * one.difference_half_width
+    assert "95 % interval" in table_of(*alone).caption[1]
+    caption = table_of(*plain).caption
+    assert "98.2 % interval" in caption[1]
+    assert caption[-1] == (
+        "Seeds are added where a difference is undecided: it is judged at 3, 5, 8 and 12 seeds by the first "
+        "look that decides it, each at 1.8 %, and p is over all looks."
+    )
+
+
+def test_cells_show_the_seeds_of_the_looks_that_they_have_reached(tmp_path):
+    more = {"sa": 8, "conv(k=3)": 5, "ff(8)": 7}
+    table = table_of(*grown(tmp_path / "more", more=more))
+    assert "mean ± s.d. of 3 to 8 seeds" in table.caption[0]
+    assert [row[0].count for row in table.cells] == [8, 5, 3, 5]  # 7 seeds are no look
+    first = table_of(*grown(tmp_path / "first"))
+    assert table.cells[1][0].difference == first.cells[1][0].difference  # it was decided by the first look
+    assert table.cells[3][0].difference != first.cells[3][0].difference
+    plain = {key: value for key, value in TABLE.items() if key != "smallest_difference"}
+    table = table_of(*grown(tmp_path / "plain", table=plain, more=more))
+    assert [row[0].count for row in table.cells] == [3, 3, 3, 3]
+    assert "95 % interval" in table.caption[1]
+
+
+def test_an_added_seed_that_failed_is_told_and_its_difference_asks_for_no_more(tmp_path):
+    study, store = grown(tmp_path, more={"sa": 12, "conv(k=9)": 4})
+    later = study.with_later_seeds().cells
+    (lost,) = (each for each in later if each.levels["mixer"] == "conv(k=9)" and each.settings.seed == 4)
+    store.write(made_row(lost, "failed: not a number", 99), [])
+    table = table_of(study, store)
+    assert table.cells[2][0].count == 3
+    assert [note.text for note in table.footnotes] == ["1 of 4 seeds failed: not a number"]
+    asked = StudyResults(study, store).next_seeds()
+    assert {trial.levels["mixer"] for trial in asked.trials} == {"ff(8)"}
+
+
+def test_what_is_added_is_what_decides_most_differences_for_the_time(tmp_path):
+    study, store = grown(tmp_path)
+    found = StudyResults(study, store).next_seeds()
+    assert (found.kind, found.name, found.seeds) == ("table", "ablation", 5)
+    assert {(trial.levels["mixer"], trial.settings.seed) for trial in found.trials} == {
+        (mixer, seed) for mixer in ("sa", "conv(k=9)") for seed in (3, 4)
+    }
+    assert 0.5 < found.chance < 1
+    assert "changes" not in found.trials[0].levels
+    everything = dict.fromkeys(SHIFTS, 12)
+    assert StudyResults(*grown(tmp_path / "all", more=everything)).next_seeds() is None
+
+
+def test_bold_values_beside_the_best_are_to_be_shown_to_be_as_good(tmp_path):
+    table = {"name": "best", "rows": "mixer", "value": "loss", "best": "test", "smallest_difference": 0.5}
+    study, store = grown(tmp_path / "few", table=table)
+    made = table_of(study, store)
+    assert [row[0].best for row in made.cells] == [True, False, True, True]
+    told = "Of 2 bold values beside the best of its column, 0 are shown to be nearer to it than loss 0.5000"
+    assert told in made.caption[2]
+    assert decided_differences(study, store.trials({"loss"})) == (1, 3)
+    assert {trial.levels["mixer"] for trial in StudyResults(study, store).next_seeds().trials} >= {"sa"}
+    study, store = grown(tmp_path / "quiet", table=table, spread=0.02)
+    assert decided_differences(study, store.trials({"loss"})) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("keys", "told"),
+    [
+        ({"rows": "mixer"}, 'expected a baseline, rows = "changes" or best = "test" beside it'),
+        ({"center": "median"}, 'expected center = "mean" beside it, got "median"'),
+        ({"smallest_difference": 0.0}, "smallest_difference.loss: expected a number above 0, got 0.0"),
+        ({"smallest_difference": "small"}, "smallest_difference: expected a table, got 'small'"),
+        ({"value": ["loss", "max_length"]}, "as in { loss = 0.5, max_length = 0.5 }, got 0.5 for all"),
+        ({"smallest_difference": {"lost": 0.5}}, "expected a metric of value, got 'lost'; nearest: loss"),
+        ({"value": ["parameters"]}, "parameters is computed, not measured: no seed would tell more"),
+    ],
+)
+def test_a_smallest_difference_that_means_nothing_is_told(tmp_path, keys, told):
+    with pytest.raises(StudyError) as caught:
+        grown(tmp_path, table={**TABLE, **keys})
+    assert told in str(caught.value)
