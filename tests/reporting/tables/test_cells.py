@@ -101,7 +101,8 @@ def test_three_seeds_tell_apart_what_is_far_apart_and_the_caption_says_how_far(m
     made = make(best="test", select={"lr": 1e-3, "seed": [0, 1, 2]})
     assert [row[0].best for row in made.cells] == [True, True, False, False]
     assert "6 degrees of freedom; Holm over" in made.caption[1]
-    assert made.caption[1].endswith("; max_length 9.3 or more is found with a chance of 80 %).")
+    told = "; max_length 8.9 to 9.3 or more, by how much it varies there, is found with a chance of 80 %)."
+    assert made.caption[1].endswith(told)  # of two columns
 
 
 def test_one_seed_tells_nothing_apart(make: Make) -> None:
@@ -264,7 +265,7 @@ def test_the_papers_numbers_can_have_columns_of_their_own(make: Make) -> None:
 def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
     made = make(over="lr", pick="best", select=None, spread="ci", baseline="sa", beside=True)
     frame = tidy_frame(made)
-    assert frame.shape == (8, 22)
+    assert frame.shape == (8, 23)
     first, *_ = frame.filter(pl.col("row") == "conv(k=20)").iter_rows(named=True)
     own = cell_of(made, "conv(k=20)", "sort")
     assert own.estimate is not None
@@ -285,6 +286,7 @@ def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
         "difference": own.difference,
         "difference_half_width": own.difference_half_width,
         "is_significant": True,
+        "is_within": None,
         "p": own.p,
         "best": False,
         "picked": "lr 0.001",
