@@ -1,9 +1,10 @@
 """A head's state is a matrix of one size at any length: trained in chunks, read step by step.
 
 `recurrent_heads` has what stands around a recurrence, `linear_recurrences` those whose state is kept or
-decays, computed by `chunked_recurrence`, and `delta_rule` the one that corrects what is held.
+decays, computed by `chunked_recurrence`, and `delta_rule` the one that corrects what is held; `mlstm` has exponential
+gates.
 """
 
-from . import delta_rule, linear_recurrences  # each registers its blocks
+from . import delta_rule, linear_recurrences, mlstm  # each registers its blocks
 
-__all__ = ["delta_rule", "linear_recurrences"]
+__all__ = ["delta_rule", "linear_recurrences", "mlstm"]

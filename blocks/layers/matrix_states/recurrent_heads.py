@@ -73,8 +73,12 @@ class LinearRecurrence(Block):
         """What heads give, (batch, length, heads, head_width), and the state then, if to `keep`.
 
         x is the input, qk (batch, length, 2, key_heads, key_width), v (batch, length, heads, head_width), and
-        a state (batch, heads, key_width, …).
+        a state what `split_state` gives.
         """
+
+    def split_state(self, state: Tensor) -> Tensor:
+        """What is kept of the recurrence, (batch, numbers), as it was given: (batch, heads, key_width, …)."""
+        return state.unflatten(1, (self.heads, self.key_width, -1))
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """All positions; the mask changes nothing at valid ones."""
@@ -97,7 +101,7 @@ class LinearRecurrence(Block):
         v = qkv[..., keys:].unflatten(2, (self.heads, -1))
         if self.normalises_keys:
             qk = qk * (qk.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
-        before = None if state is None else state.unflatten(1, (self.heads, self.key_width, -1))
+        before = None if state is None else self.split_state(state)
         y, kept = self.recur(x, qk, v, before, keep=keep)
         if kept is not None:
             kept = kept.flatten(1) if past is None else torch.cat([past.flatten(1), kept.flatten(1)], 1)

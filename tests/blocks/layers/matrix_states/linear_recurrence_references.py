@@ -121,6 +121,27 @@ def delta(block, x, *, gate, negative, head_width, **around):
     return by_heads(block, x, one_head, **around)
 
 
+@register_reference("mlstm")
+def mlstm(block, x, *, forget, head_width, **around):
+    gates = block.gates
+    w_i, w_f = gates.map.weight.chunk(2)
+    opened = torch.exp(x @ w_i.T + gates.input_offset)
+    raw = x @ w_f.T + gates.forget_offset
+    kept = torch.exp(raw) if forget == "exp" else 1 / (1 + torch.exp(-raw))
+
+    def one_head(head, q, k, v):
+        memory, norm = torch.zeros(head_width, head_width, dtype=x.dtype), torch.zeros_like(k[0])
+        outputs = []
+        for t in range(len(x)):
+            key = k[t] / head_width**0.5
+            memory = kept[t, head] * memory + opened[t, head] * torch.outer(key, v[t])
+            norm = kept[t, head] * norm + opened[t, head] * key
+            outputs.append(q[t] @ memory / (q[t] @ norm).abs().clamp(min=1))
+        return torch.stack(outputs)
+
+    return by_heads(block, x, one_head, **around)
+
+
 @register_reference("ssd")
 def ssd(block, x, *, heads, head_width, state, qk_norm, head_norm, output_gate, **_):
     q, k, v = mapped(block, x).split([state, state, heads * head_width], 1)
