@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ....grammar.vocabulary.matrix_states.delta_rule import MAX_DELTA_CHUNK_LENGTH
-from ....grammar.vocabulary.spec import Settings, as_bool
+from ....grammar.vocabulary.spec import Settings, as_bool, as_int
 from ...core.block import Context, register_block
 from ...core.initialisation import Linear
 from .chunked_recurrence import join_chunks, pairwise_decay, split_chunks
@@ -29,21 +29,24 @@ def run_delta_rule(
 ) -> tuple[Tensor, Tensor | None]:
     """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
 
-    q and k are (batch, length, heads, keys), v (batch, length, heads, values), `beta` and `log_decay`
+    q is (batch, length, heads, keys), k and v (batch, length, heads, writes, keys or values), `beta` (batch,
+    length, heads, writes), one write after the other at each position, and `log_decay`, in front of the first,
     (batch, length, heads). Without a `state` it begins at zero.
     """
-    length = q.shape[1]
-    q, k, v, beta = (split_chunks(each, MAX_DELTA_CHUNK_LENGTH) for each in (q, k, v, beta.unsqueeze(-1)))
+    length, writes, most = q.shape[1], k.shape[3], max(1, MAX_DELTA_CHUNK_LENGTH // k.shape[3])
+    q = split_chunks(q, most)  # (chunks, batch, heads, size, keys)
+    k, v, beta = (_split_writes(each, most) for each in (k, v, beta.unsqueeze(-1)))  # size * writes rows
     scaled, width = k * beta, v.shape[-1]
     triangle, weights = scaled @ k.transpose(-1, -2), q @ k.transpose(-1, -2)
     total = grown = None
     if log_decay is None:
-        weights = weights.tril()
+        weights = _hide_later(weights, writes)
     else:
-        total = split_chunks(log_decay.unsqueeze(-1), MAX_DELTA_CHUNK_LENGTH).cumsum(-2)
+        total = split_chunks(log_decay.unsqueeze(-1), most).cumsum(-2).repeat_interleave(writes, -2)
         decay = pairwise_decay(total.squeeze(-1))
         grown = total.exp()
-        triangle, weights, scaled = triangle * decay, weights * decay, scaled * grown
+        triangle, scaled = triangle * decay, scaled * grown
+        weights, grown = weights * decay[..., writes - 1 :: writes, :], grown[..., ::writes, :]
     solved = torch.linalg.solve_triangular(
         _at_least_single(triangle),
         _at_least_single(torch.cat([v * beta, scaled], -1)),
@@ -61,6 +64,21 @@ def run_delta_rule(
         if keep or place < len(q) - 1:
             state = _next_state(k[place], new, None if total is None else total[place], state)
     return join_chunks(torch.stack(outputs), length), state if keep else None
+
+
+def _split_writes(x: Tensor, most: int) -> Tensor:
+    """(batch, length, heads, writes, width) in chunks, as rows of which each position has one for each write."""
+    chunks = split_chunks(x.flatten(3), most)
+    return chunks.unflatten(-1, x.shape[3:]).flatten(-3, -2)
+
+
+def _hide_later(weights: Tensor, writes: int) -> Tensor:
+    """The weights (…, size, size * writes) of queries, zero at what is written later."""
+    if writes == 1:
+        return weights.tril()
+    rows, columns = weights.shape[-2:]
+    place = torch.arange(columns, device=weights.device) // writes
+    return weights.masked_fill(place > torch.arange(rows, device=weights.device)[:, None], 0.0)
 
 
 def _at_least_single(x: Tensor) -> Tensor:
@@ -83,11 +101,16 @@ class DeltaRule(LinearRecurrence):
     """S_t = a_t (I − β_t k_t k_tᵀ) S_{t−1} + β_t k_t v_tᵀ (Yang et al. 2024; a_t: Yang et al. 2025)."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
-        super().__init__(settings, context)
+        super().__init__(settings, context, writes=self.count_writes(settings))
         std = context.config.attention_std
-        self.beta = Linear(context.width, self.heads, bias=False, std=std)
+        self.beta = Linear(context.width, self.heads, bias=False, maps=self.writes, std=std)
         self.rates = HeadRates(context.width, self.heads, std) if as_bool(settings, "gate") else None
         self.most = 2.0 if as_bool(settings, "negative") else 1.0
+
+    @staticmethod
+    def count_writes(settings: Settings) -> int:
+        """How many keys a position writes at."""
+        return 1
 
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
@@ -95,7 +118,16 @@ class DeltaRule(LinearRecurrence):
         """What a key holds is moved towards its value."""
         beta = torch.sigmoid(self.beta(x).to(v.dtype)) * self.most
         log_decay = None if self.rates is None else self.rates(x)
-        q, k = qk.unbind(2)
-        return run_delta_rule(
-            q * self.head_width**-0.5, k, v, beta, log_decay=log_decay, state=state, keep=keep
-        )
+        q, k = qk[:, :, 0] * self.head_width**-0.5, qk[:, :, 1:].transpose(2, 3)
+        v, beta = (each.unflatten(2, (self.writes, self.heads)).transpose(2, 3) for each in (v, beta))
+        return run_delta_rule(q, k, v, beta, log_decay=log_decay, state=state, keep=keep)
+
+
+@register_block("delta_product")
+class DeltaProduct(DeltaRule):
+    """As the delta rule with several keys and values at each position (Siems et al. 2025)."""
+
+    @staticmethod
+    def count_writes(settings: Settings) -> int:
+        """The steps of each position."""
+        return as_int(settings, "n")

@@ -35,14 +35,17 @@ class HeadNorm(nn.Module):
 class LinearRecurrence(Block):
     """Maps to queries, keys and values, a recurrence of each head by itself, and a map of what heads give.
 
-    Keys and queries have as many heads as values, or one that is shared by all and `shared_keys` wide.
+    Keys and queries have as many heads as values, or one that is shared by all and `shared_keys` wide. A
+    position has as many keys and values as it `writes`.
     Since nothing later is seen, padding behind a sequence moves nothing; it is zeroed, so that what stands
     there overflows nowhere.
     """
 
     state_is_bounded: ClassVar[bool] = True
 
-    def __init__(self, settings: Settings, context: Context, *, shared_keys: int | None = None) -> None:
+    def __init__(
+        self, settings: Settings, context: Context, *, shared_keys: int | None = None, writes: int = 1
+    ) -> None:
         super().__init__()
         config, width, std = context.config, context.width, context.config.attention_std
         self.heads, self.head_width = as_int(settings, "heads"), as_int(settings, "head_width")
@@ -50,10 +53,11 @@ class LinearRecurrence(Block):
         gate = as_word(settings, "output_gate")
         if shared_keys is None:
             self.key_heads, self.key_width = self.heads, self.head_width
-            self.qkv = Linear(width, inner, bias=False, maps=3, std=std)
+            self.qkv = Linear(width, inner, bias=False, maps=1 + 2 * writes, std=std)
         else:
             self.key_heads, self.key_width = 1, shared_keys
             self.qkv = Linear(width, 2 * shared_keys + inner, bias=False, std=std)
+        self.writes = writes
         self.short_conv = ShortConvolution(self.qkv.out_features, taps) if taps else None
         self.normalises_keys = as_word(settings, "qk_norm") == "l2"
         self.norm = HeadNorm(self.head_width) if as_word(settings, "head_norm") == "rms" else None
@@ -72,8 +76,8 @@ class LinearRecurrence(Block):
     ) -> tuple[Tensor, Tensor | None]:
         """What heads give, (batch, length, heads, head_width), and the state then, if to `keep`.
 
-        x is the input, qk (batch, length, 2, key_heads, key_width), v (batch, length, heads, head_width), and
-        a state what `split_state` gives.
+        x is the input, qk (batch, length, 1 + writes, key_heads, key_width), v (batch, length, writes * heads,
+        head_width), and a state what `split_state` gives.
         """
 
     def split_state(self, state: Tensor) -> Tensor:
@@ -96,9 +100,9 @@ class LinearRecurrence(Block):
                 past = state[:, :numbers].unflatten(1, (-1, qkv.shape[2]))
                 state = state[:, numbers:]
             qkv, past = self.short_conv(qkv, past)
-        keys = 2 * self.key_heads * self.key_width
-        qk = qkv[..., :keys].unflatten(2, (2, self.key_heads, -1))
-        v = qkv[..., keys:].unflatten(2, (self.heads, -1))
+        keys = (1 + self.writes) * self.key_heads * self.key_width
+        qk = qkv[..., :keys].unflatten(2, (1 + self.writes, self.key_heads, -1))
+        v = qkv[..., keys:].unflatten(2, (-1, self.head_width))
         if self.normalises_keys:
             qk = qk * (qk.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
         before = None if state is None else self.split_state(state)

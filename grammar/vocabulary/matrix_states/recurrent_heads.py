@@ -89,7 +89,8 @@ class RecurrenceCost:
     """What a recurrence costs on one sequence, the maps around it left out; `window` is its state.
 
     What heads give stands in `positions`, the last of which may be behind the sequence. Queries, keys and
-    values have so many `channels` together, and queries and keys so many `key_heads`; 0 is as of values.
+    values have so many `channels` together, and queries and keys so many `key_heads`; 0 is as of values. A
+    position `writes` so many keys.
     """
 
     parameters: int = 0
@@ -100,6 +101,7 @@ class RecurrenceCost:
     positions: int = 0
     channels: int = 0
     key_heads: int = 0
+    writes: int = 1
 
 
 def cost_with_maps(
@@ -124,7 +126,7 @@ def cost_with_maps(
     if raw or unit:
         saved += length * channels
     if unit:
-        saved += 2 * length * (recurrence.key_heads or as_int(settings, "heads"))
+        saved += (1 + recurrence.writes) * length * (recurrence.key_heads or as_int(settings, "heads"))
     if normed:
         saved += plane + recurrence.positions * inner + length * as_int(settings, "heads")
     if gated != "none":

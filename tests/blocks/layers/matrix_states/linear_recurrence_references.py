@@ -121,6 +121,28 @@ def delta(block, x, *, gate, negative, head_width, **around):
     return by_heads(block, x, one_head, **around)
 
 
+@register_reference("delta_product")
+def delta_product(block, x, *, n, gate, negative, heads, head_width, qk_norm, head_norm, output_gate, **_):
+    betas = (2 if negative else 1) / (1 + torch.exp(-(x @ block.beta.weight.T).view(len(x), n, heads)))
+    rows = mapped(block, x).view(len(x), 1 + 2 * n, heads, head_width)
+    decays = decays_of_heads(block.rates, x) if gate else torch.ones(len(x), heads, dtype=x.dtype)
+    held, outputs = torch.zeros(heads, head_width, head_width, dtype=x.dtype), []
+    for t, row in enumerate(rows):
+        states, read = [], []
+        for h, state in enumerate(held):
+            vectors = row[: 1 + n, h]
+            if qk_norm == "l2":
+                vectors = vectors / torch.sqrt((vectors * vectors).sum(-1, keepdim=True) + 1e-6)
+            state = decays[t, h] * state
+            for key, value, beta in zip(vectors[1:], row[1 + n :, h], betas[t, :, h], strict=True):
+                state = state + beta * torch.outer(key, value - key @ state)
+            states.append(state)
+            read.append(vectors[0] @ state / head_width**0.5)
+        held = torch.stack(states)
+        outputs.append(torch.stack(read))
+    return merged(block, torch.stack(outputs), x, head_norm, output_gate)
+
+
 @register_reference("mlstm")
 def mlstm(block, x, *, forget, head_width, **around):
     gates = block.gates
