@@ -15,6 +15,7 @@ __all__ = [
     "cgru",
     "conv",
     "delta",
+    "delta_product",
     "dense",
     "extended_neural_gpu",
     "ff",
@@ -25,16 +26,19 @@ __all__ = [
     "gru",
     "head_split",
     "highway_conv",
+    "kda",
     "last",
     "linear_attn",
     "lstm",
     "markov_neural_gpu",
     "mean_pool",
     "min_gru",
+    "mlstm",
     "neural_gpu",
     "persistent_conv",
     "retention",
     "rg_lru",
+    "rwkv7",
     "sa",
     "seq2seq",
     "single_head",
@@ -193,6 +197,38 @@ class _Delta(Recipe):
         """
 
 delta: _Delta
+
+class _DeltaProduct(Recipe):
+    """The block `delta_product`: the delta rule with several keys and values at each position, one after the other."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        n: int | Placeholder = 2,
+        gate: bool | Placeholder = False,
+        negative: bool | Placeholder = False,
+        short_conv: int | Placeholder = 0,
+        qk_norm: Literal["l2", "none"] | Placeholder = "l2",
+        head_norm: Literal["rms", "none"] | Placeholder = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
+    ) -> Recipe:
+        """The delta rule with several keys and values at each position, one after the other: S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j from 1 to n, S_t0 = a_t S_{t−1,n}; β and a as of delta; y_t = concat_h norm(S_tnᵀ q_t / √head_width) · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        n: steps of the delta rule a position; whole number, 1 to 16.
+        gate: whether the state of each head decays by a gate of the input; true or false.
+        negative: whether β goes to 2, so that eigenvalues of the state's transition go to −1; true or false.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; l2 or none.
+        head_norm: normalisation of what each head gives, with gains that heads share; rms or none.
+        output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
+
+        Siems et al. 2025 (DeltaProduct), section 3.
+        """
+
+delta_product: _DeltaProduct
 
 class _Dense(Recipe):
     """The block `dense`: one linear layer on each position."""
@@ -396,6 +432,32 @@ class _HighwayConv:
 
 highway_conv: _HighwayConv
 
+class _Kda(Recipe):
+    """The block `kda`: Kimi delta attention: the delta rule, in which each channel of the keys decays by a gate of the input."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        short_conv: int | Placeholder = 4,
+        qk_norm: Literal["l2", "none"] | Placeholder = "l2",
+        head_norm: Literal["rms", "none"] | Placeholder = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
+    ) -> Recipe:
+        """Kimi delta attention: the delta rule, in which each channel of the keys decays by a gate of the input: S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β_t = σ(W_β x_t), α_t = exp(−min(exp(A_h) softplus(W₂ W₁ x_t + b), 5)); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ σ(W_g x_t) · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; l2 or none.
+        head_norm: normalisation of what each head gives, with gains that heads share; rms or none.
+        output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
+
+        Kimi Team 2025 (Kimi Linear), section 3, with a gate of full rank; decays of fla's safe gate.
+        """
+
+kda: _Kda
+
 class _Last(Recipe):
     """The block `last`: the last position by itself."""
 
@@ -514,6 +576,34 @@ class _MinGru(Recipe):
 
 min_gru: _MinGru
 
+class _Mlstm(Recipe):
+    """The block `mlstm`: matrix memory with exponential gates, the one of the xLSTM."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        forget: Literal["sigmoid", "exp"] | Placeholder = "sigmoid",
+        short_conv: int | Placeholder = 0,
+        qk_norm: Literal["none", "l2"] | Placeholder = "none",
+        head_norm: Literal["rms", "none"] | Placeholder = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
+    ) -> Recipe:
+        """Matrix memory with exponential gates, the one of the xLSTM: C_t = f_t C_{t−1} + i_t k_t v_tᵀ; n_t = f_t n_{t−1} + i_t k_t; i_t = exp(w_i x_t + b_i), f_t = σ(w_f x_t + b_f), or exp; y_t = concat_h norm(C_tᵀ q_t / max(|n_tᵀ q_t|, 1)) ⊗ σ(W_g x_t) · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        forget: what the forget gate is of its map; sigmoid or exp.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
+        head_norm: normalisation of what each head gives, with gains that heads share; rms or none.
+        output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
+
+        Beck et al. 2024 (xLSTM), section 2.3, without projections around it; keys are divided by √head_width.
+        """
+
+mlstm: _Mlstm
+
 class _NeuralGpu(Recipe):
     """The block `neural_gpu`: Neural GPU, whose outputs are independent of each other."""
 
@@ -607,6 +697,32 @@ class _RgLru(Recipe):
         """
 
 rg_lru: _RgLru
+
+class _Rwkv7(Recipe):
+    """The block `rwkv7`: generalised delta rule: decays, learning rates and keys that are removed and written, by channel."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        short_conv: int | Placeholder = 0,
+        qk_norm: Literal["none", "l2"] | Placeholder = "none",
+        head_norm: Literal["rms", "none"] | Placeholder = "rms",
+        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "sigmoid",
+    ) -> Recipe:
+        """Generalised delta rule: decays, learning rates and keys that are removed and written, by channel: S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ, w_t = exp(−e^(−½) σ(W₂ tanh(W₁ x_t) + b)), a_t = σ(W₄ W₃ x_t + c), κ_t = k_t ⊗ ξ of length one, k̃_t = k_t ⊗ (1 + (a_t − 1) ⊗ η); y_t = concat_h norm(S_tᵀ q_t + (ρ · q_t ⊗ k̃_t) v_t) ⊗ σ(W_g x_t) · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
+        head_norm: normalisation of what each head gives, with gains that heads share; rms or none.
+        output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
+
+        Peng et al. 2025 (RWKV-7), equations 13 to 20, without token shift and values of the first layer; the bonus within the norm.
+        """
+
+rwkv7: _Rwkv7
 
 class _Sa(Recipe):
     """The block `sa`: multi-head softmax self-attention."""

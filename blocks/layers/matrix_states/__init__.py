@@ -1,10 +1,10 @@
 """A head's state is a matrix of one size at any length: trained in chunks, read step by step.
 
 `recurrent_heads` has what stands around a recurrence, `linear_recurrences` those whose state is kept or
-decays, computed by `chunked_recurrence`, and `delta_rule` the one that corrects what is held; `mlstm` has exponential
-gates.
+decays, computed by `chunked_recurrence`, and `delta_rule` and `generalised_delta` those that correct what
+is held; `mlstm` has exponential gates.
 """
 
-from . import delta_rule, linear_recurrences, mlstm  # each registers its blocks
+from . import delta_rule, generalised_delta, linear_recurrences, mlstm  # each registers its blocks
 
-__all__ = ["delta_rule", "linear_recurrences", "mlstm"]
+__all__ = ["delta_rule", "generalised_delta", "linear_recurrences", "mlstm"]

@@ -29,14 +29,14 @@ def run_delta_rule(
 ) -> tuple[Tensor, Tensor | None]:
     """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
 
-    q is (batch, length, heads, keys), k and v (batch, length, heads, writes, keys or values), `beta` (batch,
-    length, heads, writes), one write after the other at each position, and `log_decay`, in front of the first,
-    (batch, length, heads). Without a `state` it begins at zero.
+    q is (batch, length, heads, keys), k and v (batch, length, heads, writes, keys or values), `beta`
+    (batch, length, heads, writes), one write after the other at each position, and `log_decay`, in front of
+    the first, (batch, length, heads). Without a `state` it begins at zero.
     """
     length, writes, most = q.shape[1], k.shape[3], max(1, MAX_DELTA_CHUNK_LENGTH // k.shape[3])
     q = split_chunks(q, most)  # (chunks, batch, heads, size, keys)
     k, v, beta = (_split_writes(each, most) for each in (k, v, beta.unsqueeze(-1)))  # size * writes rows
-    scaled, width = k * beta, v.shape[-1]
+    scaled = k * beta
     triangle, weights = scaled @ k.transpose(-1, -2), q @ k.transpose(-1, -2)
     total = grown = None
     if log_decay is None:
@@ -47,13 +47,7 @@ def run_delta_rule(
         grown = total.exp()
         triangle, scaled = triangle * decay, scaled * grown
         weights, grown = weights * decay[..., writes - 1 :: writes, :], grown[..., ::writes, :]
-    solved = torch.linalg.solve_triangular(
-        _at_least_single(triangle),
-        _at_least_single(torch.cat([v * beta, scaled], -1)),
-        upper=False,
-        unitriangular=True,
-    )
-    values, erased = solved[..., :width], solved[..., width:]
+    values, erased = solve_unit_triangle(triangle, v * beta, scaled)
     outputs: list[Tensor] = []
     for place in range(len(q)):
         new = values[place] if state is None else values[place] - erased[place] @ state
@@ -67,7 +61,7 @@ def run_delta_rule(
 
 
 def _split_writes(x: Tensor, most: int) -> Tensor:
-    """(batch, length, heads, writes, width) in chunks, as rows of which each position has one for each write."""
+    """(batch, length, heads, writes, width) in chunks, a row for each write of each position."""
     chunks = split_chunks(x.flatten(3), most)
     return chunks.unflatten(-1, x.shape[3:]).flatten(-3, -2)
 
@@ -79,6 +73,17 @@ def _hide_later(weights: Tensor, writes: int) -> Tensor:
     rows, columns = weights.shape[-2:]
     place = torch.arange(columns, device=weights.device) // writes
     return weights.masked_fill(place > torch.arange(rows, device=weights.device)[:, None], 0.0)
+
+
+def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
+    """T⁻¹ of both, (…, size, ·), T what is below the diagonal of the `triangle` (…, size, size), and ones."""
+    solved = torch.linalg.solve_triangular(
+        _at_least_single(triangle),
+        _at_least_single(torch.cat([wanted, read], -1)),
+        upper=False,
+        unitriangular=True,
+    )
+    return solved[..., : wanted.shape[-1]], solved[..., wanted.shape[-1] :]
 
 
 def _at_least_single(x: Tensor) -> Tensor:

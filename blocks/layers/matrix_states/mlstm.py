@@ -1,7 +1,7 @@
 """`mlstm`: a matrix memory with exponential gates, kept within range by a stabiliser, in chunks.
 
-The stabiliser is the largest logarithm of a weight so far; every sum is divided by its exponential, so that what
-is read, a quotient, does not move with it (Beck et al. 2024, section 2.3 and appendix A).
+The stabiliser is the largest logarithm of a weight so far; every sum is divided by its exponential, so that
+what is read, a quotient, does not move with it (Beck et al. 2024, section 2.3 and appendix A).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .recurrent_heads import LinearRecurrence
 class ExponentialGates(Initialisable):
     """The logarithms of the input gate and of the forget gate of each head.
 
-    The forget gate is a sigmoid, of offsets that begin evenly from 3 to 6, or an exponential, of ones at 0; those
-    of the input gate begin as N(0, 0.1²).
+    The forget gate is a sigmoid, of offsets that begin evenly from 3 to 6, or an exponential, of ones at 0;
+    those of the input gate begin as N(0, 0.1²).
     """
 
     def __init__(self, width: int, heads: int, std: float | None, *, bounded: bool) -> None:
@@ -50,17 +50,17 @@ def run_stabilised(
     q: Tensor,
     k: Tensor,
     v: Tensor,
+    *,
     log_input: Tensor,
     log_forget: Tensor,
     state: tuple[Tensor, Tensor] | None = None,
-    *,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-    """What is read, (batch, length, heads, values), the stabiliser of each position, and the last state to `keep`.
+    """What is read, (batch, length, heads, values), the stabilisers, and the last state to `keep`.
 
-    q and k are (batch, length, heads, keys), v (batch, length, heads, values), the gates (batch, length, heads).
-    A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). What is read and held is
-    divided by the exponential of the stabiliser.
+    q and k are (batch, length, heads, keys), v (batch, length, heads, values), the gates (batch, length,
+    heads). A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). What is
+    read and held is divided by the exponential of the stabiliser.
     """
     length = q.shape[1]
     q, k, v = (split_chunks(each, MAX_CHUNK_LENGTH) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
@@ -103,7 +103,7 @@ def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
 
 @register_block("mlstm")
 class MatrixLSTM(LinearRecurrence):
-    """C_t = f_t C_{t−1} + i_t k_t v_tᵀ, read over the larger of 1 and what keys add up to (Beck et al. 2024)."""
+    """C_t = f_t C_{t−1} + i_t k_t v_tᵀ, read over the larger of 1 and n_tᵀ q_t (Beck et al. 2024)."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
@@ -127,9 +127,9 @@ class MatrixLSTM(LinearRecurrence):
             q,
             k * self.head_width**-0.5,
             functional.pad(v, (0, 1), value=1.0),
-            log_input,
-            log_forget,
-            held,
+            log_input=log_input,
+            log_forget=log_forget,
+            state=held,
             keep=keep,
         )
         read = y[..., :-1] / torch.maximum(y[..., -1:].abs(), (-stabiliser).exp().unsqueeze(-1))

@@ -76,8 +76,8 @@ class LinearRecurrence(Block):
     ) -> tuple[Tensor, Tensor | None]:
         """What heads give, (batch, length, heads, head_width), and the state then, if to `keep`.
 
-        x is the input, qk (batch, length, 1 + writes, key_heads, key_width), v (batch, length, writes * heads,
-        head_width), and a state what `split_state` gives.
+        x is the input, qk (batch, length, 1 + writes, key_heads, key_width), v (batch, length, writes *
+        heads, head_width), and a state what `split_state` gives.
         """
 
     def split_state(self, state: Tensor) -> Tensor:
@@ -119,6 +119,19 @@ class LinearRecurrence(Block):
         return self.output(y)
 
 
+def draw_rates(log_rate: Tensor, generator: torch.Generator | None) -> None:
+    """Fill with the logarithms of numbers drawn from 1 to 16."""
+    with torch.no_grad():
+        log_rate.uniform_(1.0, 16.0, generator=generator).log_()
+
+
+def draw_step_offsets(offset: Tensor, generator: torch.Generator | None) -> None:
+    """Fill so that softplus of it is log-uniform from 0.001 to 0.1."""
+    with torch.no_grad():
+        steps = offset.uniform_(math.log(1e-3), math.log(0.1), generator=generator).exp_()
+        steps.add_(torch.log(-torch.expm1(-steps)))  # the inverse of softplus
+
+
 class HeadRates(Initialisable):
     """How fast each head forgets: −exp(A) · softplus(W x + b), a logarithm (Gu and Dao 2023, section 3.6).
 
@@ -133,10 +146,8 @@ class HeadRates(Initialisable):
 
     def initialise(self, generator: torch.Generator | None) -> None:
         """Draw the rates and the steps; the map is drawn by itself."""
-        with torch.no_grad():
-            self.log_rate.uniform_(1.0, 16.0, generator=generator).log_()
-            steps = self.step_offset.uniform_(math.log(1e-3), math.log(0.1), generator=generator).exp_()
-            steps.add_(torch.log(-torch.expm1(-steps)))  # the inverse of softplus
+        draw_rates(self.log_rate, generator)
+        draw_step_offsets(self.step_offset, generator)
 
     def steps(self, x: Tensor) -> Tensor:
         """How much time each position takes, (batch, length, heads)."""

@@ -23,9 +23,9 @@ FORGET = Parameter(
 def _mlstm(settings: Settings, context: CostContext) -> Cost:
     """A map to two gates of each head, and the recurrence with one value more, which adds keys up.
 
-    Saved are two numbers of a sigmoid; in chunks queries, keys and values, products of queries and keys, what
-    remains of each pair and both together; of each chunk but the first what remains, keys and queries times that,
-    and the state before it; and what is read, and the three steps of what it is divided by.
+    Saved are two numbers of a sigmoid; in chunks queries, keys and values, products of queries and keys,
+    what remains of each pair and both together; of each chunk but the first what remains, keys and queries
+    times that, and the state before it; and what is read, and the three steps of what it is divided by.
     """
     heads, keys, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
     values = keys + 1
@@ -58,7 +58,7 @@ MLSTM = register_recurrence(
     "matrix memory with exponential gates, the one of the xLSTM",
     "C_t = f_t C_{t−1} + i_t k_t v_tᵀ; n_t = f_t n_{t−1} + i_t k_t; i_t = exp(w_i x_t + b_i), "
     "f_t = σ(w_f x_t + b_f), or exp; y_t = concat_h norm(C_tᵀ q_t / max(|n_tᵀ q_t|, 1)) ⊗ σ(W_g x_t) · W_o",
-    "Beck et al. 2024 (xLSTM), section 2.3, without the projections around it; keys are divided by √head_width",
+    "Beck et al. 2024 (xLSTM), section 2.3, without projections around it; keys are divided by √head_width",
     _mlstm,
     FORGET,
     head_norm="rms",

@@ -143,6 +143,48 @@ def delta_product(block, x, *, n, gate, negative, heads, head_width, qk_norm, he
     return merged(block, torch.stack(outputs), x, head_norm, output_gate)
 
 
+@register_reference("kda")
+def kda(block, x, *, heads, head_width, **around):
+    betas = 1 / (1 + torch.exp(-(x @ block.beta.weight.T)))
+    down, up = block.rates.map
+    steps = torch.log(
+        1 + torch.exp((x @ down.weight.T @ up.weight.T).view(len(x), heads, -1) + block.rates.step_offset)
+    )
+    decays = torch.exp(-(steps * torch.exp(block.rates.log_rate)).clamp(max=5))
+
+    def one_head(head, q, k, v):
+        state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
+        for t in range(len(x)):
+            state = torch.diag(decays[t, head]) @ state
+            state = state + betas[t, head] * torch.outer(k[t], v[t] - k[t] @ state)
+            outputs.append(q[t] @ state / head_width**0.5)
+        return torch.stack(outputs)
+
+    return by_heads(block, x, one_head, **around)
+
+
+@register_reference("rwkv7")
+def rwkv7(block, x, *, head_width, **around):
+    g = block.gates
+    slow = torch.tanh(x @ g.decay_in.weight.T) @ g.decay_out.weight.T + g.decay_offset
+    decays = torch.exp(-(2.718281828459045**-0.5) / (1 + torch.exp(-slow)))
+    rates = 1 / (1 + torch.exp(-(x @ g.rate_in.weight.T @ g.rate_out.weight.T + g.rate_offset)))
+
+    def one_head(head, q, k, v):
+        own = slice(head * head_width, (head + 1) * head_width)
+        state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []
+        for t in range(len(x)):
+            removed, rate = k[t] * g.removal[own], rates[t, own]
+            removed = removed / torch.sqrt((removed * removed).sum() + 1e-6)
+            key = k[t] * (1 + (rate - 1) * g.replacement[own])
+            transition = torch.diag(decays[t, own]) - torch.outer(rate * removed, removed)
+            state = transition @ state + torch.outer(key, v[t])
+            outputs.append(q[t] @ state + (g.bonus[own] * q[t] * key).sum() * v[t])
+        return torch.stack(outputs)
+
+    return by_heads(block, x, one_head, **around)
+
+
 @register_reference("mlstm")
 def mlstm(block, x, *, forget, head_width, **around):
     gates = block.gates

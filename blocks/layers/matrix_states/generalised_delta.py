@@ -1,0 +1,184 @@
+"""The delta rule with a decay for each channel of keys, in chunks: `kda`, and `rwkv7`, which writes twice.
+
+S_t = diag(α_t) S_{t−1} − p_t r_tᵀ S_{t−1} + what is written. What the positions of a chunk take away
+depends on each other by a unit triangular system (Yang et al. 2024, section 3.2, with the decays of their
+section 4).
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ....grammar.vocabulary.matrix_states.generalised_delta import LEAST_LOG_DECAY, RWKV_RANK
+from ....grammar.vocabulary.matrix_states.recurrent_heads import MAX_VECTOR_CHUNK_LENGTH
+from ....grammar.vocabulary.spec import Settings
+from ...core.block import Context, register_block
+from ...core.initialisation import Initialisable, Linear
+from .chunked_recurrence import join_chunks, split_chunks
+from .delta_rule import solve_unit_triangle
+from .recurrent_heads import KEY_EPSILON, LinearRecurrence, draw_rates, draw_step_offsets
+
+
+def run_vector_delta(
+    q: Tensor,
+    read: Tensor,
+    p: Tensor,
+    log_decay: Tensor,
+    *,
+    values: Tensor | None = None,
+    written: tuple[Tensor, Tensor] | None = None,
+    state: Tensor | None = None,
+    keep: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
+
+    S_t = diag(α_t) S_{t−1} + p_t (c_t − r_tᵀ diag(α_t) S_{t−1}) with `values` c; or with keys k and values
+    v that are `written`, S_t = diag(α_t) S_{t−1} − p_t r_tᵀ S_{t−1} + k_t v_tᵀ. All are (batch, length,
+    heads, ·). Within a chunk what is written is divided by decays: their logarithms must add up to no less
+    than about −80.
+    """
+    length = q.shape[1]
+    q, read, p, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, read, p, log_decay))
+    total = steps.cumsum(-2)
+    grown, shrunk = total.exp(), (-total).exp()
+    q, p = q * grown, p * shrunk
+    read = read * (grown if written is None else (total - steps).exp())
+    added = None
+    if written is None:
+        assert values is not None
+        wanted, weights = split_chunks(values, MAX_VECTOR_CHUNK_LENGTH), (q @ p.transpose(-1, -2)).tril()
+    else:
+        k, v = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in written)
+        k = k * shrunk
+        wanted, weights = -((read @ k.transpose(-1, -2)).tril(-1) @ v), (q @ p.transpose(-1, -2)).tril()
+        count = len(k) if keep else len(k) - 1
+        added = (q @ k.transpose(-1, -2)).tril() @ v, k[:count].transpose(-1, -2) @ v[:count]
+    new, erased = solve_unit_triangle(read @ p.transpose(-1, -2), wanted, read)
+    outputs: list[Tensor] = []
+    for place in range(len(q)):
+        moved = new[place] if state is None else new[place] - erased[place] @ state
+        y = weights[place] @ moved
+        y = y if added is None else y + added[0][place]
+        outputs.append(y if state is None else y + q[place] @ state)
+        if keep or place < len(q) - 1:
+            held = p[place].transpose(-1, -2) @ moved
+            held = held if added is None else held + added[1][place]
+            held = held if state is None else held + state
+            state = held * grown[place, ..., -1:, :].transpose(-1, -2)
+    return join_chunks(torch.stack(outputs), length), state if keep else None
+
+
+class ChannelRates(Initialisable):
+    """How fast each channel forgets: −exp(A_h) · softplus(W₂ W₁ x + b), a logarithm, not below a least one.
+
+    A and b begin as those of `HeadRates`.
+    """
+
+    def __init__(self, width: int, heads: int, head_width: int) -> None:
+        super().__init__()
+        self.map = nn.Sequential(
+            Linear(width, head_width, bias=False), Linear(head_width, heads * head_width, bias=False)
+        )
+        self.log_rate = nn.Parameter(torch.empty(heads, 1))
+        self.step_offset = nn.Parameter(torch.empty(heads, head_width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw the rates and the steps; the maps are drawn by themselves."""
+        draw_rates(self.log_rate, generator)
+        draw_step_offsets(self.step_offset, generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The logarithms of the decays, (batch, length, heads, head_width)."""
+        mapped = self.map(x).unflatten(2, self.step_offset.shape)
+        return -(functional.softplus(mapped + self.step_offset) * self.log_rate.exp()).clamp(
+            max=-LEAST_LOG_DECAY
+        )
+
+
+@register_block("kda")
+class KimiDeltaAttention(LinearRecurrence):
+    """S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ (Kimi Team 2025, equation 1)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        self.beta = Linear(context.width, self.heads, bias=False, std=context.config.attention_std)
+        self.rates = ChannelRates(context.width, self.heads, self.head_width)
+
+    def recur(
+        self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """What a key holds after the decay is moved towards its value."""
+        beta = torch.sigmoid(self.beta(x).to(v.dtype)).unsqueeze(-1)
+        q, k = qk.unbind(2)
+        log_decay = self.rates(x).to(v.dtype)
+        q = q * self.head_width**-0.5
+        return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
+
+
+class RwkvGates(Initialisable):
+    """Decays, learning rates and key weights of `rwkv7`, each channel with its own.
+
+    Decays begin from slow to fast over the channels, as in the program of its authors.
+    """
+
+    def __init__(self, width: int, inner: int) -> None:
+        super().__init__()
+        self.decay_in, self.decay_out = (
+            Linear(width, RWKV_RANK, bias=False),
+            Linear(RWKV_RANK, inner, bias=False),
+        )
+        self.rate_in, self.rate_out = (
+            Linear(width, RWKV_RANK, bias=False),
+            Linear(RWKV_RANK, inner, bias=False),
+        )
+        self.decay_offset = nn.Parameter(torch.empty(inner))
+        self.rate_offset = nn.Parameter(torch.empty(inner))
+        self.removal = nn.Parameter(torch.empty(inner))
+        self.replacement = nn.Parameter(torch.empty(inner))
+        self.bonus = nn.Parameter(torch.empty(inner))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Set all but the bonus, which is N(0, 0.1²); the maps are drawn by themselves."""
+        nn.init.normal_(self.bonus, std=0.1, generator=generator)
+        nn.init.zeros_(self.rate_offset)
+        nn.init.constant_(self.removal, 0.85)
+        nn.init.ones_(self.replacement)
+        with torch.no_grad():
+            self.decay_offset.copy_(torch.linspace(-6.5, -1.5, len(self.decay_offset)))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The logarithms of the decays, and the learning rates, (batch, length, inner) each."""
+        decay = self.decay_out(torch.tanh(self.decay_in(x))) + self.decay_offset
+        rate = self.rate_out(self.rate_in(x)) + self.rate_offset
+        return -math.exp(-0.5) * torch.sigmoid(decay), torch.sigmoid(rate)
+
+
+@register_block("rwkv7")
+class Rwkv7(LinearRecurrence):
+    """S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k̃_t v_tᵀ (Peng et al. 2025, equations 13 to 20)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        self.gates = RwkvGates(context.width, self.heads * self.head_width)
+
+    def recur(
+        self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """What a key held is taken away by its rate, another key is written at, and read at once."""
+        q, k = qk.unbind(2)
+        gates = self.gates
+        log_decay, rate = (each.to(x.dtype).unflatten(2, (self.heads, -1)) for each in gates(x))
+        removal, replacement, bonus = (
+            each.unflatten(0, (self.heads, -1)) for each in (gates.removal, gates.replacement, gates.bonus)
+        )
+        removed = k * removal
+        removed = removed * (removed.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
+        k = k * (1.0 + (rate - 1.0) * replacement)
+        y, last = run_vector_delta(
+            q, removed, removed * rate, log_decay, written=(k, v), state=state, keep=keep
+        )
+        return y + (q * k * bonus).sum(-1, keepdim=True) * v, last

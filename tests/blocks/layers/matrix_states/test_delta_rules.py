@@ -1,0 +1,53 @@
+"""The kin of the delta rule and the matrix memory: chunks give what step by step gives, steep gates too."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from activemem.blocks.testing.conformance import flops_are_counted, training_memory_is_stated
+from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
+from activemem.blocks.testing.step_checks import steps_with_gradients_are_right
+
+from ..gradients import assert_outputs_and_gradients_are_those_of_the_reference
+
+SMALL = "heads=2, head_width=3"
+VARIANTS = [
+    (f"delta_product({SMALL}, n=3, gate=true, negative=true, short_conv=3)", 37),
+    (f"kda({SMALL}, short_conv=0, qk_norm=none, head_norm=none)", 37),
+    (f"rwkv7({SMALL}, short_conv=2, qk_norm=l2, output_gate=none)", 37),
+    (f"mlstm({SMALL}, forget=exp, qk_norm=l2, head_norm=none, output_gate=silu)", 70),
+]
+
+
+@pytest.mark.parametrize(("text", "length"), VARIANTS)
+def test_chunks_give_the_outputs_and_gradients_of_the_reference(text, length):
+    assert_outputs_and_gradients_are_those_of_the_reference(text, length)
+    training_memory_is_stated(text, causal=True)
+    flops_are_counted(text, causal=True)
+    steps_with_gradients_are_right(text, causal=True)
+
+
+@pytest.mark.parametrize("settings", ["", ", gate=true, negative=true, short_conv=4"])
+def test_one_step_of_a_product_is_the_delta_rule(settings):
+    delta = make_block(parse_block(f"delta({SMALL}{settings})"), causal=True)
+    product = make_block(parse_block(f"delta_product({SMALL}, n=1{settings})"), causal=True, seed=1)
+    product.load_state_dict(delta.state_dict())
+    x = random_sequences(2, 40)
+    assert product(x).equal(delta(x))
+
+
+@pytest.mark.parametrize("name", ["kda", "rwkv7", "mlstm"])
+def test_the_steepest_gates_stay_within_single_precision(name):
+    node = parse_block(f"{name}({SMALL})")
+    exact, single = (make_block(node, causal=True, dtype=dtype) for dtype in (torch.float64, torch.float32))
+    for block in (exact, single):
+        with torch.no_grad():
+            for offset in ("step_offset", "decay_offset", "forget_offset", "input_offset"):
+                for part in block.modules():
+                    if hasattr(part, offset):
+                        getattr(part, offset).fill_(-90.0 if offset == "forget_offset" else 90.0)
+    x = random_sequences(2, 70)
+    found = single(x.float())
+    assert_close(found.double(), exact(x), rtol=1e-3, atol=1e-4)
+    found.sum().backward()
+    assert all(each.grad.isfinite().all() for each in single.parameters())
