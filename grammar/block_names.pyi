@@ -213,7 +213,7 @@ class _DeltaProduct(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
     ) -> Recipe:
-        """The delta rule with several keys and values at each position, one after the other: S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j from 1 to n, S_t0 = a_t S_{t−1,n}; β and a as of delta; y_t = concat_h norm(S_tnᵀ q_t / √head_width) · W_o.
+        """The delta rule with several keys and values at each position, one after the other: S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j = 1 … n, S_t0 = a_t S_{t−1,n}; β and a as of delta; y_t = concat_h norm(S_tnᵀ q_t / √head_width) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.

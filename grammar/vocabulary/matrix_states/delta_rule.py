@@ -82,7 +82,7 @@ DELTA = register_recurrence(
 DELTA_PRODUCT = register_recurrence(
     "delta_product",
     "the delta rule with several keys and values at each position, one after the other",
-    "S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j from 1 to n, S_t0 = a_t S_{t−1,n}; β and a as of "
+    "S_tj = (I − β_tj k_tj k_tjᵀ) S_t,j−1 + β_tj k_tj v_tjᵀ, j = 1 … n, S_t0 = a_t S_{t−1,n}; β and a as of "
     "delta; y_t = concat_h norm(S_tnᵀ q_t / √head_width) · W_o",
     "Siems et al. 2025 (DeltaProduct), section 3",
     lambda settings, context: _delta(settings, context, as_int(settings, "n")),
