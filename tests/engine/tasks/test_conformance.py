@@ -28,6 +28,9 @@ SYNTHETIC = {
     "parity": {"lengths": [3, 9], "test_lengths": [12, 15]},
     "modular_arithmetic": {"lengths": [3, 9], "test_lengths": [11, 13]},
     "word_problem": {"lengths": [2, 6], "test_lengths": [7]},
+    "chomsky_hierarchy": {"lengths": [1, 6], "test_lengths": [7, 8]},
+    "induction_heads": {"lengths": [3, 9], "vocab": 4, "test_lengths": [12]},
+    "needle": {"lengths": [20, 30], "digits": 2, "test_lengths": [35]},
     "mqar": {"vocab": 32, "length": 16, "pairs": 3, "tests": [[16, 2], [20, 3]]},
 }
 """Those of the engine's rules, with settings that are small."""

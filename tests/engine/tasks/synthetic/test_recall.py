@@ -1,5 +1,7 @@
 """Sequences of recall have what their papers' programs put into them."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 
@@ -66,3 +68,41 @@ def test_more_pairs_than_there_is_room_for_are_refused():
     with pytest.raises(InvalidTableError) as error:
         read_task_settings({"name": "mqar", "length": 16, "tests": [[16, 5]]})
     assert "tests: expected an even length and at most 4 pairs in 16 tokens" in str(error.value.problems)
+
+
+def test_the_symbol_behind_the_trigger_is_asked():
+    task = read_task_settings({"name": "induction_heads", "lengths": [3, 9], "vocab": 5})
+    inputs, targets, _ = task.draw(300, torch.Generator().manual_seed(0))
+    places = set()
+    for row, answers in zip(inputs.tolist(), targets.tolist(), strict=True):
+        (asked,) = [place for place, answer in enumerate(answers) if answer != IGNORED]
+        assert not any(row[asked + 1 :])
+        first = row.index(1)
+        assert [place for place, symbol in enumerate(row) if symbol == 1] == [first, asked]
+        assert answers[asked] == row[first + 1] > 1
+        places.add((asked + 1, first))
+    assert places == {(length, place) for length in range(3, 10) for place in range(length - 2)}
+
+
+@pytest.mark.parametrize("filler", ["cycle", "random"])
+def test_digits_are_found_where_they_were_hidden(filler):
+    task = read_task_settings(
+        {"name": "needle", "lengths": [20, 30], "digits": 3, "filler": filler, "test_lengths": [40]}
+    )
+    sets = {name: draw(torch.Generator().manual_seed(1)) for name, draw in task.test_sets().items()}
+    assert list(sets) == ["40-0", "40-25", "40-50", "40-75", "40-100"]
+    starts = {name: {row.index(2) for row in examples.inputs.tolist()} for name, examples in sets.items()}
+    assert starts == {"40-0": {0}, "40-25": {8}, "40-50": {16}, "40-75": {25}, "40-100": {33}}
+    for inputs, targets, _ in [task.draw(100, torch.Generator().manual_seed(0)), *sets.values()]:
+        for row, answers in zip(inputs.tolist(), targets.tolist(), strict=True):
+            mark, ask = row.index(2), row.index(1)
+            digits = row[mark + 1 : mark + 4]
+            assert all(3 <= digit < 13 for digit in digits)
+            assert row[ask : ask + 3] == [1, *digits[:2]]
+            assert answers[ask : ask + 3] == digits
+            assert sum(answer != IGNORED for answer in answers) == 3
+            assert not any(row[ask + 3 :])
+            words = row[:mark]
+            assert all(word >= 13 for word in words)
+            if filler == "cycle":
+                assert all((b - a) % 24 == 1 for a, b in pairwise(words))

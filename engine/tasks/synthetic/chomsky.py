@@ -1,0 +1,200 @@
+"""The fifteen tasks of the Chomsky hierarchy, written by hand a string at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import isqrt
+
+import torch
+from torch import Generator
+
+from ....studies.catalog.tasks import IGNORED, Examples
+from ....studies.catalog.tasks.synthetic import RULES, ChomskySettings, Rule
+from ....studies.catalog.tasks.synthetic.chomsky import EMPTY, FIRST_SYMBOL, PROBLEMS
+from ....studies.catalog.tasks.synthetic.state_tracking import EQUALS, FIRST_NUMBER, PLUS
+from .lengths import PADDING, draw_lengths
+from .state_tracking import write_expression
+
+Draws = Iterator[int]
+"""Uniform numbers below 2 ** 62."""
+
+Written = tuple[list[int], list[int]]
+"""A string and its answer, in symbols from 0 on."""
+
+MODULUS, END, UNKNOWN = 5, 2, 11
+
+
+def draw_chomsky(task: ChomskySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
+    """Strings, each with empty tokens behind it; what would follow the end of an answer is not asked."""
+    lengths = draw_lengths(task, count, test_set, generator)
+    problem, write = PROBLEMS[task.problem], _WRITERS[task.problem]
+    longest = int(lengths.max())
+    width = longest + problem.answer_length(longest)
+    inputs = torch.full((count, width), PADDING)
+    targets = torch.full((count, width), IGNORED)
+    draws = torch.randint(1 << 62, (count, longest + 2), generator=generator)
+    for row, (length, numbers) in enumerate(zip(lengths.tolist(), draws.tolist(), strict=True)):
+        string, answer = write(length, iter(numbers))
+        inputs[row, :length] = torch.tensor(string) + FIRST_SYMBOL
+        inputs[row, length : length + problem.answer_length(length)] = EMPTY
+        targets[row, length : length + len(answer)] = torch.tensor(answer) + FIRST_SYMBOL
+    return Examples(inputs, targets)
+
+
+def _symbols(length: int, draws: Draws, count: int = 2) -> list[int]:
+    return [next(draws) % count for _ in range(length)]
+
+
+def _even_pairs(length: int, draws: Draws) -> Written:
+    """Whether a and b follow each other an odd number of times, which is whether the ends differ."""
+    string = _symbols(length, draws)
+    return string, [int(string[0] != string[-1])]
+
+
+def _parity(length: int, draws: Draws) -> Written:
+    string = _symbols(length, draws)
+    return string, [sum(string) % 2]
+
+
+def _cycle(length: int, draws: Draws) -> Written:
+    """On a cycle of five: 0 stays, 1 goes on, 2 goes back."""
+    string = _symbols(length, draws, 3)
+    return string, [(string.count(1) - string.count(2)) % MODULUS]
+
+
+def _modular(length: int, draws: Draws) -> Written:
+    """Numbers and operations in turn; of an even length the last is an operation, which is ignored.
+
+    Products bind closer than sums.
+    """
+    string = [next(draws) % (3 if place % 2 else MODULUS) for place in range(length)]
+    total, product, sign = 0, string[0], 1
+    for place in range(2, length, 2):
+        if string[place - 1] == 2:
+            product *= string[place]
+        else:
+            total += sign * product
+            product, sign = string[place], 1 - 2 * string[place - 1]
+    written = [MODULUS + each if place % 2 else each for place, each in enumerate(string)]
+    return written, [(total + sign * product) % MODULUS]
+
+
+def _stack(length: int, draws: Draws) -> Written:
+    """Bits of a stack from its bottom on, then 2 pops, 3 and 4 push a bit; to the stack from its top on."""
+    size = 1 + next(draws) % max(1, length - 1)
+    string = [*_symbols(size, draws), *(2 + each for each in _symbols(length - size, draws, 3))]
+    stack = string[:size]
+    for action in string[size:]:
+        if action > 2:
+            stack.append(action - 3)
+        elif stack:
+            stack.pop()
+    return string, [*stack[::-1], END]
+
+
+def _reverse(length: int, draws: Draws) -> Written:
+    string = _symbols(length, draws)
+    return string, string[::-1]
+
+
+def _brackets(length: int, draws: Draws) -> Written:
+    tokens, value = write_expression(length, MODULUS, draws, products=False)
+    return [_symbol(token) for token in tokens], [value]
+
+
+def _symbol(token: int) -> int:
+    """Numbers first, then the signs of modular arithmetic."""
+    return token - FIRST_NUMBER if token >= FIRST_NUMBER else MODULUS - PLUS + token
+
+
+def _equation(length: int, draws: Draws) -> Written:
+    """An expression in which a number is unknown, = and its value; the unknown is asked."""
+    tokens, value = write_expression(length - 2, MODULUS, draws, products=False)
+    string = [_symbol(token) for token in tokens]
+    numbers = [place for place, symbol in enumerate(string) if symbol < MODULUS]
+    unknown = numbers[next(draws) % len(numbers)]
+    answer, string[unknown] = string[unknown], UNKNOWN
+    return [*string, _symbol(EQUALS), value], [answer]
+
+
+def _duplicate(length: int, draws: Draws) -> Written:
+    string = _symbols(length, draws)
+    return string, string * 2
+
+
+def _missing(length: int, draws: Draws) -> Written:
+    """A string twice, one of its symbols missing; of an odd length with an empty symbol behind it."""
+    string = _symbols(length // 2, draws) * 2
+    missing = next(draws) % len(string)
+    answer, string[missing] = string[missing], 2
+    return [*string, *[3] * (length % 2)], [answer]
+
+
+def _odds_first(length: int, draws: Draws) -> Written:
+    string = _symbols(length, draws)
+    return string, [*string[::2], *string[1::2]]
+
+
+def _numbers(length: int, draws: Draws) -> tuple[list[int], int, int]:
+    """Two numbers above 0 in bits, the lowest first, with 2 between them."""
+    size = 1 + next(draws) % (length - 2)
+    one, other = (_above_zero(bits, draws) for bits in (size, length - 1 - size))
+    return [*one, 2, *other], _value(one), _value(other)
+
+
+def _above_zero(size: int, draws: Draws) -> list[int]:
+    """Bits of which one at least is set: where none was drawn, the lowest."""
+    bits = _symbols(size, draws)
+    return bits if any(bits) else [1, *bits[1:]]
+
+
+def _value(bits: list[int]) -> int:
+    return sum(bit << place for place, bit in enumerate(bits))
+
+
+def _bits(number: int) -> list[int]:
+    """The bits of a number, the lowest first, without zeros behind the highest."""
+    return [int(bit) for bit in reversed(f"{number:b}")]
+
+
+def _addition(length: int, draws: Draws) -> Written:
+    string, one, other = _numbers(length, draws)
+    return string, [*_bits(one + other), END]
+
+
+def _multiplication(length: int, draws: Draws) -> Written:
+    string, one, other = _numbers(length, draws)
+    return string, [*_bits(one * other), END]
+
+
+def _sqrt(length: int, draws: Draws) -> Written:
+    """A number above 0 in bits, the highest first, to the whole part of its root."""
+    string = _above_zero(length, draws)[::-1]
+    root = isqrt(_value(string[::-1]))
+    return string, [int(bit) for bit in f"{root:0{(length + 1) // 2}b}"]
+
+
+def _sort(length: int, draws: Draws) -> Written:
+    string = _symbols(length, draws, 5)
+    return string, sorted(string)
+
+
+_WRITERS: dict[str, Callable[[int, Draws], Written]] = {
+    "even_pairs": _even_pairs,
+    "parity_check": _parity,
+    "cycle_navigation": _cycle,
+    "modular_arithmetic": _modular,
+    "stack_manipulation": _stack,
+    "reverse_string": _reverse,
+    "modular_arithmetic_brackets": _brackets,
+    "solve_equation": _equation,
+    "duplicate_string": _duplicate,
+    "missing_duplicate_string": _missing,
+    "odds_first": _odds_first,
+    "binary_addition": _addition,
+    "binary_multiplication": _multiplication,
+    "compute_sqrt": _sqrt,
+    "bucket_sort": _sort,
+}
+
+RULES["chomsky_hierarchy"] = Rule(draw_chomsky)

@@ -1,0 +1,118 @@
+"""The fifteen tasks of the Chomsky hierarchy: a string, then empty tokens at which the answer is asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from ..generated import TaskSizes
+from .base import LengthTask, add_synthetic
+
+EMPTY, FIRST_SYMBOL = 1, 2
+"""The token at which an answer is asked, and the first symbol of strings and answers; 0 is padding."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One of the fifteen: its symbols, the tokens of an answer to a string of a length, its shortest string.
+
+    `chance` is the share that a guess gets right, None where answers are of several lengths.
+    """
+
+    symbols: int
+    answer: Literal["one", "same", "one more", "double", "half"] = "one"
+    shortest: int = 1
+    chance: float | None = 0.5
+
+    def answer_length(self, length: int) -> int:
+        """The tokens at which an answer is asked."""
+        lengths = {
+            "one": 1,
+            "same": length,
+            "one more": length + 1,
+            "double": 2 * length,
+            "half": (length + 1) // 2,
+        }
+        return lengths[self.answer]
+
+
+PROBLEMS = {
+    "even_pairs": Problem(2),
+    "parity_check": Problem(2),
+    "cycle_navigation": Problem(5, chance=0.2),
+    "modular_arithmetic": Problem(8, chance=0.2),
+    "stack_manipulation": Problem(5, "one more", chance=None),
+    "reverse_string": Problem(2, "same"),
+    "modular_arithmetic_brackets": Problem(11, chance=0.2),
+    "solve_equation": Problem(12, shortest=3, chance=0.2),
+    "duplicate_string": Problem(2, "double"),
+    "missing_duplicate_string": Problem(4, shortest=2),
+    "odds_first": Problem(2, "same"),
+    "binary_addition": Problem(3, "one more", shortest=3, chance=None),
+    "binary_multiplication": Problem(3, "same", shortest=3, chance=None),
+    "compute_sqrt": Problem(2, "half"),
+    "bucket_sort": Problem(5, "same", chance=0.2),
+}
+"""Regular, deterministic context-free and context-sensitive problems, in this order."""
+
+
+class ChomskySettings(LengthTask):
+    """`[task]` of chomsky_hierarchy; lengths are those of strings, the empty tokens not counted."""
+
+    lengths: tuple[int, int] = Field(default=(3, 40), strict=False)
+    """the shortest and the longest string of the training, each length equally often"""
+    problem: Literal[
+        "even_pairs",
+        "parity_check",
+        "cycle_navigation",
+        "modular_arithmetic",
+        "stack_manipulation",
+        "reverse_string",
+        "modular_arithmetic_brackets",
+        "solve_equation",
+        "duplicate_string",
+        "missing_duplicate_string",
+        "odds_first",
+        "binary_addition",
+        "binary_multiplication",
+        "compute_sqrt",
+        "bucket_sort",
+    ] = "parity_check"
+    """which of the fifteen"""
+
+    def length_fault(self, length: int) -> str | None:
+        """Some problems need several symbols."""
+        least = PROBLEMS[self.problem].shortest
+        return None if length >= least else f"expected lengths of at least {least}"
+
+    @property
+    def longest_input(self) -> int:
+        """The longest string with its empty tokens."""
+        longest = self.lengths[1]
+        return longest + PROBLEMS[self.problem].answer_length(longest)
+
+    @property
+    def chance(self) -> float | None:
+        """That of the problem."""
+        return PROBLEMS[self.problem].chance
+
+    @property
+    def sizes(self) -> TaskSizes:
+        """Padding, the empty token, and the symbols of strings and answers."""
+        return TaskSizes(tokens=self.longest_input, vocab=FIRST_SYMBOL + PROBLEMS[self.problem].symbols)
+
+    @property
+    def required_reach(self) -> None:
+        """Not said, as it is another for each problem."""
+        return
+
+
+add_synthetic(
+    "chomsky_hierarchy",
+    ChomskySettings,
+    "a string to what one of fifteen problems makes of it, at empty tokens behind it",
+    "Delétang et al. 2023 (Neural Networks and the Chomsky Hierarchy), appendix A, and their program",
+    "Length",
+)
