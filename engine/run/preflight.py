@@ -19,6 +19,7 @@ from ...studies.catalog.tasks import (
     TranslationSettings,
     require_algorithmic,
 )
+from ...studies.catalog.tasks.synthetic import LengthTask
 from ...studies.schema.settings import TrialSettings
 from ..core.models import AnyModel, build_model
 from ..core.resources import Machine
@@ -71,8 +72,12 @@ def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
     longest: dict[tuple[str, int], TrialSettings] = {}
     for settings in all_settings:
         task = settings.task
-        if isinstance(task, AlgorithmicSettings) and task.test_lengths:
-            tokens = require_algorithmic(task.name).sequence_length(task.test_lengths[-1])
+        if isinstance(task, AlgorithmicSettings | LengthTask) and task.test_lengths:
+            last = task.test_lengths[-1]
+            if isinstance(task, LengthTask):
+                tokens = task.input_tokens(last)
+            else:
+                tokens = require_algorithmic(task.name).sequence_length(last)
             longest.setdefault((f"{settings.model!r} {task.interface!r}", tokens), settings)
     faults = [
         f"  {settings.model.recipe} at {tokens:,} tokens of {settings.task.name}: {fault}"

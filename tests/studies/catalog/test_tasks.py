@@ -30,6 +30,8 @@ def test_the_tasks_are_those_of_the_paper_and_of_its_program():
         "filter",
         "induction_heads",
         "language_model",
+        "listops",
+        "mad",
         "modular_arithmetic",
         "mqar",
         "multiply",

@@ -1,13 +1,15 @@
 """A synthetic task is causal, scored at some positions alone, and drawn from its settings and a seed alone.
 
 `base` has what all share. `state_tracking` has parity, modular arithmetic and word problems of groups,
-`recall` what must be found again, `chomsky` the problems of the Chomsky hierarchy. Each registers its
-tasks; `engine/tasks/synthetic` draws examples.
+`recall` what must be found again, `chomsky` the problems of the Chomsky hierarchy. `listops`
+and `mad` those of these names. Each registers its tasks; `engine/tasks/synthetic` draws examples.
 """
 
-from . import chomsky, recall, state_tracking  # each registers its tasks
+from . import chomsky, listops, mad, recall, state_tracking  # each registers its tasks
 from .base import RULES, LengthTask, Rule, SyntheticTask
 from .chomsky import ChomskySettings
+from .listops import ListopsSettings
+from .mad import MadSettings
 from .recall import InductionSettings, MqarSettings, NeedleSettings
 from .state_tracking import GROUP_ORDERS, ModularArithmeticSettings, ParitySettings, WordProblemSettings
 
@@ -17,6 +19,8 @@ __all__ = [
     "ChomskySettings",
     "InductionSettings",
     "LengthTask",
+    "ListopsSettings",
+    "MadSettings",
     "ModularArithmeticSettings",
     "MqarSettings",
     "NeedleSettings",
@@ -25,6 +29,8 @@ __all__ = [
     "SyntheticTask",
     "WordProblemSettings",
     "chomsky",
+    "listops",
+    "mad",
     "recall",
     "state_tracking",
 ]

@@ -100,10 +100,14 @@ class LengthTask(SyntheticTask, ABC):
         """The lengths."""
         return tuple(map(str, self.test_lengths))
 
+    def input_tokens(self, length: int) -> int:
+        """The tokens of an input of a length."""
+        return length
+
     @property
     def longest_input(self) -> int:
         """The tokens of the longest input in training."""
-        return self.lengths[1]
+        return self.input_tokens(self.lengths[1])
 
     @property
     def required_reach(self) -> Reach | None:

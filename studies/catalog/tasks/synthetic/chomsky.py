@@ -87,11 +87,9 @@ class ChomskySettings(LengthTask):
         least = PROBLEMS[self.problem].shortest
         return None if length >= least else f"expected lengths of at least {least}"
 
-    @property
-    def longest_input(self) -> int:
-        """The longest string with its empty tokens."""
-        longest = self.lengths[1]
-        return longest + PROBLEMS[self.problem].answer_length(longest)
+    def input_tokens(self, length: int) -> int:
+        """A string with its empty tokens."""
+        return length + PROBLEMS[self.problem].answer_length(length)
 
     @property
     def chance(self) -> float | None:

@@ -16,10 +16,9 @@ GROUP_ORDERS = {"Z60": 60, "S3": 6, "S5": 120, "A5": 60, "A4xZ5": 60}
 class ParitySettings(LengthTask):
     """`[task]` of parity; lengths count the answer, so that an input has a token less."""
 
-    @property
-    def longest_input(self) -> int:
-        """The bits of the longest input."""
-        return self.lengths[1] - 1
+    def input_tokens(self, length: int) -> int:
+        """All but the answer."""
+        return length - 1
 
     @property
     def chance(self) -> float:
@@ -46,11 +45,9 @@ class ModularArithmeticSettings(LengthTask):
         """A number alone is the shortest expression."""
         return None if length >= 3 else "expected lengths of at least 3, for a number, = and the answer"
 
-    @property
-    def longest_input(self) -> int:
-        """The tokens of the longest input."""
-        longest = self.lengths[1]
-        return longest - 1 if self.brackets else longest - 1 - (longest + 1) % 2
+    def input_tokens(self, length: int) -> int:
+        """All but the answer, and without brackets of the odd length below."""
+        return length - 1 if self.brackets else (length - 1) // 2 * 2
 
     @property
     def chance(self) -> float:

@@ -1,0 +1,139 @@
+"""Sequences of MAD's tasks, as its program writes them one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import torch
+from torch import Generator, Tensor
+
+from ....studies.catalog.tasks import IGNORED, Examples
+from ....studies.catalog.tasks.synthetic import RULES, MadSettings, Rule
+
+_POOL_SEED, _MAP_SEED = 12345, 12345
+"""The seeds of the program: of the examples to train on, and of what memorization has to learn by heart."""
+
+
+def draw_mad(task: MadSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
+    """Fresh examples, or in training some of those that there are."""
+    write = _WRITERS[task.problem]
+    if test_set is not None or not task.train_examples:
+        return _stack([write(task, generator, test_set is None) for _ in range(count)])
+    pool = _pool(task)
+    chosen = torch.randint(len(pool.inputs), (count,), generator=generator)
+    return Examples(pool.inputs[chosen], pool.targets[chosen])
+
+
+@lru_cache(maxsize=2)
+def _pool(task: MadSettings) -> Examples:
+    """All examples to train on."""
+    generator = torch.Generator().manual_seed(_POOL_SEED)
+    return _stack([_WRITERS[task.problem](task, generator, True) for _ in range(task.train_examples)])
+
+
+def _stack(written: list[tuple[Tensor, Tensor]]) -> Examples:
+    inputs, targets = zip(*written, strict=True)
+    return Examples(torch.stack(inputs), torch.stack(targets))
+
+
+def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
+    """Pairs of a key and its value, noise between them; a key that has come before is asked for its value.
+
+    In training all symbols are asked for, as in the program.
+    """
+    pairs, keys = task.length // 2, task.keys
+    key = torch.randint(keys, (pairs,), generator=generator)
+    values = keys + torch.randint(task.usual - keys, (keys,), generator=generator)
+    noisy = torch.zeros(pairs, dtype=torch.bool)
+    if task.problem == "noisy_recall":
+        noisy = torch.rand(pairs, generator=generator) < task.noise
+        noisy[torch.randint(pairs - 1, (), generator=generator)] = False
+        seen = key[:-1][~noisy[:-1]]
+        key[-1], noisy[-1] = seen[torch.randint(len(seen), (), generator=generator)], False
+    else:
+        key[-1] = key[torch.randint(pairs - 1, (), generator=generator)]
+    sequence = torch.stack([key, values[key]], 1)
+    if bool(noisy.any()):
+        noise = task.usual + torch.randint(task.vocab - task.usual, sequence.shape, generator=generator)
+        sequence = torch.where(noisy[:, None], noise, sequence)
+    again = torch.zeros(pairs, dtype=torch.bool)
+    found = set[int]()
+    for place, (one, is_noise) in enumerate(zip(key.tolist(), noisy.tolist(), strict=True)):
+        again[place] = one in found and not is_noise
+        if not is_noise:
+            found.add(one)
+    asked = torch.stack([torch.zeros_like(again), again], 1).flatten()
+    flat = sequence.flatten()
+    return flat[:-1], (flat if training else flat.masked_fill(~asked, IGNORED))[1:]
+
+
+def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
+    """As `_recall`, of keys and values of several different symbols; a pair that has come before is the last.
+
+    Tested are keys of the most symbols alone; what is left of the length is padding in front.
+    """
+
+    def below(limit: int) -> int:
+        return int(torch.randint(limit, (), generator=generator))
+
+    def motif(first: int, symbols: int, size: int) -> tuple[int, ...]:
+        return tuple((torch.randperm(symbols, generator=generator)[:size] + first).tolist())
+
+    def new_key() -> tuple[int, ...]:
+        return motif(0, task.keys, 1 + below(task.motif) if training else task.motif)
+
+    def new_value() -> tuple[int, ...]:
+        return motif(task.keys, task.usual - task.keys, 1 + below(task.motif))
+
+    probe, longest = new_key(), 2 * task.motif
+    pairs = {probe: new_value()}
+    end = task.length - len(probe) - len(pairs[probe]) - longest
+    first = below(end - longest + 1)
+    sequence, asked, found = list[int](), list[bool](), set[tuple[int, ...]]()
+    while len(sequence) < end:
+        key = probe if len(sequence) >= first and probe not in found else new_key()
+        value = pairs.setdefault(key, new_value())
+        sequence += [*key, *value]
+        asked += [False] * len(key) + [key in found] * len(value)
+        found.add(key)
+    missing = task.length + 1 - len(sequence) - len(probe) - len(pairs[probe])
+    flat = torch.tensor([*[task.usual] * missing, *sequence, *probe, *pairs[probe]])
+    scored = [*[False] * (missing + len(sequence) + len(probe)), *[True] * len(pairs[probe])]
+    scored[missing : missing + len(asked)] = asked
+    return flat[:-1], (flat if training else flat.masked_fill(~torch.tensor(scored), IGNORED))[1:]
+
+
+def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
+    """Symbols with blanks anywhere between them, a sign, and as many blanks, where the symbols are asked."""
+    del training
+    blank, sign = task.usual, task.usual + 1
+    before = task.length - task.copies - 1
+    places = torch.randperm(before, generator=generator)[: task.copies].sort().values
+    symbols = torch.randint(task.usual, (task.copies,), generator=generator)
+    inputs = torch.full((task.length,), blank)
+    inputs[places], inputs[before] = symbols, sign
+    targets = torch.full_like(inputs, IGNORED)
+    targets[before + 1 :] = symbols
+    return inputs, targets
+
+
+def _memorization(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
+    """Keys, each with a sign behind it at which its value is asked; values are the same in all sequences."""
+    del training
+    by_heart = torch.randperm(task.usual - task.keys, generator=torch.Generator().manual_seed(_MAP_SEED))
+    keys = torch.randint(task.keys, (task.length // 2,), generator=generator)
+    inputs = torch.stack([keys, torch.full_like(keys, task.usual)], 1).flatten()
+    asked = torch.stack([torch.full_like(keys, IGNORED), task.keys + by_heart[keys]], 1).flatten()
+    return inputs, asked
+
+
+_WRITERS: dict[str, Callable[[MadSettings, Generator, bool], tuple[Tensor, Tensor]]] = {
+    "in_context_recall": _recall,
+    "noisy_recall": _recall,
+    "fuzzy_recall": _fuzzy,
+    "selective_copying": _copying,
+    "memorization": _memorization,
+}
+
+RULES["mad"] = Rule(draw_mad)
