@@ -20,14 +20,15 @@ def draw_mad(task: MadSettings, count: int, test_set: str | None, generator: Gen
     write = _WRITERS[task.problem]
     if test_set is not None or not task.train_examples:
         return _stack([write(task, generator, test_set is None) for _ in range(count)])
-    pool = _pool(task)
+    pool = _pool(task.model_dump_json())
     chosen = torch.randint(len(pool.inputs), (count,), generator=generator)
     return Examples(pool.inputs[chosen], pool.targets[chosen])
 
 
 @lru_cache(maxsize=2)
-def _pool(task: MadSettings) -> Examples:
-    """All examples to train on."""
+def _pool(settings: str) -> Examples:
+    """All examples to train on, of settings as text."""
+    task = MadSettings.model_validate_json(settings)
     generator = torch.Generator().manual_seed(_POOL_SEED)
     return _stack([_WRITERS[task.problem](task, generator, True) for _ in range(task.train_examples)])
 
