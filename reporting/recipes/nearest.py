@@ -21,10 +21,10 @@ from ...grammar.tree_distance import DistanceTree
 from ...storage import Store
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
 from ...studies.planning.trial_values import final_value
-from ...studies.resolve.trial import settings_from_json, trial_id
 from ...studies.schema.factors import SEED
 from ...studies.schema.settings import Level
 from ...studies.text.units import WIDTH
+from ..noise_floor import cell_of
 
 _SHOWN = 4
 """Results of a recipe that a text shows; how many more there are it says."""
@@ -144,7 +144,7 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
     """The results of one recipe, a study after the other."""
     cells: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
-        cells.setdefault((row["study"], _cell(row["settings"])), []).append(row)
+        cells.setdefault((row["study"], cell_of(row["settings"])), []).append(row)
     for (study, _), trials in cells.items():
         done = [
             {each["name"]: each["value"] for each in row["metrics"]}
@@ -167,14 +167,6 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
             n=len(values),
             ended={status: statuses.count(status) for status in dict.fromkeys(statuses)},
         )
-
-
-def _cell(settings: str) -> str:
-    """What trials that differ in their seed alone have in common, whichever version has stored them."""
-    try:
-        return trial_id(settings_from_json(settings).model_copy(update={"seed": 0}))
-    except (ValueError, KeyError):  # of a plug-in that is not loaded
-        return json.dumps({**json.loads(settings), "seed": 0})
 
 
 def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:

@@ -91,6 +91,14 @@ class SearchDesk:
 
         What is known already is answered with the outcomes of its trainings, and nothing is trained again.
         """
+        found = self.look_up(line)
+        if found.answer is PointAnswer.ACCEPTED and found.point is not None:
+            for trial in self._search.missing_trials(found.point):
+                checkpoint_of(self._store, trial.id).record_request(trial.to_json())
+        return found
+
+    def look_up(self, line: object) -> HandedIn:
+        """What `hand_in` would answer; nothing is stored."""
         try:
             point = read_handed_in(self._study, line)
         except PointError as error:
@@ -108,6 +116,4 @@ class SearchDesk:
             return HandedIn(
                 answer=PointAnswer.REFUSED, point=point, faults=(f"{fault}: raise trials in [search]",)
             )
-        for trial in missing:
-            checkpoint_of(self._store, trial.id).record_request(trial.to_json())
         return HandedIn(answer=PointAnswer.ACCEPTED, point=point)

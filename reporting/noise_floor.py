@@ -1,0 +1,65 @@
+"""How large a difference a study's spread over seeds lets one see: below it, a difference is noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import polars as pl
+
+from ..studies.planning.trial_values import final_value
+from ..studies.resolve.trial import settings_from_json, trial_id
+from .statistics.power import POWER, detectable
+
+LEVEL = 0.05
+"""The level of the two-sided test that a difference is to pass."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseFloor:
+    """The spread over seeds, pooled over the cells that have several, and what can be seen beside it.
+
+    `difference` is what a test of two cells with `seeds` each finds with a chance of POWER. Cells differ in
+    their spread: it is a mean of them.
+    """
+
+    metric: str
+    sd: float
+    cells: int
+    degrees: int
+    seeds: int
+    difference: float
+    level: float = LEVEL
+    power: float = POWER
+
+
+def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
+    """The floor of a metric over these rows of the store, for cells of so many seeds; None without spread."""
+    done = outcomes.filter(pl.col("status") == "done", final_value(metric).is_finite())
+    if not len(done):
+        return None
+    cells = done.select(
+        cell=pl.col("settings").map_elements(cell_of, return_dtype=pl.String), value=final_value(metric)
+    )
+    spread = cells.group_by("cell").agg(n=pl.len(), variance=pl.col("value").var()).filter(pl.col("n") > 1)
+    if not len(spread):
+        return None
+    degrees = int((spread["n"] - 1).sum())
+    sd = math.sqrt(float((spread["variance"] * (spread["n"] - 1)).sum()) / degrees)
+    error = sd * math.sqrt(2 / seeds)
+    return NoiseFloor(
+        metric=metric,
+        sd=sd,
+        cells=len(spread),
+        degrees=degrees,
+        seeds=seeds,
+        difference=detectable(error, degrees, LEVEL) if error else 0.0,
+    )
+
+
+def cell_of(settings: str) -> str:
+    """What trials that differ in their seed alone have in common, whichever version has stored them."""
+    try:
+        return trial_id(settings_from_json(settings).model_copy(update={"seed": 0}))
+    except (ValueError, KeyError):  # of a plug-in that is not loaded
+        return "".join(part for part in settings.split(",") if not part.strip().startswith('"seed":'))
