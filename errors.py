@@ -26,6 +26,7 @@ ActivememError              a ValueError
         PromotionError      a study of winners without winners        activemem.reporting.search.promotion
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
         KeptModelError      a model that was not kept                 activemem.reporting.kept_models
+        BudgetError         a training beyond an agent's budget       activemem.cli.agents.training
         UseError            what a model of its kind cannot do        activemem.engine.inference.trained_model
         InputError          a line that a model cannot read           activemem.engine.inference.predictions
         GenerationError     how no text can be drawn           activemem.engine.inference.text_generation

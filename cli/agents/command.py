@@ -27,6 +27,7 @@ def mcp(
     """
     from ...studies.text.units import parse_duration
     from ..machine_settings import SettingsError, load_settings
+    from .server import make_server
 
     try:
         budget_s = None if budget is None else parse_duration(budget)
@@ -34,10 +35,10 @@ def mcp(
         raise typer.BadParameter(f"--budget: {error}") from error
     store = load_settings({"results": results}).store
     try:
-        from .server import make_server
+        server = make_server(store, budget_s)
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith(("mcp", "anyio")):
             raise
         message = f"expected the extra of agents, pip install 'activemem[mcp]', got none: {error}"
         raise SettingsError(message) from error
-    make_server(store, budget_s).run("stdio")
+    server.run("stdio")

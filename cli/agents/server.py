@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
-
-from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...errors import ActivememError
 from ...storage import Store
 from .tools import AgentTools, Page
-from .training import BudgetError, TrainingBudget
+from .training import TrainingBudget
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
 
 RUN_S = 60.0
 """So long a run trains where a call does not say it: clients give up calls that take longer."""
@@ -28,6 +27,9 @@ than noise. Results come from trainings alone, and a difference below the noise 
 
 def make_server(store: Store, budget_s: float | None = None) -> MCPServer[Any]:
     """A server of the tools; those that hand in points and train are there with a budget alone."""
+    from mcp.server.mcpserver import MCPServer
+    from mcp_types import ToolAnnotations
+
     server: MCPServer[Any] = MCPServer(
         "activemem", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
@@ -53,6 +55,7 @@ def make_server(store: Store, budget_s: float | None = None) -> MCPServer[Any]:
 
 def _told(tool: Callable[..., Page]) -> Callable[..., Page]:
     """The tool; what its caller got wrong is told, not withheld as a fault of the program is."""
+    from mcp.server.mcpserver.exceptions import ToolError
 
     @functools.wraps(tool)
     def call(*arguments: Any, **named: Any) -> Page:  # noqa: ANN401 -- as the tool has them
@@ -66,6 +69,7 @@ def _told(tool: Callable[..., Page]) -> Callable[..., Page]:
 
 def _run_tool(tools: AgentTools, store: Store, budget: TrainingBudget) -> Callable[..., Any]:
     """The tool that trains."""
+    from mcp.server.mcpserver.exceptions import ToolError
 
     async def study_run(study: str, seconds: float = RUN_S, max_trials: int | None = None) -> Page:
         """Train what a study lacks, points that were handed in first, for at most so many seconds.
@@ -78,7 +82,7 @@ def _run_tool(tools: AgentTools, store: Store, budget: TrainingBudget) -> Callab
         try:
             end = await budget.run(arguments, seconds)
             status = _told(tools.study_status)(study)
-        except BudgetError as error:
+        except ActivememError as error:
             raise ToolError(str(error)) from error
         outcome = {"exit_status": end.status, "timed_out": end.timed_out, "log": end.log}
         return {**status, **outcome, "budget_left_s": budget.left}

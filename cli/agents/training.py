@@ -8,9 +8,13 @@ import time
 from dataclasses import dataclass, field
 from subprocess import DEVNULL
 from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
 
-import anyio
-from anyio.abc import Process
+from ...errors import ActivememError
+
+if TYPE_CHECKING:
+    import anyio
+    from anyio.abc import Process
 
 GRACE_S = 60.0
 """So long a run has to end its step after it was stopped; it is killed then, and loses what came since its
@@ -26,8 +30,14 @@ _LAUNCH = (
 )
 
 
-class BudgetError(RuntimeError):
+class BudgetError(ActivememError):
     """There is no time left to train in."""
+
+
+def _new_lock() -> anyio.Lock:
+    import anyio
+
+    return anyio.Lock()
 
 
 @dataclass(slots=True)
@@ -36,7 +46,7 @@ class TrainingBudget:
 
     seconds: float
     spent: float = 0.0
-    _lock: anyio.Lock = field(default_factory=anyio.Lock)
+    _lock: anyio.Lock = field(default_factory=_new_lock)
 
     @property
     def left(self) -> float:
@@ -69,6 +79,8 @@ class RunEnd:
 
 async def _run(arguments: list[str], seconds: float) -> RunEnd:
     """Run for so long, then stop it as Ctrl-C does."""
+    import anyio
+
     with TemporaryFile() as said:
         command = [sys.executable, "-c", _LAUNCH, *arguments]
         process = await anyio.open_process(command, stdin=DEVNULL, stdout=said, stderr=said)
@@ -85,6 +97,8 @@ async def _run(arguments: list[str], seconds: float) -> RunEnd:
 
 async def _stop(process: Process) -> None:
     """Ask a run to stop after its step; kill it where it does not."""
+    import anyio
+
     process.send_signal(signal.SIGINT)
     with anyio.move_on_after(GRACE_S):
         await process.wait()
