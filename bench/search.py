@@ -26,7 +26,7 @@ from activemem.engine.run.search.optuna_search import MAX_REJECTED_PROPOSALS
 from activemem.engine.run.search.optuna_space import suggest
 from activemem.engine.run.search.samplers import make_sampler
 from activemem.studies.resolve.search_points import enumerate_points
-from activemem.studies.schema.settings import SearchSettings
+from activemem.studies.schema.search_settings import SearchSettings
 from activemem.studies.study import Study, load_study
 
 RECIPE = "{count} * ({mixer} >> ff(64, act={act})) >> {last} >> ff(128)"

@@ -22,7 +22,7 @@ from activemem.studies.presentation.scaling import ScalingSpec
 from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
 from activemem.studies.presentation.search import DimensionsSpec, FrontSpec, IncumbentSpec, PointsSpec
 from activemem.studies.presentation.table import TableSpec
-from activemem.studies.schema import settings, training
+from activemem.studies.schema import search_settings, settings, training
 from activemem.studies.text.strict_model import StrictModel
 
 TABLES: Mapping[str, type[StrictModel]] = {
@@ -31,7 +31,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "train": training.TrainSettings,
     "optimizer": OwnOptimizerSettings,
     "schedule": OwnScheduleSettings,
-    "search": settings.SearchSettings,
+    "search": search_settings.SearchSettings,
     "decode": settings.DecodeSettings,
     "table": TableSpec,
     "table_effects": EffectsSpec,

@@ -13,13 +13,13 @@ import polars as pl
 from ..diagnostics import nearest_hint
 from ..storage import Store
 from ..studies.last_run import load_last_run
-from ..studies.planning.best_points import BestPoint, best_points
 from ..studies.planning.plan import Plan, make_plan
 from ..studies.planning.status import StudyStatus, started_trials, study_status
 from ..studies.planning.subset import select_trials
 from ..studies.presentation.reader import AnyCurveSpec, AnyTableSpec
 from ..studies.presentation.search import PointsSpec
 from ..studies.schema.level_names import one_line
+from ..studies.searches.best_points import BestPoint, best_points
 from ..studies.study import Study
 from .added_seeds.candidate import NextSeeds
 from .added_seeds.next_seeds import next_seeds

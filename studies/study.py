@@ -37,15 +37,17 @@ from .schema.design import Design
 from .schema.design_checks import check_max_seeds
 from .schema.design_reader import read_design
 from .schema.factors import SEED
+from .schema.objectives import is_known_before
 from .schema.search import (
     check_search,
-    check_search_metric,
+    check_search_metrics,
     read_baseline,
     read_search,
     representative_values,
     search_dimensions,
 )
-from .schema.settings import DecodeSettings, Level, SearchSettings, StudySettings
+from .schema.search_settings import SearchSettings
+from .schema.settings import DecodeSettings, Level, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .text.diagnostics import Diagnostics
 from .text.document import Document, parse_document, read_document
@@ -260,7 +262,11 @@ def _study(
     check_dimensions(diagnostics, tables, curves, dimensions)
     if header is None or diagnostics.faults:
         return None
-    budget = StudyBudget(max_parameters=header.max_parameters, max_step_flops=header.max_step_flops)
+    budget = StudyBudget(
+        max_parameters=header.max_parameters,
+        max_step_flops=header.max_step_flops,
+        limits=tuple(each for each in search.bounds if is_known_before(each.name)) if search else (),
+    )
     grid = TrialGrid() if search else _grid(draft, header, budget)
     found = Study(
         name=header.name,
@@ -293,7 +299,7 @@ def _study(
     )
     if search is not None:
         found = replace(found, baseline=read_baseline(diagnostics, header, dimensions, found.choose))
-        check_search_metric(diagnostics, search, [each.settings for each in found.boundary_trials()])
+        check_search_metrics(diagnostics, search, [each.settings for each in found.boundary_trials()])
     return found
 
 

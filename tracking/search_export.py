@@ -68,24 +68,22 @@ def _open(study: Study, place: str) -> optuna.Study:
         storage = optuna.storages.RDBStorage(f"sqlite:///{place}")
     except Exception as error:  # what a database raises that is none
         raise TrackingError(f"optuna: expected an Optuna storage in {place}, got: {error}") from error
+    goals = study.search.objectives
+    names = [each.name for each in goals]
+    directions: list[Literal["minimize", "maximize"]] = [_DIRECTIONS[each.direction] for each in goals]
     if study.name not in optuna.get_all_study_names(storage):
-        made = optuna.create_study(
-            storage=storage, study_name=study.name, direction=_DIRECTIONS[study.search.direction]
-        )
+        made = optuna.create_study(storage=storage, study_name=study.name, directions=directions)
         made.set_user_attr(_OURS, study.title)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            made.set_metric_names([study.search.metric])
+            made.set_metric_names(names)
         return made
     found = optuna.load_study(study_name=study.name, storage=storage)
-    metric, direction = found.metric_names, found.direction.name.lower()
-    if _OURS not in found.user_attrs or (metric, direction) != (
-        [study.search.metric],
-        _DIRECTIONS[study.search.direction],
-    ):
+    known = found.metric_names, [each.name.lower() for each in found.directions]
+    if _OURS not in found.user_attrs or known != (names, directions):
         raise TrackingError(
             f"optuna: expected {study.name} in {place} to be an export of this search by "
-            f"{study.search.metric}, got another study of that name; give another file"
+            f"{', '.join(names)}, got another study of that name; give another file"
         )
     return found
 

@@ -181,7 +181,7 @@ def status(
     found = load_last_run(study, store, overrides or ())
     now, best = study_status(found, store), StudyResults(found, store).best_points
     if as_json:
-        points = [{"values": each.values, "mean": each.mean} for each in best]
+        points = [{"values": each.values, "mean": each.mean, "means": list(each.means)} for each in best]
         print_json({"study": found.name, "title": found.title, **status_to_dict(now), "best": points})
     else:
         title = wrap(f"{found.name} · {found.title}", WIDTH)

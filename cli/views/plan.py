@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ...engine.core.resources import has_gpu
 from ...reporting.statistics.sequential import looks
-from ...studies.planning.best_points import comparison_note
 from ...studies.planning.memory_estimates import StepMemory, TrialTest, trials_on_device
 from ...studies.planning.plan import ModelCost, Plan
 from ...studies.planning.shorter_trials import ShorterTrial
@@ -20,6 +19,8 @@ from ...studies.planning.time_estimates import TimeEstimate
 from ...studies.presentation.design_notes import alias_words, explain_design
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.training import ParameterGroupSettings
+from ...studies.searches.best_points import comparison_note
+from ...studies.searches.words import search_words
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
@@ -103,8 +104,11 @@ def _notes(
     if plan.going_on:
         text = "; ".join(_going_on(plan.going_on.values()))
         yield wrap(text, WIDTH, initial_indent="  on     ", subsequent_indent=" " * 9)
+    if study.search is not None:
+        text = search_words(study.search)
+        yield wrap(text, WIDTH, initial_indent="  search ", subsequent_indent=" " * 9)
     if note := comparison_note(study):
-        yield wrap(note, WIDTH, initial_indent="  search ", subsequent_indent=" " * 9)
+        yield wrap(note, WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)
     if plan.stale:
         text = f"{describe_stale(plan.stale)}; a run trains them anew, --keep-stale keeps them"
         yield wrap(text, WIDTH, initial_indent="  stale  ", subsequent_indent=" " * 9)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import wrap
 
-from ...studies.catalog.metrics import METRICS
-from ...studies.planning.best_points import BestPoint, comparison_note
 from ...studies.planning.status import StudyStatus
 from ...studies.resolve.trial import Trial
+from ...studies.schema.objectives import SearchObjective, find_quantity
+from ...studies.searches.best_points import BestPoint, comparison_note
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, truncate
 from . import trial_lines
@@ -58,6 +58,15 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
     }
 
 
+def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], place: int) -> list[str]:
+    """The texts `accuracy 0.900` of each point, all as wide."""
+    metric = find_quantity(objective.name)
+    assert metric is not None, "an objective of a study that was read"
+    means = [metric.format(each.means[place]) for each in best]
+    width = max(map(len, means), default=0)
+    return [f"{objective.name} {mean:>{width}}" for mean in means]
+
+
 def _finite_or_null(metrics: Mapping[str, float]) -> dict[str, float | None]:
     """The metrics with null for infinities and NaN, which JSON lacks."""
     return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
@@ -67,13 +76,11 @@ def format_best_points(study: Study, best: Sequence[BestPoint]) -> list[str]:
     """A line for each point: its metric, and what it is."""
     if study.search is None:
         return []
-    metric = METRICS[study.search.metric]
-    means = [metric.format(each.mean) for each in best]
-    width = max(map(len, means), default=0)
+    columns = [_objective_column(each, best, place) for place, each in enumerate(study.search.objectives)]
     texts = ["  ".join(f"{name}={value_text(each.values[name])}" for name in each.values) for each in best]
     lines = [
-        truncate(f"  {metric.name} {mean:>{width}}   {text}", WIDTH)
-        for mean, text in zip(means, texts, strict=True)
+        truncate(f"  {'  '.join(means)}   {text}", WIDTH)
+        for *means, text in zip(*columns, texts, strict=True)
     ]
     note = comparison_note(study) if best else ""
     return [*lines, *wrap(note, WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]

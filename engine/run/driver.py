@@ -336,7 +336,7 @@ def _run(
     local: bool,
 ) -> list[str]:
     """Run the source where it is asked for; why cohorts were given up."""
-    metric = study.search.metric if study.search else None
+    metric = study.search.objectives[0].name if study.search else None
     if local and (machine.isolate or machine.memory_limit is not None):
         run_isolated(source, store, machine, listener, stop, metric=metric)
         return []

@@ -12,11 +12,13 @@ from itertools import takewhile
 from typing import Any
 
 from ...grammar.canonical import render
-from ...studies.catalog.metrics import METRICS, Metric
+from ...studies.catalog.metrics import METRICS
 from ...studies.presentation.metric_words import with_true_title
 from ...studies.resolve.trial import settings_from_json
 from ...studies.schema.level_names import level_names, one_line
+from ...studies.schema.objectives import find_quantity
 from ...studies.schema.settings import TrialSettings
+from ...studies.searches.words import goal_words
 from ...studies.study import Study, find_study_file
 from ...studies.text.command_line import command_line
 from ...studies.text.errors import StudyError
@@ -31,7 +33,8 @@ def question(inputs: PageInputs) -> Mapping[str, object]:
     return {
         "study": study,
         "lead": leading_comment(study.text),
-        "metric": _searched_metric(study),
+        "goal": goal_words(study.search) if study.search else "",
+        "titles": list(_searched_titles(study)),
         "dimensions": {name: render(each) for name, each in study.dimensions.items()},
         "factors": {
             name: level_names(each)
@@ -42,12 +45,13 @@ def question(inputs: PageInputs) -> Mapping[str, object]:
     }
 
 
-def _searched_metric(study: Study) -> Metric | None:
-    """The metric of a search, with the title that is true of both ends of its dimensions."""
-    if study.search is None or study.search.metric not in METRICS:
-        return None
-    settings = [trial.settings for trial in study.boundary_trials()]
-    return with_true_title(METRICS[study.search.metric], settings)[0]
+def _searched_titles(study: Study) -> Iterator[str]:
+    """The title of each objective of a search, that of a metric as it is at both ends of its dimensions."""
+    settings = [trial.settings for trial in study.boundary_trials()] if study.search else []
+    for objective in study.search.objectives if study.search else ():
+        metric = find_quantity(objective.name)
+        if metric is not None:
+            yield (with_true_title(metric, settings)[0] if objective.name in METRICS else metric).title
 
 
 def leading_comment(text: str) -> str:

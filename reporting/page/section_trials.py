@@ -12,10 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from ...studies.catalog.metrics import METRICS
-from ...studies.planning.best_points import best_points
 from ...studies.schema.level_names import level_text
+from ...studies.schema.objectives import find_quantity
 from ...studies.schema.settings import Level
+from ...studies.searches.best_points import best_points
 from ..frames import study_levels
 from ..provenance import short_commit, torch_words
 from .inputs import PageInputs
@@ -24,7 +24,7 @@ from .inputs import PageInputs
 def status(inputs: PageInputs) -> Mapping[str, object]:
     """The counts, the time that training took, the best points of a search, the best first."""
     study, found = inputs.study, []
-    metric = METRICS[study.search.metric] if study.search else None
+    metric = find_quantity(study.search.objectives[0].name) if study.search else None
     if metric:
         found = [
             (metric.format(each.mean), [_value(each.values, name) for name in study.dimensions])

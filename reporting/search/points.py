@@ -12,10 +12,12 @@ from typing import Any
 
 import polars as pl
 
-from ...studies.planning.status import outcome_trials, study_outcomes, tried_point
+from ...studies.planning.status import outcome_trials, study_outcomes, tried_point, tried_trial
 from ...studies.planning.trial_values import ValueStatus, combined_status, trial_values
+from ...studies.resolve.costs import model_cost
 from ...studies.resolve.trial import Trial
 from ...studies.schema.design import level_key
+from ...studies.schema.objectives import is_known_before
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ..statistics.estimates import mean
@@ -83,14 +85,8 @@ class SearchPoints:
 
 def search_goals(study: Study) -> tuple[SearchGoal, ...]:
     """What a search optimises, the first thing first; nothing for a grid."""
-    search = study.search
-    if search is None:
-        return ()
-    metrics, directions = _listed(search.metric), _listed(search.direction)
-    return tuple(
-        SearchGoal(metric=metric, sign=1 if directions[min(number, len(directions) - 1)] == "max" else -1)
-        for number, metric in enumerate(metrics)
-    )
+    objectives = study.search.objectives if study.search else ()
+    return tuple(SearchGoal(metric=each.name, sign=1 if each.maximise else -1) for each in objectives)
 
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
@@ -123,10 +119,6 @@ def point_key(values: Mapping[str, Level]) -> PointKey:
     return tuple(sorted((name, level_key(level)) for name, level in values.items()))
 
 
-def _listed(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
 def _found(
     values: Mapping[str, Level],
     rows: Sequence[Mapping[str, Any]],
@@ -157,6 +149,18 @@ def _found(
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
-    """The value and the status of each trial."""
+    """The value and the status of each trial; what its text tells, a trial has once it is done."""
+    if is_known_before(metric):
+        return _known_before(study, tried, metric)
     found = trial_values(study.name, tried["trial"], tried, metric)
     return {trial: (value, ValueStatus(status)) for trial, _, value, status, _ in found.iter_rows()}
+
+
+def _known_before(study: Study, tried: pl.DataFrame, name: str) -> dict[str, tuple[float, ValueStatus]]:
+    """The cost of each trial's model, and how it ended."""
+    found: dict[str, tuple[float, ValueStatus]] = {}
+    for trial, status, factors in tried.select("trial", "status", "factors").iter_rows():
+        own = tried_trial(study, trial, json.loads(factors))
+        assert own is not None, "an outcome of the search"
+        found[trial] = model_cost(name, own.settings), ValueStatus(status)
+    return found

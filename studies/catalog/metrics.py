@@ -166,6 +166,9 @@ def metric_family(name: str) -> str:
 COSTS: Mapping[str, Metric] = _TABLES["costs"]
 """The costs in a trial's row in the store, by column name."""
 
+MODEL_COSTS: Mapping[str, Metric] = _TABLES["model"]
+"""The costs of a model that follow from a trial's text, by which a search can choose."""
+
 ANALYTIC_COSTS = ("parameters", "flops")
 """Costs that are counted, not measured; one that all trials of a cell share has no spread."""
 
@@ -178,9 +181,14 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
     """The metric or cost of a name, with or without an index (`bleu[10-20]`); KeyError if there is none.
 
+    Costs of models that follow from the text are among them.
+
     `digits` overrides decimals by name.
     """
-    found = METRICS_AND_COSTS[metric_family(name)]
+    family = metric_family(name)
+    found = (
+        MODEL_COSTS[family] if family in MODEL_COSTS and family not in COSTS else METRICS_AND_COSTS[family]
+    )
     return replace(found, name=name, decimals=(digits or {}).get(name, found.decimals))
 
 

@@ -40,11 +40,18 @@ SAMPLERS: OpenRegistry[SearchPart[MakeSampler]] = OpenRegistry(
             "gp": "Jones, Schonlau and Welch 1998",
             "gp_trees": "Ru et al. 2021",
             "nsga2": "Deb et al. 2002",
+            "nsga3": "Deb and Jain 2014",
             "grid": "all points in order",
         }.items()
     },
 )
 """Every sampler by its name."""
+
+ONE_OBJECTIVE = ("cmaes", "gp_trees")
+"""The samplers that cannot weigh several objectives against each other."""
+
+WITHOUT_LIMITS = ("cmaes", "gp_trees")
+"""The samplers that learn, but not from limits that points exceed."""
 
 SCHEDULERS: OpenRegistry[SearchPart[MakeScheduler]] = OpenRegistry(
     "scheduler",

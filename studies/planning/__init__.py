@@ -4,6 +4,6 @@
 selects, and says which trials go on from `shorter_trials`, and which `stale_trials` are of plug-ins with
 other source.
 `status` says what is done, `trials_to_run` what a run trains, `trial_values` what was measured, `divergence`
-which trainings were lost, `best_points` what a search found, and `probe_targets` which models can be probed.
+which trainings were lost, and `probe_targets` which models can be probed.
 `ablation_path` goes on with a design that depends on results.
 """

@@ -110,7 +110,15 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-    """The point of a search that a stored trial, given its id and its levels, is of.
+    """The point of a search that a stored trial, given its id and its levels, is of; as `tried_trial`."""
+    found = tried_trial(study, trial, levels)
+    if found is None:
+        return None
+    return {name: found.levels[name] for name in study.dimensions if name in found.levels}
+
+
+def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial | None:
+    """The trial of a search that a stored one is, given its id and its levels.
 
     None if its levels are of another space, or its settings are not those of this study.
     """
@@ -118,9 +126,7 @@ def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[s
     if key not in study.tried:
         study.tried[key] = _trial_of_levels(study, levels)
     found = study.tried[key]
-    if found is None or found.id != trial:
-        return None
-    return {name: found.levels[name] for name in study.dimensions if name in found.levels}
+    return found if found is not None and found.id == trial else None
 
 
 def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:

@@ -6,8 +6,10 @@ name, the last counts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
+from typing import Any
 
 import polars as pl
 
@@ -98,6 +100,13 @@ def final_value(metric: str) -> pl.Expr:
         return pl.col(metric).cast(pl.Float64)
     named = pl.element().filter(pl.element().struct.field("name") == metric)
     return pl.col("metrics").list.eval(named.struct.field("value")).list.last()
+
+
+def row_value(row: Mapping[str, Any], metric: str) -> float:
+    """The same of one row of the store; NaN if there is none."""
+    if metric in COSTS:
+        return math.nan if row[metric] is None else float(row[metric])
+    return next((each["value"] for each in reversed(row["metrics"]) if each["name"] == metric), math.nan)
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:

@@ -72,6 +72,25 @@ def reach(settings: TrialSettings) -> Reach:
     return _body(settings.model.recipe, _with_min_vocab(model_config(settings.model, interface)), 1, 0).reach
 
 
+def model_cost(name: str, settings: TrialSettings) -> float:
+    """One of MODEL_COSTS of a trial's model, on sequences of `sequence_tokens` where it depends on them."""
+    match name:
+        case "parameters":
+            return cost(settings, REFERENCE_TOKENS).parameters
+        case "step_flops":
+            return step_flops(settings)
+        case "activation_mib":
+            batch = settings.train.batch_size // settings.train.accumulate
+            return _whole(settings).memory(batch).activations / 2**20
+        case "state_per_token":
+            return _whole(settings).state
+        case "reach":
+            seen = reach(settings)
+            return min(seen.left + 1 + seen.right, sequence_tokens(settings))
+        case _:
+            raise ValueError(f"expected a cost of a model, got {name}")
+
+
 def max_learnable_length(settings: TrialSettings) -> int | None:
     """The longest length that a trial can learn without luck; None if its reach sets no bound."""
     task = settings.task.spec
@@ -161,8 +180,15 @@ def _with_min_vocab(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _body(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
-    """The analysis of a model with the smallest vocabulary."""
+    """The analysis of a model, of several tasks with the smallest vocabulary."""
     return analyse(read_recipe(recipe), config, length=tokens, past=past)
+
+
+def _whole(settings: TrialSettings) -> Analysis:
+    """The analysis of a trial's model with its own vocabulary, as its sequences are."""
+    interface = settings.task.interface
+    config = model_config(settings.model, interface)
+    return _body(settings.model.recipe, config, sequence_tokens(settings), interface.past)
 
 
 @lru_cache(maxsize=4096)

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..schema.objectives import Limit
 from ..schema.settings import TrialSettings
-from .costs import REFERENCE_TOKENS, cost, step_flops
+from .costs import REFERENCE_TOKENS, cost, model_cost, step_flops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyBudget:
-    """Bounds of a model's parameters, and of a training step's operations."""
+    """Bounds of a model's parameters, and of a training step's operations; of a search also its limits."""
 
     max_parameters: int | None = None
     max_step_flops: float | None = None
+    limits: tuple[Limit, ...] = ()  # of what follows from a trial's text
 
     def allows(self, settings: TrialSettings) -> bool:
-        """Whether a trial's model is within both bounds."""
-        return self.usage(settings) <= 1
+        """Whether a trial's model is within all bounds."""
+        return self.usage(settings) <= 1 and not any(self._exceeded(settings))
 
     def usage(self, settings: TrialSettings) -> float:
         """The model's cost as a fraction of the bound that it comes closest to; 0 without bounds."""
@@ -27,7 +29,14 @@ class StudyBudget:
     def describe_excess(self, settings: TrialSettings) -> str:
         """How the model exceeds the bounds, as `4,488,548 parameters, at most 2,000,000`, or nothing."""
         costs = self._bounded_costs(settings)
-        return " and ".join(text.format(spent, bound) for spent, bound, text in costs if spent > bound)
+        over = [text.format(spent, bound) for spent, bound, text in costs if spent > bound]
+        return " and ".join([*over, *self._exceeded(settings)])
+
+    def _exceeded(self, settings: TrialSettings) -> Iterator[str]:
+        """The limits that a model does not keep to, with what it has."""
+        for limit in self.limits:
+            if not limit.holds(value := model_cost(limit.name, settings)):
+                yield f"{limit.name} {value:,g}, not {limit.sign} {limit.bound:,g}"
 
     def _bounded_costs(self, settings: TrialSettings) -> Iterator[tuple[float, float, str]]:
         """Each cost of a model that has a bound, with that bound and the words for both."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
@@ -11,13 +11,16 @@ from ...grammar.nodes import ChoiceDimension, Dimension, RealDimension
 from ...grammar.semantics.special_forms import NUMBER_FORMS, parse_range
 from ...grammar.syntax.parser import parse_syntax
 from ...grammar.syntax.syntax_tree import ArgumentSyntax, CallSyntax, NumberSyntax
-from ..catalog.metrics import METRICS
+from ..catalog.metrics import COSTS, MODEL_COSTS
+from ..catalog.samplers import ONE_OBJECTIVE, WITHOUT_LIMITS
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .epoch_metrics import final_metrics, last_metrics
 from .factors import SEED
-from .settings import Level, SearchSettings, StudySettings, TrialSettings
+from .objectives import find_quantity, is_known_before, quantity_fault, usual_direction
+from .search_settings import SearchSettings
+from .settings import Level, StudySettings, TrialSettings
 
 
 def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
@@ -30,11 +33,7 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
     settings = diagnostics.validate(SearchSettings, ("search",), diagnostics.document.data["search"])
     if settings is None:
         return None, {}
-    if settings.metric not in METRICS:
-        diagnostics.report_error(
-            ("search", "metric"),
-            f"unknown metric '{settings.metric}'{nearest_hint(settings.metric, METRICS)}",
-        )
+    _check_quantities(diagnostics, settings)
     space: dict[str, Dimension] = {}
     for name, text in settings.space.items():
         try:
@@ -65,22 +64,64 @@ def check_search(
             diagnostics.report_error(("search", "space", name), f"'{name}' is a factor already", key=True)
 
 
-def check_search_metric(
+def check_search_metrics(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Note a metric that trials at the ends of a search's dimensions do not have, or have too late."""
-    name, path = settings.metric, ("search", "metric")
+    """Note metrics that trials at the ends of a search's dimensions do not have, or have too late."""
+    ends = list(ends)
+    for objective in settings.objectives:
+        if fault := _missing(objective.name, ends) or _too_late(objective.name, settings.scheduler, ends):
+            diagnostics.report_error(("search", "metric"), fault)
+    for limit in settings.bounds:
+        if fault := _missing(limit.name, ends):
+            diagnostics.report_error(("search", "limits", limit.name), fault)
+
+
+def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> None:
+    """Note unknown objectives and limits, and what the sampler and the scheduler cannot do with them."""
+    path, names = ("search", "metric"), [each.name for each in settings.objectives]
+    for name in names:
+        if find_quantity(name) is None:
+            diagnostics.report_error(path, quantity_fault(name))
+        elif not settings.direction and usual_direction(name) is None:
+            diagnostics.report_error(
+                path, f"neither way is better of {name} by itself: say direction = 'max' or 'min'"
+            )
+    unknown = [each.name for each in settings.bounds if find_quantity(each.name) is None]
+    for name in unknown:
+        diagnostics.report_error(("search", "limits", name), quantity_fault(name), key=True)
+    several = f"for one metric alone, got {', '.join(names)}"
+    if len(names) > 1 and settings.sampler in ONE_OBJECTIVE:
+        diagnostics.report_error(("search", "sampler"), f"{settings.sampler} is {several}")
+    if len(names) > 1 and settings.scheduler != "none":
+        diagnostics.report_error(("search", "scheduler"), f"{settings.scheduler} is {several}")
+    if settings.scheduler != "none" and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
+        diagnostics.report_error(path, f"{settings.scheduler} needs a metric of each epoch, got '{names[0]}'")
+    learnt = [each.name for each in settings.bounds if not is_known_before(each.name)]
+    if learnt and settings.sampler in WITHOUT_LIMITS:
+        diagnostics.report_error(
+            ("search", "sampler"),
+            f"{settings.sampler} learns no limits, but {', '.join(learnt)} is known after training alone",
+        )
+
+
+def _missing(name: str, ends: Sequence[TrialSettings]) -> str:
+    """What is wrong with a metric that one of these trials does not have; or nothing."""
+    if name in COSTS or name in MODEL_COSTS:
+        return ""
     for each in ends:
-        known, task = final_metrics(each), each.task.name
-        if name not in known:
-            fault = f"expected a metric of {task}, of {', '.join(known)}, got '{name}'"
-        elif settings.scheduler != "none" and name in last_metrics(each):
-            early = [one for one in known if one not in last_metrics(each)]
-            fault = f"{settings.scheduler} needs a metric of each epoch, of {', '.join(early)}, got '{name}'"
-        else:
-            continue
-        return diagnostics.report_error(path, fault)
-    return None
+        if name not in (known := final_metrics(each)):
+            return f"expected a metric of {each.task.name}, of {', '.join(known)}, got '{name}'"
+    return ""
+
+
+def _too_late(name: str, scheduler: str, ends: Sequence[TrialSettings]) -> str:
+    """What is wrong with a metric that a scheduler does not hear of after each epoch; or nothing."""
+    for each in ends if scheduler != "none" else ():
+        if name in (late := last_metrics(each)):
+            early = [one for one in final_metrics(each) if one not in late]
+            return f"{scheduler} needs a metric of each epoch, of {', '.join(early)}, got '{name}'"
+    return ""
 
 
 def read_baseline(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator
 
 from ...grammar import (
     BiasInit,
@@ -20,7 +20,6 @@ from ...grammar import (
 )
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
-from ..catalog.samplers import SAMPLERS, SCHEDULERS
 from ..catalog.tasks import TaskSettings, read_task_settings
 from ..text.pydantic_messages import format_value
 from ..text.strict_model import KnownNames, StrictModel
@@ -243,72 +242,3 @@ class DecodeSettings(StrictModel):
         tuple[Literal["13a", "intl", "char", "zh", "none"], ...], Field(strict=False, min_length=1)
     ] = ("13a",)
     """sacrebleu's tokenisations that BLEU is computed with; the first decides on the dev split"""
-
-
-EVOLUTION_POPULATION, EVOLUTION_SAMPLE = 20, 10
-"""The sizes of evolution by default."""
-
-_SAMPLER_KEYS = {
-    "evolution": ("population", "sample"),
-    "tpe": ("multivariate", "group", "constant_liar"),
-}
-"""The keys of `[search]` that only one sampler has."""
-
-
-class SearchSettings(StrictModel):
-    """`[search]`: how points are chosen; `space` names dimensions that fill holes, in the recipe language."""
-
-    sampler: str = "tpe"
-    """how points are proposed: tpe, evolution, gp_trees, random, cmaes, gp, nsga2, or grid: all in order"""
-    trials: int = Field(ge=1)
-    """number of points, each trained with every seed"""
-    metric: str
-    """what is optimised: its mean over the seeds"""
-    direction: Literal["max", "min"]
-    """which way is better"""
-    scheduler: str = "none"
-    """how points that fall behind are stopped early: asha, hyperband, median, or none"""
-    seed: int = Field(default=0, ge=0, lt=2**32)
-    """the sampler's seed"""
-    population: int | None = Field(default=None, ge=2)
-    """for evolution: how many of the last points can be changed, 20 by default"""
-    sample: int | None = Field(default=None, ge=1)
-    """for evolution: of how many of them, drawn anew each time, the best is changed, 10 by default"""
-    multivariate: bool | None = None
-    """for tpe: whether dimensions are chosen together, true by default"""
-    group: bool | None = None
-    """for tpe: whether those are that only some points have, true by default where `multivariate` is"""
-    constant_liar: bool | None = None
-    """for tpe: whether points in training count as bad ones, so that others are tried, true by default"""
-    space: dict[str, str] = Field(default={})
-    """dimensions that fill holes, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
-
-    @model_validator(mode="after")
-    def check_own_keys(self) -> SearchSettings:
-        """Keys of one sampler are for it alone, and fit together."""
-        faults = [
-            f"{key}: for the sampler {sampler} alone, got {self.sampler}"
-            for sampler, keys in _SAMPLER_KEYS.items()
-            for key in keys
-            if getattr(self, key) is not None and self.sampler != sampler
-        ]
-        population = self.population or EVOLUTION_POPULATION
-        if self.sample is not None and self.sample > population:
-            faults.append(f"sample: expected at most the population, {population}, got {self.sample}")
-        if self.group and self.multivariate is False:
-            faults.append("group: expected multivariate = true with it, got false")
-        if faults:
-            raise ValueError("; ".join(faults))
-        return self
-
-    @field_validator("sampler")
-    @classmethod
-    def check_sampler(cls, name: str) -> str:
-        """The name, if there is such a sampler."""
-        return SAMPLERS.check(name)
-
-    @field_validator("scheduler")
-    @classmethod
-    def check_scheduler(cls, name: str) -> str:
-        """The name, if there is such a scheduler."""
-        return SCHEDULERS.check(name)

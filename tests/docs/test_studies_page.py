@@ -23,7 +23,7 @@ from activemem.studies.presentation.effects import EffectsSpec
 from activemem.studies.presentation.scaling import ScalingSpec
 from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
 from activemem.studies.presentation.table import TableSpec
-from activemem.studies.schema import settings, training
+from activemem.studies.schema import search_settings, settings, training
 from activemem.studies.study import load_study
 from activemem.studies.text.strict_model import StrictModel
 
@@ -131,7 +131,7 @@ def tables_in(kind):
         ("train", training.TrainSettings),
         ("optimizer", OwnOptimizerSettings),
         ("schedule", OwnScheduleSettings),
-        ("search", settings.SearchSettings),
+        ("search", search_settings.SearchSettings),
         ("table_effects", EffectsSpec),
         ("table_aggregate", AggregateSpec),
         ("curve", CurveSpec),

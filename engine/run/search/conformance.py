@@ -18,7 +18,8 @@ import optuna
 from optuna.trial import TrialState
 
 from ....studies.resolve.search_points import contains
-from ....studies.schema.settings import Level, SearchSettings
+from ....studies.schema.search_settings import SearchSettings
+from ....studies.schema.settings import Level
 from ....studies.study import Study, load_study
 from .optuna_space import suggest
 from .samplers import make_pruner, make_sampler
@@ -152,7 +153,9 @@ def _the_study() -> Study:
 
 def _study(name: str, seed: int) -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    settings = SearchSettings(sampler=name, trials=_POINTS, metric="accuracy", direction="max", seed=seed)
+    settings = SearchSettings(
+        sampler=name, trials=_POINTS, metric=("accuracy",), direction=("max",), seed=seed
+    )
     return optuna.create_study(direction="maximize", sampler=make_sampler(settings, _the_study()))
 
 
@@ -177,7 +180,7 @@ def _suggest(trial: optuna.Trial) -> Values:
 
 def _given_up(name: str, courses: Sequence[Sequence[float]]) -> list[int | None]:
     """After which epoch each point is given up whose metric goes so; None for those that are not."""
-    settings = SearchSettings(scheduler=name, trials=_POINTS, metric="accuracy", direction="max")
+    settings = SearchSettings(scheduler=name, trials=_POINTS, metric=("accuracy",), direction=("max",))
     study = optuna.create_study(
         study_name="courses",
         direction="maximize",

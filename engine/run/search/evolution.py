@@ -1,5 +1,8 @@
 """Regularised evolution (Real et al. 2019): the oldest point dies, the best of a few is changed a little.
 
+Of several objectives those live on that no other point beats, and of the rest those that lie apart; points
+beyond a limit lose to those that keep to all.
+
 A point is a tree: a choice has the dimensions of the option that is taken below it. Changing a dimension
 keeps all others; what a newly taken option has below it is drawn. All that is known is what Optuna has been
 told, in the order in which points ended, and each proposal has random numbers of its own, by the points so
@@ -9,8 +12,7 @@ far: a search that was killed goes on as it would have.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -21,8 +23,9 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
+
+from .population import Population
 
 CROSSOVER = 0.25
 """The share of points that have two parents."""
@@ -36,40 +39,34 @@ TRIES_PER_CHANGE = 20
 _MAX_UNORDERED = 4
 """Of so many whole numbers another one is drawn evenly; of more one nearby."""
 
-_ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
-
 
 class EvolutionSampler(optuna.samplers.BaseSampler):
     """Draws the first `population` points; then changes the best of `sample` that are drawn from the last.
 
-    Points that were given up are older ones of the population that never win; failed ones are in none.
+    Points that were given up are members of the population that never win; failed ones are in none.
     """
 
     def __init__(self, *, seed: int, population: int, sample: int) -> None:
         self._seed, self._population, self._sample = seed, population, sample
+        self._known: Population | None = None
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """The dimensions of all points so far."""
-        del trial
-        known = study.get_trials(deepcopy=False, states=_ENDED)
-        return {name: each for point in known for name, each in point.distributions.items()}
+        return dict(self._population_before(study, trial).space)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The values of a changed point; nothing, which draws all of them, for the first points."""
-        others = [each for each in study.get_trials(deepcopy=False) if each.number < trial.number]
-        ended = sorted((each for each in others if each.state in _ENDED), key=_when_ended)
-        begun, tries = _count(others)
-        if not ended or begun < self._population:
+        known = self._population_before(study, trial)
+        if not known.living or known.begun < self._population:
             return {}
-        rng, living = self._random(begun, tries), ended[-self._population :]
-        sign = 1 if study.direction == StudyDirection.MAXIMIZE else -1
-        values = dict(self._parent(living, sign, rng).params)
+        rng, tries = self._random(known.begun, known.tries), known.tries
+        values = dict(self._parent(known, rng).params)
         if rng.random() < CROSSOVER:
-            values = cross(values, self._parent(living, sign, rng).params, rng)
+            values = cross(values, self._parent(known, rng).params, rng)
         for _ in range(1 + tries // TRIES_PER_CHANGE):
             values = change(values, search_space, rng)
         return values
@@ -78,13 +75,20 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:  # noqa: ANN401 -- as Optuna has it
         """A value of a dimension that no parent has, drawn evenly."""
-        others = [each for each in study.get_trials(deepcopy=False) if each.number < trial.number]
-        return draw(param_distribution, self._random(*_count(others), param_name))
+        known = self._population_before(study, trial)
+        return draw(param_distribution, self._random(known.begun, known.tries, param_name))
 
-    def _parent(self, living: Sequence[FrozenTrial], sign: int, rng: Random) -> FrozenTrial:
+    def _population_before(self, study: optuna.Study, trial: FrozenTrial) -> Population:
+        """All that is known when a point is asked for."""
+        if self._known is None or self._known.study is not study:  # Hyperband shows another for each bracket
+            self._known = Population(study, self._population)
+        self._known.learn(trial.number)
+        return self._known
+
+    def _parent(self, known: Population, rng: Random) -> FrozenTrial:
         """The best of a few of the living."""
-        drawn = rng.sample(living, min(self._sample, len(living)))
-        return max(drawn, key=lambda each: -math.inf if each.value is None else sign * each.value)
+        drawn = rng.sample(range(len(known.living)), min(self._sample, len(known.living)))
+        return known.living[min(drawn, key=known.worth)]
 
     def _random(self, *key: object) -> Random:
         """Random numbers that depend on the seed and on these alone."""
@@ -161,14 +165,3 @@ def _reflected(place: float) -> float:
     """A place beyond an end of the range, as far within it."""
     inside = place % 2
     return 2 - inside if inside > 1 else inside
-
-
-def _count(others: Sequence[FrozenTrial]) -> tuple[int, int]:
-    """The points that have begun, and the proposals since the last of them that came to nothing."""
-    begun = sum(each.state != TrialState.FAIL for each in others)
-    return begun, sum(1 for _ in takewhile(lambda each: each.state == TrialState.FAIL, reversed(others)))
-
-
-def _when_ended(trial: FrozenTrial) -> tuple[float, int]:
-    assert trial.datetime_complete is not None, "a point that has ended"
-    return trial.datetime_complete.timestamp(), trial.number

@@ -71,7 +71,7 @@ class OptunaSearch:
         self._gone = gone or {}
         self._optuna = optuna.create_study(
             study_name=study.name,  # by which Hyperband deals points to brackets: the same after a restart
-            direction="maximize" if self._settings.direction == "max" else "minimize",
+            directions=["maximize" if each.maximise else "minimize" for each in self._settings.objectives],
             sampler=make_sampler(self._settings, study),
             pruner=make_pruner(self._settings),
         )
@@ -129,6 +129,8 @@ class OptunaSearch:
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Whether Optuna's pruner gives a point up."""
+        if self._settings.scheduler == "none":
+            return False
         trial, *_ = self._open[name]
         if not math.isnan(value) and epoch:
             trial.report(value, epoch)
@@ -294,7 +296,9 @@ class OptunaSearch:
 
     def _tell(self, point: SearchPoint, trial: optuna.trial.Trial) -> None:
         """Tell Optuna how a point ended; of one that was given up also the last value, if that is news."""
-        value, epoch, state = self._points.value(point)
-        if value is not None and state == TrialState.PRUNED and self._judged.pop(point.name, 0) < epoch:
-            trial.report(value, epoch)
-        self._optuna.tell(trial, value if state == TrialState.COMPLETE else None, state=state)
+        end = self._points.end(point)
+        if end.state == TrialState.PRUNED and self._judged.pop(point.name, 0) < end.epoch:
+            trial.report(end.values[0], end.epoch)
+        for limit, excess in end.excess.items():
+            trial.set_constraint(limit, excess)
+        self._optuna.tell(trial, end.values if end.state == TrialState.COMPLETE else None, state=end.state)

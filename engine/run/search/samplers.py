@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ....plugins import OpenRegistry, PluginError
 from ....studies.catalog.samplers import SAMPLERS, SCHEDULERS
-from ....studies.schema.settings import EVOLUTION_POPULATION, EVOLUTION_SAMPLE, SearchSettings
+from ....studies.schema.search_settings import EVOLUTION_POPULATION, EVOLUTION_SAMPLE, SearchSettings
 from ....studies.study import Study
 from .evolution import EvolutionSampler
 from .gp_trees import TreeSampler
@@ -22,6 +22,7 @@ _OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
     "cmaes": optuna.samplers.CmaEsSampler,
     "gp": optuna.samplers.GPSampler,
     "nsga2": optuna.samplers.NSGAIISampler,
+    "nsga3": optuna.samplers.NSGAIIISampler,
 }
 """Optuna's samplers that have but a seed here."""
 
@@ -48,21 +49,30 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
         case "gp_trees":
             return TreeSampler(study, seed=settings.seed)
         case name:
-            return _OPTUNA.get(name, optuna.samplers.RandomSampler)(seed=settings.seed)
+            make = _OPTUNA.get(name, optuna.samplers.RandomSampler)
+            with _experiments_allowed():
+                return make(seed=settings.seed)
 
 
 def _make_tpe(settings: SearchSettings) -> optuna.samplers.BaseSampler:
-    """TPE; that it can tell apart dimensions which only some points have is experimental in Optuna."""
+    """TPE, which can tell apart dimensions that only some points have."""
     multivariate, liar = settings.multivariate is not False, settings.constant_liar is not False
     group = multivariate if settings.group is None else settings.group
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    with _experiments_allowed():
         return optuna.samplers.TPESampler(
             seed=settings.seed,
             multivariate=multivariate,
             group=group,
             constant_liar=liar,
         )
+
+
+@contextmanager
+def _experiments_allowed() -> Iterator[None]:
+    """A context in which Optuna does not say that what is used of it may change; its version is known."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        yield
 
 
 def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:

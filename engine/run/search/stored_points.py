@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any
 
 import optuna
 from optuna.trial import TrialState
 
 from ....storage import Store
-from ....studies.planning.trial_values import ValueStatus, trial_values
+from ....studies.planning.trial_values import row_value
+from ....studies.resolve.costs import model_cost
 from ....studies.resolve.search_points import read_point
 from ....studies.resolve.trial import Trial
+from ....studies.schema.objectives import is_known_before
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from .optuna_space import distribution
@@ -32,12 +35,27 @@ class SearchPoint:
         return self.trials[0].id
 
 
+@dataclass(frozen=True, slots=True)
+class PointEnd:
+    """How Optuna is to take a point: its objectives, none if it failed, after so many epochs.
+
+    `excess` says how far it is beyond each limit that is known after training alone.
+    """
+
+    state: TrialState
+    epoch: int
+    values: tuple[float, ...] = ()
+    excess: Mapping[str, float] = field(default_factory=dict[str, float])
+
+
 class StoredPoints:
     """The points of a study's search, by the attempts at trials in the store as they were last read."""
 
     def __init__(self, study: Study, store: Store) -> None:
         assert study.search is not None
-        self._study, self._store, self._metric = study, store, study.search.metric
+        self._study, self._store, self._search = study, store, study.search
+        self._metric = study.search.objectives[0].name
+        self._learnt = [each for each in study.search.bounds if not is_known_before(each.name)]
         self.attempts = store.follow()
 
     def of_values(self, values: dict[str, Level]) -> SearchPoint:
@@ -65,33 +83,54 @@ class StoredPoints:
         self, point: SearchPoint, course: Mapping[int, float], notes: Mapping[str, object]
     ) -> optuna.trial.FrozenTrial:
         """A point that the store holds whole, as Optuna remembers it, with the dimensions that it takes."""
-        value, epoch, state = self.value(point)
-        return optuna.trial.create_trial(
+        end = self.end(point)
+        reported = {end.epoch: end.values[0]} if len(end.values) == 1 else {}
+        found = optuna.trial.create_trial(
             params=point.values,
             distributions={name: distribution(self._study.dimensions[name]) for name in point.values},
-            state=state,
-            value=value if state == TrialState.COMPLETE else None,
-            intermediate_values={**course, **({} if value is None else {epoch: value})},
+            state=end.state,
+            values=end.values if end.state == TrialState.COMPLETE else None,
+            intermediate_values={**course, **reported},
             user_attrs=dict(notes),
         )
+        for limit, excess in end.excess.items():
+            found.set_constraint(limit, excess)
+        return found
 
-    def value(self, point: SearchPoint) -> tuple[float | None, int, TrialState]:
-        """The mean of the metric over a point's trials, their epochs, and how Optuna is to take it.
+    def end(self, point: SearchPoint) -> PointEnd:
+        """How a point has ended, by the means over its trials.
 
         Of a point that was given up, all are taken at the last epoch that all have reached.
         """
-        rows = self.attempts.frame(trial.id for trial in point.trials)
-        found = trial_values(self._study.name, rows["trial"], rows, self._metric)
-        values, statuses = found["value"].fill_null(math.nan).to_list(), set(found["status"])
-        epoch = max(rows["epochs"], default=0)
-        if ValueStatus.PRUNED in statuses and rows["epochs"].n_unique() > 1:
-            epoch = min(rows["epochs"])
-            course = self._store.metric_course(self._metric, rows).filter(epoch=epoch)
-            values = course["value"].to_list() if len(course) == len(rows) else []
-        if not values or ValueStatus.FAILED in statuses or any(map(math.isnan, values)):
-            return None, epoch, TrialState.FAIL
-        state = TrialState.PRUNED if ValueStatus.PRUNED in statuses else TrialState.COMPLETE
-        return fmean(values), epoch, state
+        rows = [self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts]
+        statuses, epochs = {row["status"] for row in rows}, [row["epochs"] for row in rows]
+        epoch = max(epochs, default=0)
+        if not rows or "failed" in statuses:
+            return PointEnd(TrialState.FAIL, epoch)
+        if "pruned" in statuses:
+            epoch = min(epochs)
+            same = len(set(epochs)) == 1
+            values = [self._mean(point, rows, self._metric) if same else self._mean_at(epoch, rows)]
+            excess: dict[str, float] = {}
+        else:
+            values = [self._mean(point, rows, each.name) for each in self._search.objectives]
+            excess = {str(limit): limit.excess(self._mean(point, rows, limit.name)) for limit in self._learnt}
+        if not all(map(math.isfinite, (*values, *excess.values()))):
+            return PointEnd(TrialState.FAIL, epoch)
+        state = TrialState.PRUNED if "pruned" in statuses else TrialState.COMPLETE
+        return PointEnd(state, epoch, tuple(values), excess)
+
+    def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
+        """The mean of an objective or of what is limited over rows; NaN if one of them has none."""
+        if is_known_before(name):
+            return model_cost(name, point.trials[0].settings)
+        return fmean(row_value(row, name) for row in rows)
+
+    def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
+        """The mean of the metric over rows after an epoch; NaN if one of them has none."""
+        frame = self.attempts.frame(row["trial"] for row in rows)
+        values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
+        return fmean(values) if len(values) == len(rows) else math.nan
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:

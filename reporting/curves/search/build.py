@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import polars as pl
 
 from ....studies.catalog.metrics import Metric, find_metric
-from ....studies.planning.best_points import comparison_note
 from ....studies.planning.probe_targets import probe_command
 from ....studies.presentation.metric_words import difference_sentence, with_true_title
 from ....studies.presentation.search import DimensionsSpec, FrontSpec, IncumbentSpec, SearchCurveSpec
 from ....studies.schema.level_names import one_line
+from ....studies.searches.best_points import comparison_note
 from ....studies.study import Study
 from ....studies.text.units import plural
 from ...outcomes import omitted_trials

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from ....studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric
-from ....studies.planning.best_points import comparison_note
 from ....studies.planning.probe_targets import probe_command
 from ....studies.planning.trial_values import ValueStatus
 from ....studies.presentation.metric_words import difference_sentence, with_true_title
 from ....studies.presentation.search import PointsSpec
 from ....studies.schema.level_names import level_name, one_line, value_name
 from ....studies.schema.settings import Level
+from ....studies.searches.best_points import comparison_note
 from ....studies.study import Study
 from ....studies.text.units import plural
 from ...outcomes import omitted_trials

@@ -74,8 +74,8 @@ def test_a_search_has_dimensions_and_no_grid():
     assert study.trials == ()
     assert study.search.trials == 30
     assert (study.search.metric, study.search.direction, study.search.scheduler) == (
-        "max_length",
-        "max",
+        ("max_length",),
+        ("max",),
         "asha",
     )
     assert study.epochs == 20

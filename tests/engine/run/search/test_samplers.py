@@ -7,7 +7,7 @@ from activemem import PluginError, load_plugin, register_sampler, register_sched
 from activemem.engine.run.search import conformance
 from activemem.engine.run.search.samplers import make_pruner, make_sampler
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
-from activemem.studies.schema.settings import SearchSettings
+from activemem.studies.schema.search_settings import SearchSettings
 from activemem.studies.study import load_study
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from statistics import fmean
 
 import polars as pl
 
@@ -12,27 +10,34 @@ from ..catalog.metrics import METRICS
 from ..catalog.tasks import AlgorithmicSettings
 from ..schema.settings import Level, TrialSettings
 from ..study import Study
-from .status import study_outcomes, tried_point
-from .trial_values import ValueStatus, trial_values
+from .points import losses, pareto_front, search_points
 
 MAX_POINTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestPoint:
-    """A point whose trials are all done: its values by dimension, and its metric's mean over the seeds."""
+    """A point whose trials are all done: its values by dimension, the objectives' means over the seeds."""
 
     values: dict[str, Level]
-    mean: float
+    means: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """That of the first objective."""
+        return self.means[0]
 
 
 def comparison_note(study: Study) -> str:
     """What a search's metric does not compare where curricula come to other lengths; or empty."""
     search = study.search
-    if search is None or not any(_grows(trial.settings, search.metric) for trial in study.boundary_trials()):
+    ends = [trial.settings for trial in study.boundary_trials()] if search else []
+    names = [each.name for each in search.objectives] if search else []
+    growing = next((name for name in names if any(_grows(settings, name) for settings in ends)), None)
+    if growing is None:
         return ""
     return (
-        f"{search.metric} is at the length that each point's curriculum has come to, so that points which "
+        f"{growing} is at the length that each point's curriculum has come to, so that points which "
         "come further may have a worse one; max_length, or lengths drawn by [train] lengths, compare them"
     )
 
@@ -45,6 +50,7 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
         and settings.train.lengths is None
         and metric not in ("length", "max_length")
         and not metric.startswith("test_")
+        and metric in METRICS
         and METRICS[metric].higher_is_better is not None
     )
 
@@ -52,22 +58,16 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     """The best few points of a search in the store's latest attempts, best first; none for a grid.
 
-    A point is none of them if one of its trainings diverged, where `outcomes` tell it.
+    Of several objectives those that no other point beats, by the first objective. A point is none of them if
+    it exceeds a limit, or if one of its trainings diverged, where `outcomes` tell it.
     """
     search = study.search
     if search is None:
         return []
-    tried = study_outcomes(study, outcomes)
-    values = trial_values(study.name, tried["trial"], tried, search.metric)
-    values = values.join(tried.select("trial", "factors"), on="trial", maintain_order="left")
-    points: dict[str, list[float]] = {}
-    measured = values.filter(status=ValueStatus.DONE).select("trial", "factors", "value")
-    for trial, factors, value in measured.iter_rows():
-        point = tried_point(study, trial, json.loads(factors))
-        points.setdefault(json.dumps(point), []).append(value)
-    complete = [
-        BestPoint(values=json.loads(point), mean=fmean(means))
-        for point, means in points.items()
-        if len(means) == len(study.point_seeds(json.loads(point)))
-    ]
-    return sorted(complete, key=lambda each: each.mean, reverse=search.direction == "max")[:MAX_POINTS]
+    points, objectives = search_points(study, outcomes), search.objectives
+    if len(objectives) > 1:
+        found = pareto_front(points, objectives)
+    else:
+        usable = [each for each in points if each.counts]
+        found = sorted(usable, key=lambda each: losses(each, objectives))[:MAX_POINTS]
+    return [BestPoint(values=dict(each.values), means=each.objectives) for each in found]

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from activemem.storage import Store
-from activemem.studies.planning.best_points import best_points, comparison_note
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.status import study_outcomes, study_status
+from activemem.studies.searches.best_points import best_points, comparison_note
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
 from ...study_texts import replaced, study_text
-from .test_plan import keep
+from ..planning.test_plan import keep
 
 SEARCH = study_text(
     model={"recipe": "choice(sa, conv(k=integer(2, 9))) >> ff(8)"},

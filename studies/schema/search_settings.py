@@ -1,0 +1,131 @@
+"""[search]: the keys of what a search optimises and how it chooses its points."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from ..catalog.samplers import SAMPLERS, SCHEDULERS
+from ..text.strict_model import StrictModel
+from .objectives import Direction, Limit, SearchObjective, read_limit, usual_direction
+from .settings import Names
+
+Directions = Annotated[
+    tuple[Direction, ...],
+    Field(strict=False),
+    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+]
+"""Which way is better, of one metric or of several."""
+
+EVOLUTION_POPULATION, EVOLUTION_SAMPLE = 20, 10
+"""The sizes of evolution by default."""
+
+_SAMPLER_KEYS = {
+    "evolution": ("population", "sample"),
+    "tpe": ("multivariate", "group", "constant_liar"),
+}
+"""The keys of `[search]` that only one sampler has."""
+
+
+class SearchSettings(StrictModel):
+    """`[search]`: how points are chosen; `space` names dimensions that fill holes, in the recipe language."""
+
+    sampler: str = "tpe"
+    """how points are proposed: tpe, evolution, gp_trees, random, cmaes, gp, nsga2, nsga3, or grid: all in
+    order"""
+    trials: int = Field(ge=1)
+    """number of points, each trained with every seed"""
+    metric: Names
+    """what is optimised, its mean over the seeds: a metric, or a cost of the training or of the model; a list
+    of several asks for all trade-offs between them"""
+    direction: Directions = ()
+    """which way is better, of several metrics a list in their order; by default as is usual for each"""
+    scheduler: str = "none"
+    """how points that fall behind are stopped early: asha, hyperband, median, or none"""
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    """the sampler's seed"""
+    population: int | None = Field(default=None, ge=2)
+    """for evolution: how many of the last points can be changed, 20 by default"""
+    sample: int | None = Field(default=None, ge=1)
+    """for evolution: of how many of them, drawn anew each time, the best is changed, 10 by default"""
+    multivariate: bool | None = None
+    """for tpe: whether dimensions are chosen together, true by default"""
+    group: bool | None = None
+    """for tpe: whether those are that only some points have, true by default where `multivariate` is"""
+    constant_liar: bool | None = None
+    """for tpe: whether points in training count as bad ones, so that others are tried, true by default"""
+    limits: dict[str, str] = Field(default={})
+    """what points must keep to, by the metric or cost: `"< 60"`; those that the text tells are never
+    exceeded, others are learnt"""
+    space: dict[str, str] = Field(default={})
+    """dimensions that fill holes, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
+
+    @property
+    def objectives(self) -> tuple[SearchObjective, ...]:
+        """What is optimised, in the order of the file."""
+        ways = self.direction or tuple(usual_direction(name) or "max" for name in self.metric)
+        return tuple(SearchObjective(name, way) for name, way in zip(self.metric, ways, strict=True))
+
+    @property
+    def bounds(self) -> tuple[Limit, ...]:
+        """What points must keep to, in the order of the file."""
+        return tuple(read_limit(name, text) for name, text in self.limits.items())
+
+    @model_validator(mode="after")
+    def check_directions(self) -> SearchSettings:
+        """A direction for each metric, none of them twice."""
+        if not self.metric:
+            raise ValueError("metric: expected at least one, got an empty list")
+        if len(set(self.metric)) < len(self.metric):
+            raise ValueError(f"metric: expected different ones, got {', '.join(self.metric)}")
+        if self.direction and len(self.direction) != len(self.metric):
+            raise ValueError(
+                f"direction: expected one for each of {', '.join(self.metric)}, "
+                f"got {', '.join(self.direction)}"
+            )
+        return self
+
+    @field_validator("limits")
+    @classmethod
+    def check_limits(cls, limits: dict[str, str]) -> dict[str, str]:
+        """The limits, if each can be read."""
+        faults: list[str] = []
+        for name, text in limits.items():
+            try:
+                read_limit(name, text)
+            except ValueError as error:
+                faults.append(f"{name}: {error}")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return limits
+
+    @model_validator(mode="after")
+    def check_own_keys(self) -> SearchSettings:
+        """Keys of one sampler are for it alone, and fit together."""
+        faults = [
+            f"{key}: for the sampler {sampler} alone, got {self.sampler}"
+            for sampler, keys in _SAMPLER_KEYS.items()
+            for key in keys
+            if getattr(self, key) is not None and self.sampler != sampler
+        ]
+        population = self.population or EVOLUTION_POPULATION
+        if self.sample is not None and self.sample > population:
+            faults.append(f"sample: expected at most the population, {population}, got {self.sample}")
+        if self.group and self.multivariate is False:
+            faults.append("group: expected multivariate = true with it, got false")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+    @field_validator("sampler")
+    @classmethod
+    def check_sampler(cls, name: str) -> str:
+        """The name, if there is such a sampler."""
+        return SAMPLERS.check(name)
+
+    @field_validator("scheduler")
+    @classmethod
+    def check_scheduler(cls, name: str) -> str:
+        """The name, if there is such a scheduler."""
+        return SCHEDULERS.check(name)

@@ -1,0 +1,61 @@
+"""Which of several points no other beats: of vectors of losses, where less is better in each place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+Losses = Sequence[float]
+"""What a point loses by each objective."""
+
+
+def dominates(first: Losses, second: Losses) -> bool:
+    """Whether the first is nowhere worse, and somewhere better."""
+    return all(a <= b for a, b in zip(first, second, strict=True)) and tuple(first) != tuple(second)
+
+
+def front(points: Sequence[Losses]) -> list[int]:
+    """The places of the points that no other dominates, by the first objective; of equal ones all.
+
+    Two objectives take a sort (Kung et al. 1975), more compare each with those of the front so far.
+    """
+    order = sorted(range(len(points)), key=lambda place: tuple(points[place]))
+    found: list[int] = []
+    if points and len(points[0]) == 2:
+        least = math.inf
+        for place in order:
+            second = points[place][1]
+            is_equal = bool(found) and tuple(points[found[-1]]) == tuple(points[place])
+            if second < least or is_equal:
+                found.append(place)
+                least = min(least, second)
+        return found
+    for place in order:  # none dominates one before it
+        if not any(dominates(points[other], points[place]) for other in found):
+            found.append(place)
+    return found
+
+
+def ranks(points: Sequence[Losses]) -> list[int]:
+    """The front that each point is on: 0 of the first, 1 of that which is left without it, and so on."""
+    left, found, rank = list(range(len(points))), [0] * len(points), 0
+    while left:
+        first = {left[place] for place in front([points[each] for each in left])}
+        for place in first:
+            found[place] = rank
+        left, rank = [place for place in left if place not in first], rank + 1
+    return found
+
+
+def crowding(points: Sequence[Losses]) -> list[float]:
+    """How far the neighbours of each point are, as shares of the ranges; ∞ at an end (Deb et al. 2002)."""
+    found = [0.0] * len(points)
+    for axis in range(len(points[0]) if points else 0):
+        order = sorted(range(len(points)), key=lambda place: points[place][axis])
+        low, high = points[order[0]][axis], points[order[-1]][axis]
+        found[order[0]] = found[order[-1]] = math.inf
+        if not (math.isfinite(high - low) and high > low):
+            continue
+        for before, place, after in zip(order, order[1:], order[2:], strict=False):
+            found[place] += (points[after][axis] - points[before][axis]) / (high - low)
+    return found

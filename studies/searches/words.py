@@ -1,0 +1,21 @@
+"""What a search is after, in words."""
+
+from __future__ import annotations
+
+from ..schema.search_settings import SearchSettings
+from ..text.units import plural
+
+
+def goal_words(search: SearchSettings) -> str:
+    """`the highest max_length and the lowest parameters, with seconds < 60`."""
+    ways = {"max": "highest", "min": "lowest"}
+    goals = [f"the {ways[each.direction]} {each.name}" for each in search.objectives]
+    text = " and ".join(filter(None, [", ".join(goals[:-1]), goals[-1]]))
+    limits = ", ".join(map(str, search.bounds))
+    return f"{text}, with {limits}" if limits else text
+
+
+def search_words(search: SearchSettings) -> str:
+    """`20 points by tpe for the lowest loss, cut short by asha`."""
+    cut = f", cut short by {search.scheduler}" if search.scheduler != "none" else ""
+    return f"{plural(search.trials, 'point')} by {search.sampler} for {goal_words(search)}{cut}"

@@ -1,0 +1,62 @@
+"""Searches for trade-offs: every sampler that can, limits that hold, and all of it from the store again."""
+
+import json
+
+import pytest
+
+from activemem.engine.run.search.optuna_search import OptunaSearch
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ....study_texts import study_text
+from .test_optuna_search import points, run
+
+SEARCH = study_text(
+    study={"name": "trade_offs", "title": "A short loss and a small model"},
+    model={"recipe": "choice(conv(k=integer(2, 9)), sa) >> ff(integer(4, 12))"},
+    task={"name": "addition"},
+    train={"epochs": 1, "steps_per_epoch": 1},
+    search={"sampler": "nsga3", "trials": 6, "metric": ["loss", "parameters"]},
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def told(store, notes, changes=()):
+    """What Optuna is told of a search in a store."""
+    return OptunaSearch(load_study(SEARCH, changes), store, "again", notes)._optuna
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "nsga3", "gp", "random", "evolution"])
+def test_a_search_for_trade_offs_goes_on_from_the_store(store, notes, sampler):
+    changes = [f"search.sampler={sampler}", "search.trials=4", 'search.limits.seconds="< 60"']
+    changes += ["search.population=2", "search.sample=2"] if sampler == "evolution" else []
+    assert run(SEARCH, store, notes, changes, max_trials=3).ran == 3
+    first = told(store, notes, changes)
+    rows = store.trials()
+    losses = {next(m["value"] for m in row["metrics"] if m["name"] == "loss") for row in rows.to_dicts()}
+    assert {trial.values[0] for trial in first.trials} == losses
+    assert {trial.values[1] for trial in first.trials} == set(rows["parameters"])
+    assert all(-60 < trial.constraints["seconds < 60"] < 0 for trial in first.trials)
+    assert run(SEARCH, store, notes, changes).ran == 1
+    assert len(points(store)) == 4
+
+
+def test_limits_that_the_text_tells_are_never_exceeded(store, notes):
+    limits = ['search.limits.parameters="< 500"', 'search.limits.reach=">= 4"', "search.trials=50"]
+    assert run(SEARCH, store, notes, limits).ran
+    kernels = [json.loads(text)["conv.k"] for text in store.trials()["factors"]]
+    assert min(kernels) >= 4
+    assert store.trials()["parameters"].max() < 500
+
+
+def test_an_evolution_for_trade_offs_goes_on_as_if_it_had_not_been_cut_off(tmp_path, notes):
+    changes = ["search.sampler=evolution", "search.population=4", "search.sample=3", "search.trials=10"]
+    whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
+    run(SEARCH, whole, notes, changes)
+    while run(SEARCH, parts, notes, changes, max_trials=3).ran:
+        pass
+    assert points(parts) == points(whole)
