@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from ...studies.catalog.metrics import COSTS
 from ...studies.planning.status import outcome_trials, study_outcomes, tried_point, tried_trial
 from ...studies.planning.trial_values import ValueStatus, combined_status, trial_values
 from ...studies.resolve.costs import model_cost
@@ -150,7 +151,7 @@ def _found(
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
     """The value and the status of each trial; what its text tells, a trial has once it is done."""
-    if is_known_before(metric):
+    if metric not in COSTS and is_known_before(metric):
         return _known_before(study, tried, metric)
     found = trial_values(study.name, tried["trial"], tried, metric)
     return {trial: (value, ValueStatus(status)) for trial, _, value, status, _ in found.iter_rows()}

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from ..catalog.metrics import COSTS
 from ..planning.status import study_outcomes, tried_trial
 from ..planning.trial_values import ValueStatus, trial_values
 from ..resolve.costs import model_cost
@@ -97,7 +98,7 @@ class QuantityValues:
         names = [*(each.name for each in search.objectives), *(each.name for each in search.bounds)]
         self._search, self._values = search, dict[str, dict[str, float]]()
         for name in dict.fromkeys(names):
-            if is_known_before(name):
+            if name not in COSTS and is_known_before(name):
                 self._values[name] = {trial: model_cost(name, each) for trial, each in settings.items()}
             else:
                 found = trial_values(study, rows["trial"], rows, name).filter(status=ValueStatus.DONE)

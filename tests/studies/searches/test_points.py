@@ -34,6 +34,7 @@ def store(tmp_path):
                 trial,
                 minutes=minutes,
                 seconds=50 if kernel < 9 else 70,
+                parameters=1000 + kernel,
                 metrics=(("max_length", float(length)),),
             )
     keep(found, study.point_trials({"conv.k": 7})[0], metrics=(("max_length", 50.0),))
@@ -44,9 +45,8 @@ def test_each_point_has_its_objectives_and_whether_it_keeps_to_the_limits(store)
     study = load_study(SEARCH)
     found = {each.values["conv.k"]: each for each in search_points(study, store.trials())}
     assert found.keys() == {*VALUES, 7}
-    parameters = found[2].objectives[1]
-    assert found[3].objectives == (6.0, parameters + 8 * 8)
-    assert found[2].per_seed == ((5.0, parameters), (7.0, parameters))
+    assert found[3].objectives == (6.0, 1003)
+    assert found[2].per_seed == ((5.0, 1002), (7.0, 1002))
     assert {kernel for kernel, each in found.items() if each.feasible} == {2, 3, 4, 5, 7}
     assert {kernel for kernel, each in found.items() if each.counts} == {2, 3, 4, 5}
     assert (found[7].seeds, found[7].seconds, found[2].studies) == ((0,), 10.0, ("tiny",))
