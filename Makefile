@@ -63,8 +63,9 @@ docs: setup      ## build all documents and the reference as a site in build/sit
 
 check: lint coverage wheel docs ## everything that CI runs
 
-bench: setup     ## measure overheads, as ratios within one run
-	for each in overhead step packs data blocks mixers decoding pooling attention parse nearest tables fuzz; do $(BIN)/python bench/$$each.py || exit 1; done
+bench: setup     ## measure what a study costs beside what others would do, and write it into docs/performance.md
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt x-transformers
+	$(BIN)/python bench/summary.py --write
 
 clean:           ## remove what the build made; results are kept
 	rm -rf $(VENV) $(MINIMUM) build dist *.egg-info

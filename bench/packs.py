@@ -56,8 +56,8 @@ def make(mixer: str, width: int, length: int, seed: int) -> Training:
     )
 
 
-def ratio(trainings: Sequence[Training], rounds: int) -> float:
-    """The shortest time of a step of each one by one, by that of a step of all together."""
+def times_ms(trainings: Sequence[Training], rounds: int) -> tuple[float, float]:
+    """The shortest milliseconds of a step of each one by one, and of a step of all together."""
     alone: list[float] = []
     together: list[float] = []
     for _ in range(rounds + 1):
@@ -70,7 +70,13 @@ def ratio(trainings: Sequence[Training], rounds: int) -> float:
             began = time.thread_time()
             stacked.step()
             together.append(time.thread_time() - began)
-    return min(alone[1:]) / min(together[1:])
+    return 1e3 * min(alone[1:]), 1e3 * min(together[1:])
+
+
+def ratio(trainings: Sequence[Training], rounds: int) -> float:
+    """How much longer a step of each takes one by one than together."""
+    alone, together = times_ms(trainings, rounds)
+    return alone / together
 
 
 def main(trials: int = 8, rounds: int = 5) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +34,7 @@ def settings(recipe: str) -> TrialSettings:
                 "optimizer": {"name": "adam", "lr": 1e-3},
                 "batch_size": BATCH,
                 "epochs": 10**6,
-                "steps_per_epoch": STEPS,
+                "steps_per_epoch": 10**6,
                 "curriculum": {"start": LENGTH},
             },
         }
@@ -46,7 +46,8 @@ def engine_loop(recipe: str) -> Callable[[], None]:
     training = Training(settings(recipe), CPU)
 
     def steps() -> None:
-        float(training._train_epoch())
+        for _ in range(STEPS):
+            training.take_step()
 
     return steps
 
@@ -110,9 +111,28 @@ def median_step_ms(runners: dict[str, Callable[[], None]], seconds: float) -> di
     return {name: statistics.median(each) for name, each in times.items()}
 
 
-def show(recipe: str, ours_ms: float, other_ms: float, other: str) -> None:
-    """Print one line: our time, and its ratio to another's."""
-    print(f"  {recipe:44} {ours_ms:7.2f} ms   {ours_ms / other_ms:.3f} × {other}")
+def transformer_of_others() -> nn.Module | None:
+    """`4 * (sa >> ff(512))` by x-transformers, where it is installed."""
+    try:
+        from x_transformers import Encoder, TransformerWrapper  # noqa: PLC0415 -- nothing else needs it
+    except ImportError:
+        return None
+    layers = Encoder(dim=WIDTH, depth=4, heads=8, attn_dim_head=64, ff_mult=4, ff_dropout=0.1)
+    return TransformerWrapper(num_tokens=100, max_seq_len=200, attn_layers=layers)
+
+
+def compare(seconds: float) -> Iterator[tuple[str, str, float, float]]:
+    """A recipe, what it is compared with, and the milliseconds of a step of ours and of that."""
+    for recipe in RECIPES:
+        model = build(recipe, d_model=WIDTH, vocab=100, generator=torch.Generator().manual_seed(0))
+        found = median_step_ms({"ours": engine_loop(recipe), "other": plain_loop(model)}, seconds)
+        yield recipe, "a plain PyTorch loop over the same model", found["ours"], found["other"]
+    others = {(RECIPES[1], "torch's own layers, written by hand"): HandWrittenModel()}
+    if (theirs := transformer_of_others()) is not None:
+        others[RECIPES[0], "x-transformers, in a plain loop"] = theirs
+    for (recipe, what), model in others.items():
+        found = median_step_ms({"ours": engine_loop(recipe), "other": plain_loop(model)}, seconds)
+        yield recipe, what, found["ours"], found["other"]
 
 
 def main() -> None:
@@ -122,14 +142,8 @@ def main() -> None:
     print(
         f"a training step, batch {BATCH}, length {LENGTH}, width {WIDTH}, one CPU thread (CPU time, medians)"
     )
-    for recipe in RECIPES:
-        model = build(recipe, d_model=WIDTH, vocab=100, generator=torch.Generator().manual_seed(0))
-        found = median_step_ms({"ours": engine_loop(recipe), "plain loop": plain_loop(model)}, seconds)
-        show(recipe, found["ours"], found["plain loop"], "a plain loop")
-    found = median_step_ms(
-        {"ours": engine_loop(RECIPES[1]), "by hand": plain_loop(HandWrittenModel())}, seconds
-    )
-    show(RECIPES[1], found["ours"], found["by hand"], "written by hand")
+    for recipe, what, ours_ms, other_ms in compare(seconds):
+        print(f"  {recipe:44} {ours_ms:7.2f} ms   {ours_ms / other_ms:.3f} × {what}")
 
 
 if __name__ == "__main__":
