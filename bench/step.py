@@ -114,7 +114,10 @@ def median_step_ms(runners: dict[str, Callable[[], None]], seconds: float) -> di
 def transformer_of_others() -> nn.Module | None:
     """`4 * (sa >> ff(512))` by x-transformers, where it is installed."""
     try:
-        from x_transformers import Encoder, TransformerWrapper  # noqa: PLC0415 -- nothing else needs it
+        from x_transformers import (  # noqa: PLC0415  # pyright: ignore[reportMissingImports] -- make bench installs it
+            Encoder,
+            TransformerWrapper,
+        )
     except ImportError:
         return None
     layers = Encoder(dim=WIDTH, depth=4, heads=8, attn_dim_head=64, ff_mult=4, ff_dropout=0.1)
@@ -127,7 +130,9 @@ def compare(seconds: float) -> Iterator[tuple[str, str, float, float]]:
         model = build(recipe, d_model=WIDTH, vocab=100, generator=torch.Generator().manual_seed(0))
         found = median_step_ms({"ours": engine_loop(recipe), "other": plain_loop(model)}, seconds)
         yield recipe, "a plain PyTorch loop over the same model", found["ours"], found["other"]
-    others = {(RECIPES[1], "torch's own layers, written by hand"): HandWrittenModel()}
+    others: dict[tuple[str, str], nn.Module] = {
+        (RECIPES[1], "torch's own layers, written by hand"): HandWrittenModel()
+    }
     if (theirs := transformer_of_others()) is not None:
         others[RECIPES[0], "x-transformers, in a plain loop"] = theirs
     for (recipe, what), model in others.items():
