@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ...grammar import Recipe
 from ...grammar.dimensions import option_label, resolve
-from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
+from ...grammar.nodes import ChoiceDimension, Dimension, HoleNode, IntegerDimension, RealDimension, walk
 from ..schema.search import contains
 from ..schema.settings import Level
 from .template import RECIPE_PATH, Template
@@ -35,7 +34,8 @@ def resolve_point(
         return chosen[name] if name in chosen else fixed[name]
 
     recipe = template.expand(template.texts[RECIPE_PATH])
-    holes = list(Recipe(resolve(recipe.root, lambda name, _: value(name))).holes)
+    taken = resolve(recipe.root, lambda name, _: value(name))
+    holes = list(dict.fromkeys(node.name for node in walk(taken) if isinstance(node, HoleNode)))
     for path, names in template.holes.items():
         holes += names if path != RECIPE_PATH else ()
     for hole in holes:  # grows while it is walked

@@ -25,7 +25,7 @@ class Template:
     """The tables that define a trial; some of their texts have holes.
 
     `fragments` fill holes of the recipe, of its levels and of each other. Recipes are cached by the values
-    that they use, so that large grids parse few of them.
+    that they use, so that large grids parse few of them, and so are the names in levels.
     """
 
     tables: Mapping[str, Any]
@@ -33,6 +33,7 @@ class Template:
     texts: Mapping[KeyPath, str] = field(init=False)  # every one, with or without holes
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # of every text that has any
     _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _names: dict[str, list[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +52,11 @@ class Template:
 
     def names_in_level(self, level: Level) -> list[str]:
         """The names whose values a level uses; only a text can use any."""
-        return self.names_in(level) if isinstance(level, str) else []
+        if not isinstance(level, str):
+            return []
+        if level not in self._names:
+            self._names[level] = self.names_in(level)
+        return self._names[level]
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
         """The names whose values a path depends on: its holes, and the holes in their levels."""

@@ -17,7 +17,7 @@ from functools import cache, partial
 import optuna
 from optuna.trial import TrialState
 
-from ....studies.resolve.search_points import contains
+from ....studies.schema.search import contains
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.schema.settings import Level
 from ....studies.study import Study, load_study

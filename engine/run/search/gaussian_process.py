@@ -25,6 +25,11 @@ class KernelSettings:
     lengths: tuple[float, ...]
     noise: float
 
+    def scaled(self, points: Sequence[Numbers]) -> Numbers:
+        """The numbers of all groups, each in its length, a row for each point."""
+        pairs = zip(points, self.lengths, strict=True)
+        return np.hstack([each / length for each, length in pairs])
+
 
 def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
     """The correlation of points, by the squared distances between them in each group of their numbers."""
@@ -43,7 +48,7 @@ class GaussianProcess:
 
     def __init__(self, points: Sequence[Numbers], settings: KernelSettings) -> None:
         """`points` has an array for each group of numbers, with a row for each point."""
-        self._points, self._settings = list(points), settings
+        self._settings, self._points = settings, settings.scaled(points)
         distances = [squared_distances(each, each) for each in points]
         self._root = np.linalg.inv(_cholesky(distances, settings))
 
@@ -52,14 +57,11 @@ class GaussianProcess:
 
     def add(self, point: Sequence[Numbers]) -> GaussianProcess:
         """The process that knows one point more, a row in each group: the last of its inverse root is new."""
-        across = self._across(point)[:, 0]
-        inner = self._root @ across
-        noise = self._settings.noise
+        scaled, noise, size = self._settings.scaled(point), self._settings.noise, len(self)
+        inner = self._root @ self._across(scaled)[:, 0]
         last = 1 / math.sqrt(max(1 + noise - inner @ inner, noise))
-        size = len(self)
         found = object.__new__(GaussianProcess)
-        found._settings = self._settings
-        found._points = [np.vstack([old, new]) for old, new in zip(self._points, point, strict=True)]
+        found._settings, found._points = self._settings, np.vstack([self._points, scaled])
         found._root = np.zeros((size + 1, size + 1))
         found._root[:size, :size] = self._root
         found._root[size, :size], found._root[size, size] = -last * (inner @ self._root), last
@@ -67,7 +69,7 @@ class GaussianProcess:
 
     def predict(self, points: Sequence[Numbers], values: Numbers) -> tuple[Numbers, Numbers]:
         """The mean and the standard deviation of the signal at points, by the values of those known."""
-        whitened, inner = self._root @ values, self._root @ self._across(points)
+        whitened, inner = self._root @ values, self._root @ self._across(self._settings.scaled(points))
         signal = (whitened @ whitened) / len(values)
         return inner.T @ whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
 
@@ -75,10 +77,9 @@ class GaussianProcess:
         """The mean at the known points: their values without the noise."""
         return values - self._settings.noise * (self._root.T @ (self._root @ values))
 
-    def _across(self, points: Sequence[Numbers]) -> Numbers:
+    def _across(self, scaled: Numbers) -> Numbers:
         """The correlation of each known point with each of others."""
-        pairs = zip(self._points, points, strict=True)
-        return kernel([squared_distances(known, other) for known, other in pairs], self._settings)
+        return np.exp(-0.5 * squared_distances(self._points, scaled))
 
 
 def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:

@@ -86,12 +86,13 @@ class TreeSampler(optuna.samplers.BaseSampler):
         if len(told.ended) < DRAWN:
             return self._completed({}, rng)
         self._beliefs.update(told)
-        parents = self._beliefs.parents
-        points = self._new([self._child(parents, rng) for _ in range(CHILDREN)])
+        best = self._beliefs.best()
+        points = self._new([self._child(best, rng) for _ in range(CHILDREN)])
         points += self._new([self._completed({}, rng) for _ in range(STRANGERS)])
-        best = [points[place] for place in self._beliefs.order(points)[:PARENTS]] or parents
-        points += self._new([self._child(best, rng) for _ in range(GRANDCHILDREN)])
-        return points[self._beliefs.order(points)[0]] if points else self._completed({}, rng)
+        promising = self._beliefs.ranked(points)
+        children = self._new([self._child(promising[:PARENTS] or best, rng) for _ in range(GRANDCHILDREN)])
+        ranked = self._beliefs.ranked([*promising[:1], *children])
+        return ranked[0] if ranked else self._completed({}, rng)
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -109,11 +110,11 @@ class TreeSampler(optuna.samplers.BaseSampler):
         """A changed one of the parents."""
         values: Mapping[str, Level] = rng.choice(parents)
         if rng.random() < CROSSOVER:
-            values = self._completed(cross(values, rng.choice(parents), rng), rng)
-        values = self._completed(change(values, self._space, rng), rng)
+            values = cross(values, rng.choice(parents), rng)
+        values = change(values, self._space, rng)
         while rng.random() < ANOTHER_CHANGE:
-            values = self._completed(change(values, self._space, rng), rng)
-        return values
+            values = change(values, self._space, rng)
+        return self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
         """The point of these values: what it does not take left out, what it lacks drawn."""
@@ -135,11 +136,10 @@ class Beliefs:
         self._process: GaussianProcess
         self._now: GaussianProcess
         self._values = np.empty(0)
-        self._best = 0.0
+        self._highest = 0.0
 
-    @property
-    def parents(self) -> list[Values]:
-        """The best points, the best one first."""
+    def best(self) -> list[Values]:
+        """The best points that are known, the best one first."""
         ranked = sorted(self._members, key=lambda each: each.goodness, reverse=True)
         return [each.values for each in ranked[:PARENTS]]
 
@@ -154,19 +154,20 @@ class Beliefs:
             self._process = self._process.add(self._groups([each.values]))
         self._read = len(told.ended)
         scores = normal_scores([each.goodness for each in self._members])
-        self._best = float(self._process.smooth(scores).max())
+        self._highest = float(self._process.smooth(scores).max())
         self._now = self._process
         for values in told.open.values():
             self._now = self._now.add(self._groups([values]))
         self._values = np.concatenate([scores, np.zeros(len(told.open))])
 
-    def order(self, points: Sequence[Values]) -> list[int]:
-        """The places of points, the one from which most improvement is expected first."""
+    def ranked(self, points: Sequence[Values]) -> list[Values]:
+        """The points, the one from which most improvement is expected first."""
         if not points:
             return []
         means, deviations = self._now.predict(self._groups(points), self._values)
-        expected = [_improvement(*each) for each in zip(means - self._best, deviations, strict=True)]
-        return sorted(range(len(points)), key=expected.__getitem__, reverse=True)
+        expected = [_improvement(*each) for each in zip(means - self._highest, deviations, strict=True)]
+        order = sorted(range(len(points)), key=expected.__getitem__, reverse=True)
+        return [points[place] for place in order]
 
     def _fitted(self) -> GaussianProcess:
         """The process of the members under the settings under which their values are likeliest."""

@@ -56,7 +56,8 @@ class RecipeFeatures:
 
     def __init__(self, study: Study) -> None:
         self._template = study.template
-        self._root = self._template.expand(self._template.texts[RECIPE_PATH])
+        recipe = self._template.expand(self._template.texts[RECIPE_PATH])
+        self._root, self._has_dimensions = recipe.root, bool(recipe.dimensions)
         self._fixed = {name: levels[0] for name, levels in study.factors.items()}
         self._fillings: dict[Level, Value] = {}
         self._values = {name: _ValuePlaces(dimension) for name, dimension in study.dimensions.items()}
@@ -76,8 +77,8 @@ class RecipeFeatures:
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
         """How often each label occurs in the tree of a point's recipe."""
-        levels, root = {**self._fixed, **values}, self._root.root
-        if self._root.dimensions:
+        levels, root = {**self._fixed, **values}, self._root
+        if self._has_dimensions:
             root = resolve(root, levels.get)
         walk = _LabelWalk(lambda name: self._filling(levels[name]))
         walk.node(root)

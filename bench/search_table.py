@@ -1,0 +1,66 @@
+"""Makes the table that `search.py` replays: every architecture of `search_table.toml`, each trained once.
+
+Run: activemem study run bench/search_table.toml --local --results RESULTS
+     python bench/search_table.py RESULTS
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from activemem.storage import Store
+from activemem.studies.resolve.search_points import enumerate_points
+from activemem.studies.study import load_study
+
+STUDY = Path(__file__).with_suffix(".toml")
+TABLE = STUDY.with_suffix(".parquet")
+NOTES = STUDY.with_suffix(".json")
+METRICS = ("dev_loss", "dev_accuracy", "dev_exact", "loss")
+
+
+def read_row(row: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """What the table has of a trial: its point and recipe, what it measured, and its costs."""
+    measured = {each["name"]: each["value"] for each in row["metrics"]}
+    costs = {name: row[name] for name in ("parameters", "flops", "seconds")}
+    return {
+        "recipe": row["recipe"],
+        "values": json.dumps(values),
+        **{name: measured[name] for name in METRICS},
+        **costs,
+    }
+
+
+def main() -> None:
+    """Write the table, and beside it where it comes from."""
+    study, rows = load_study(STUDY), Store(sys.argv[1]).trials()
+    done = {row["trial"]: row for row in rows.filter(status="done").iter_rows(named=True)}
+    points = [(study.trial_for(values).id, values) for values in enumerate_points(study.choose)]
+    missing = [trial for trial, _ in points if trial not in done]
+    if missing:
+        sys.exit(f"expected all {len(points):,} architectures, {len(missing):,} are not trained")
+    table = pl.DataFrame([read_row(done[trial], values) for trial, values in points])
+    table.with_columns(pl.col("seconds").round(2)).write_parquet(TABLE, compression="zstd")
+    used = rows.filter(pl.col("trial").is_in([trial for trial, _ in points]))
+    notes = {
+        "commands": [
+            "activemem study run bench/search_table.toml --local --results RESULTS",
+            "python bench/search_table.py RESULTS",
+        ],
+        "architectures": len(table),
+        "activemem": sorted(set(used["commit"])),
+        "torch": sorted(set(used["torch_version"])),
+        "device": sorted(set(used["device"])),
+        "trained": [str(used["started"].min())[:19], str(used["finished"].max())[:19]],
+        "seconds": round(used["seconds"].sum()),
+    }
+    NOTES.write_text(json.dumps(notes, indent=1) + "\n", encoding="utf-8")
+    print(f"{TABLE.name}: {len(table):,} architectures, {TABLE.stat().st_size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()
