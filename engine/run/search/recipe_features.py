@@ -9,8 +9,8 @@ Behind these numbers stand those of the values of the search's dimensions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 from zlib import crc32
 
@@ -50,6 +50,9 @@ _MAX_COPIES = 8
 Labels = tuple[int, ...]
 """A node's label after each round."""
 
+Occurrences = tuple[tuple[int, int], ...]
+"""Labels, and how often each occurs."""
+
 
 class RecipeFeatures:
     """The points of a study's search as numbers: those of the tree, and behind them those of the values."""
@@ -66,10 +69,9 @@ class RecipeFeatures:
 
     def of(self, values: Mapping[str, Level]) -> Numbers:
         """The numbers of a point."""
-        found = np.zeros(self.size)
-        for label, count in self.labels(values).items():
-            found[label % PLACES] += count
-        np.sqrt(found, out=found)
+        counts, found = self.labels(values), np.zeros(self.size)
+        places = np.array([*counts], dtype=np.int64) % PLACES
+        found[:PLACES] = np.sqrt(np.bincount(places, weights=[*counts.values()], minlength=PLACES))
         for name, value in values.items():
             for place, number in self._values[name].of(value):
                 found[self._begins[name] + place] = number
@@ -107,8 +109,7 @@ class _LabelWalk:
             case HoleNode():
                 return self.node(self._filling(node.name))
             case BlockNode():
-                inner = [self._label(name, [self.node(value)]) for name, value in node.arguments]
-                return self._label(node.name, inner)
+                return self._block(node)
             case SumNode():
                 return self._label("+", sorted(self.node(part) for part in node.parts))
             case SeriesNode() | RepeatNode():
@@ -121,6 +122,19 @@ class _LabelWalk:
             case _:
                 return _leaf(node)
 
+    def _block(self, node: BlockNode) -> Labels:
+        """The labels of a block; those of one with numbers and words alone are remembered."""
+        arguments = tuple((name, self._filled(value)) for name, value in node.arguments)
+        if not all(isinstance(value, int | float | str) for _, value in arguments):
+            return self.labels_of(node.name, arguments)
+        labels, inside = _plain_block(node.name, arguments)
+        for label, occurs in inside:
+            self._count(label, occurs)
+        return labels
+
+    def _filled(self, value: Value) -> Value:
+        return self._filling(value.name) if isinstance(value, HoleNode) else value
+
     def _parts(self, node: Value) -> list[Labels]:
         """The labels of what stands in series, copies written out."""
         match node:
@@ -129,7 +143,7 @@ class _LabelWalk:
             case SeriesNode():
                 return [labels for part in node.parts for labels in self._parts(part)]
             case RepeatNode():
-                count = self._filling(node.count.name) if isinstance(node.count, HoleNode) else node.count
+                count = self._filled(node.count)
                 copies = min(int(count), _MAX_COPIES) if isinstance(count, int) else 1
                 copy = _LabelWalk(self._filling)
                 parts = copy._parts(node.body)
@@ -138,6 +152,10 @@ class _LabelWalk:
                 return parts * copies
             case _:
                 return [self.node(node)]
+
+    def labels_of(self, name: str, arguments: Iterable[tuple[str, Value]]) -> Labels:
+        """The labels of a block, all of those in it being counted."""
+        return self._label(name, [self._label(each, [self.node(value)]) for each, value in arguments])
 
     def _label(self, name: str, inner: Sequence[Labels]) -> Labels:
         """The labels of a node of this name around these, all of them counted."""
@@ -175,6 +193,18 @@ class _ValuePlaces:
 
 def _scaled(dimension: IntegerDimension | RealDimension, number: float) -> float:
     return math.log(number) if dimension.log else number
+
+
+@lru_cache(maxsize=4096)
+def _plain_block(name: str, arguments: tuple[tuple[str, Value], ...]) -> tuple[Labels, Occurrences]:
+    """The labels of a block without holes, and how often each occurs in it."""
+    walk = _LabelWalk(_no_filling)
+    labels = walk.labels_of(name, arguments)
+    return labels, tuple(walk.counts.items())
+
+
+def _no_filling(name: str) -> Value:
+    raise AssertionError(f"a hole: {name}")
 
 
 def _leaf(value: Value) -> Labels:
