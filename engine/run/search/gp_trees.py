@@ -66,7 +66,8 @@ class TreeSampler(optuna.samplers.BaseSampler):
     def __init__(self, study: Study, *, seed: int) -> None:
         self._choose, self._seed = study.choose, seed
         self._space = {name: distribution(each) for name, each in study.dimensions.items()}
-        self._told, self._beliefs = ToldPoints(), Beliefs(RecipeFeatures(study))
+        self._features = RecipeFeatures(study)
+        self._beliefs: Beliefs | None = None
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
@@ -80,19 +81,13 @@ class TreeSampler(optuna.samplers.BaseSampler):
     ) -> dict[str, Any]:
         """The values of the candidate from which most improvement is expected."""
         del search_space
-        told = self._told
-        told.read(study, before=trial.number)
-        rng = Random(f"{self._seed} {told.begun} {len(told.rejected)}")
-        if len(told.ended) < DRAWN:
-            return self._completed({}, rng)
-        self._beliefs.update(told)
-        best = self._beliefs.best()
-        points = self._new([self._child(best, rng) for _ in range(CHILDREN)])
-        points += self._new([self._completed({}, rng) for _ in range(STRANGERS)])
-        promising = self._beliefs.ranked(points)
-        children = self._new([self._child(promising[:PARENTS] or best, rng) for _ in range(GRANDCHILDREN)])
-        ranked = self._beliefs.ranked([*promising[:1], *children])
-        return ranked[0] if ranked else self._completed({}, rng)
+        if self._beliefs is None or self._beliefs.told.study is not study:  # Hyperband shows one a bracket
+            self._beliefs = Beliefs(self._features, ToldPoints(study))
+        told = self._beliefs.told
+        told.read(before=trial.number)
+        rng = Random(f"{self._seed} {told.begun} {told.tries}")
+        drawn = self._completed({}, rng)
+        return drawn if len(told.ended) < DRAWN else self._best_candidate(self._beliefs, rng) or drawn
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -101,10 +96,15 @@ class TreeSampler(optuna.samplers.BaseSampler):
         del study
         return draw(param_distribution, Random(f"{self._seed} {trial.number} {param_name}"))
 
-    def _new(self, points: Sequence[Values]) -> list[Values]:
-        """Those that have not been proposed, each once."""
-        found = {point_key(each): each for each in points}
-        return [each for key, each in found.items() if key not in self._told]
+    def _best_candidate(self, beliefs: Beliefs, rng: Random) -> Values | None:
+        """The candidate from which most improvement is expected; None if all have been proposed."""
+        beliefs.update()
+        best = beliefs.best()
+        points = [self._child(best, rng) for _ in range(CHILDREN)]
+        points += [self._completed({}, rng) for _ in range(STRANGERS)]
+        promising = beliefs.ranked(points)
+        children = [self._child(promising[:PARENTS] or best, rng) for _ in range(GRANDCHILDREN)]
+        return next(iter(beliefs.ranked([*promising[:1], *children])), None)
 
     def _child(self, parents: Sequence[Values], rng: Random) -> Values:
         """A changed one of the parents."""
@@ -129,8 +129,9 @@ class TreeSampler(optuna.samplers.BaseSampler):
 class Beliefs:
     """What is expected of points by those that have ended, those in training being taken as middling."""
 
-    def __init__(self, features: RecipeFeatures) -> None:
-        self._features = lru_cache(maxsize=_CACHED)(lambda key: features.of(dict(key)))
+    def __init__(self, features: RecipeFeatures, told: ToldPoints) -> None:
+        self.told = told
+        self._numbers = lru_cache(maxsize=_CACHED)(lambda key: features.of(dict(key)))
         self._renewed, self._read = 0, 0
         self._members: list[EndedPoint] = []
         self._process: GaussianProcess
@@ -143,10 +144,11 @@ class Beliefs:
         ranked = sorted(self._members, key=lambda each: each.goodness, reverse=True)
         return [each.values for each in ranked[:PARENTS]]
 
-    def update(self, told: ToldPoints) -> None:
+    def update(self) -> None:
         """Learn from the points that have ended since the last time, and of those that are in training."""
-        if last_renewal(len(told.ended)) != self._renewed:
-            self._read = self._renewed = last_renewal(len(told.ended))
+        told, renewed = self.told, last_renewal(len(self.told.ended))
+        if renewed != self._renewed:
+            self._read = self._renewed = renewed
             self._members = window(told.ended[: self._read])
             self._process = self._fitted()
         for each in told.ended[self._read :]:
@@ -156,18 +158,19 @@ class Beliefs:
         scores = normal_scores([each.goodness for each in self._members])
         self._highest = float(self._process.smooth(scores).max())
         self._now = self._process
-        for values in told.open.values():
+        for values in told.training:
             self._now = self._now.add(self._groups([values]))
-        self._values = np.concatenate([scores, np.zeros(len(told.open))])
+        self._values = np.concatenate([scores, np.zeros(len(told.training))])
 
     def ranked(self, points: Sequence[Values]) -> list[Values]:
-        """The points, the one from which most improvement is expected first."""
-        if not points:
+        """Those that have not been proposed, each once, those of which most improvement is expected first."""
+        known = {point_key(each): each for each in points}
+        new = [each for key, each in known.items() if key not in self.told]
+        if not new:
             return []
-        means, deviations = self._now.predict(self._groups(points), self._values)
+        means, deviations = self._now.predict(self._groups(new), self._values)
         expected = [_improvement(*each) for each in zip(means - self._highest, deviations, strict=True)]
-        order = sorted(range(len(points)), key=expected.__getitem__, reverse=True)
-        return [points[place] for place in order]
+        return [new[place] for place in sorted(range(len(new)), key=expected.__getitem__, reverse=True)]
 
     def _fitted(self) -> GaussianProcess:
         """The process of the members under the settings under which their values are likeliest."""
@@ -179,7 +182,7 @@ class Beliefs:
 
     def _groups(self, points: Sequence[Mapping[str, Any]]) -> list[Numbers]:
         """The numbers of points' trees and those of their values, a row for each."""
-        rows = np.stack([self._features(point_key(each)) for each in points])
+        rows = np.stack([self._numbers(point_key(each)) for each in points])
         return [rows[:, :PLACES], rows[:, PLACES:]]
 
 

@@ -36,42 +36,55 @@ class EndedPoint:
 
 
 class ToldPoints:
-    """What one study of Optuna's, of one objective, has been told; a proposal that fails is no point."""
+    """What a study of Optuna's, of one objective, has been told; a proposal that fails is no point."""
 
-    def __init__(self) -> None:
+    def __init__(self, study: optuna.Study) -> None:
+        self.study = study
         self.ended: list[EndedPoint] = []
-        self.open: dict[int, dict[str, Any]] = {}
-        self.rejected: set[PointKey] = set()
-        self.begun = 0
+        self.tries = 0  # the proposals since the last point has begun
+        self._rejected: set[PointKey] = set()
+        self._open: dict[int, FrozenTrial] = {}  # by their places among the study's trials
         self._read = 0
         self._keys: set[PointKey] = set()
 
     def __contains__(self, key: PointKey) -> bool:
         """Whether a point has begun, or been rejected since the last that has."""
-        return key in self._keys or key in self.rejected
+        return key in self._keys or key in self._rejected
 
-    def read(self, study: optuna.Study, before: int) -> None:
+    @property
+    def begun(self) -> int:
+        """The number of points."""
+        return len(self.ended) + len(self._open)
+
+    @property
+    def training(self) -> list[dict[str, Any]]:
+        """The points that have not ended."""
+        return [each.params for each in self._open.values()]
+
+    def read(self, before: int) -> None:
         """Take note of what is new among the trials of lower numbers."""
-        trials = study.get_trials(deepcopy=False)[:before]
-        numbers = [*self.open, *range(self._read, before)]
-        self._read = before
-        for trial in sorted((trials[number] for number in numbers), key=_when_ended):
-            self._take(trial, 1 if study.direction == StudyDirection.MAXIMIZE else -1)
-        failed = takewhile(lambda each: each.state == TrialState.FAIL, reversed(trials))
-        self.rejected = {point_key(each.params) for each in failed}
-        self.begun = len(self.ended) + len(self.open)
+        trials = self.study.get_trials(deepcopy=False)
+        while trials and trials[-1].number >= before:
+            trials.pop()
+        new = [(place, trials[place]) for place in (*self._open, *range(self._read, len(trials)))]
+        self._read = len(trials)
+        for place, trial in sorted(new, key=lambda each: _when_ended(each[1])):
+            self._take(place, trial)
+        failed = list(takewhile(lambda each: each.state == TrialState.FAIL, reversed(trials)))
+        self.tries, self._rejected = len(failed), {point_key(each.params) for each in failed}
 
-    def _take(self, trial: FrozenTrial, sign: int) -> None:
+    def _take(self, place: int, trial: FrozenTrial) -> None:
         """Take note of how a trial stands."""
-        self.open.pop(trial.number, None)
+        self._open.pop(place, None)
         if trial.state == TrialState.FAIL:
-            return self._keys.discard(point_key(trial.params))
+            self._keys.discard(point_key(trial.params))
+            return
         self._keys.add(point_key(trial.params))
         if trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
+            sign = 1 if self.study.direction == StudyDirection.MAXIMIZE else -1
             self.ended.append(EndedPoint(trial.params, _goodness(trial, sign)))
         else:
-            self.open[trial.number] = trial.params
-        return None
+            self._open[place] = trial
 
 
 def _goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:

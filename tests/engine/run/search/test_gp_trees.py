@@ -72,6 +72,20 @@ def test_parallel_points_and_what_was_rejected_differ(searched):
     assert len({*keys, *(point_key(each.params) for each in study.trials)}) == DRAWN + 8
 
 
+def test_a_search_whose_points_are_dealt_to_brackets_learns_within_each(searched):
+    study = optuna.create_study(
+        study_name="brackets",
+        direction="maximize",
+        sampler=TreeSampler(searched, seed=0),
+        pruner=optuna.pruners.HyperbandPruner(max_resource=9),
+    )
+    for _ in range(3 * DRAWN):
+        trial, values = asked(searched, study)
+        trial.report(worth(values), 1)
+        study.tell(trial, worth(values))
+    assert len({point_key(each.params) for each in study.trials}) == 3 * DRAWN
+
+
 def test_what_was_given_up_is_worse_than_what_ended_and_better_the_later(searched):
     study = optuna.create_study(direction="minimize")
     for state, step, value in [
@@ -87,8 +101,8 @@ def test_what_was_given_up_is_worse_than_what_ended_and_better_the_later(searche
         if state == TrialState.PRUNED:
             trial.report(value, step)
         study.tell(trial, value if state == TrialState.COMPLETE else None, state=state)
-    told = ToldPoints()
-    told.read(study, before=6)
+    told = ToldPoints(study)
+    told.read(before=6)
     ranked = sorted(told.ended, key=lambda each: each.goodness, reverse=True)
     assert [each.values["place"] for each in ranked] == [5, 1, 0, 3, 2]
 
