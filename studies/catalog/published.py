@@ -24,6 +24,7 @@ HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "bleu": True,
     "tokens": True,
     "fraction": None,
+    "scaled accuracy": True,
 }
 """Whether higher is better in each unit of published numbers; None where it depends."""
 
