@@ -12,6 +12,7 @@ import polars as pl
 
 from ..diagnostics import nearest_hint
 from ..storage import Store
+from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
 from ..studies.planning.plan import Plan, make_plan
 from ..studies.planning.status import StudyStatus, started_trials, study_status
@@ -93,6 +94,16 @@ class StudyResults:
             raise TableError(f"study {self.study.name} has no best points: it has no [search]")
         spec = PointsSpec(kind="points", name="best", points=points)
         return TableDisplay(build_table(self.study, spec, load_outcomes(self.store, self.study)))
+
+    @property
+    def noise(self) -> list[str]:
+        """What a search of this budget can tell from noise, as far as its store shows; empty for a grid."""
+        if self.study.search is None:
+            return []
+        from .search.noise import plan_sentences  # noqa: PLC0415 -- loads NumPy
+
+        found = find_points(self.study, load_outcomes(self.store, self.study))
+        return list(plan_sentences(self.study, found, find_metric(found.goals[0].metric)))
 
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
         """The text of the study that decides about a search on fresh seeds: its best points and its baseline.

@@ -61,6 +61,7 @@ def plan(
     FLOPs are those of a training step on sequences of the task's length, 40 tokens where it grows; times come
     from trials in the store.
     """
+    from ...reporting.results import StudyResults
     from ...studies.planning.ablation_path import follow_path
     from ...studies.planning.plan import make_plan as planned
     from ...studies.planning.subset import select_trials
@@ -73,10 +74,13 @@ def plan(
     found = follow_path(load_study(study, overrides or ()), configured.store)
     groups, selected = group_sizes_of(found), select_trials(found, only) if only else None
     page = planned(found, configured.store, selected, count_state=count_state)
+    noise = StudyResults(found, configured.store).noise
     if as_json:
-        print_json(view.plan_to_dict(found, page, groups, device_bytes=size))
+        told = {"noise": noise} if found.search else {}
+        print_json({**view.plan_to_dict(found, page, groups, device_bytes=size), **told})
     else:
-        print_stdout(view.format_plan(found, page, configured.values, groups, device_bytes=size))
+        text = view.format_plan(found, page, configured.values, groups, device_bytes=size, noise=noise)
+        print_stdout(text)
 
 
 @app.command()

@@ -44,10 +44,12 @@ def format_plan(
     groups: Sequence[GroupSize] = (),
     *,
     device_bytes: int | None = None,
+    noise: Sequence[str] = (),
 ) -> str:
     """The lines of `study plan`: trials to run, costs of models, groups of weights, lengths out of reach.
 
-    With `device_bytes` they say how many trials fit on such a device.
+    With `device_bytes` they say how many trials fit on such a device; `noise` is what a search can tell from
+    noise.
     """
     lines = [
         *wrap(f"{study.name} · {study.title}", WIDTH),
@@ -63,6 +65,9 @@ def format_plan(
     ]
     for note in _notes(study, plan, machine, device_bytes):
         lines += ["", *note]
+    if noise:
+        text = "; ".join(noise)
+        lines += ["", *wrap(text, WIDTH, initial_indent="  noise  ", subsequent_indent=" " * 9)]
     for ceiling in (*plan.reach_limits, *plan.short_reaches):
         lines += ["", *wrap(str(ceiling), WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]
     return "\n".join([*lines, *_groups(groups)])

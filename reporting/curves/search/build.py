@@ -18,7 +18,7 @@ from ....studies.text.units import plural
 from ...outcomes import omitted_trials
 from ...provenance import provenance
 from ...search.points import SearchPoints, find_points
-from ..curve import Axis, Curve, Panel
+from ..curve import Axis, Curve, Panel, PointTrace
 from .dimensions import parallel_panel, slice_panels
 from .progress import front_panel, hypervolume_panel, trace_panel
 
@@ -43,7 +43,7 @@ def search_figure(study: Study, spec: SearchCurveSpec, outcomes: pl.DataFrame) -
     metrics = [with_true_title(find_metric(name), settings)[0] for name in _metrics(spec, found)]
     match spec:
         case IncumbentSpec():
-            drawn = _incumbent(spec, found, metrics[0])
+            drawn = _incumbent(study, spec, found, metrics[0])
         case FrontSpec():
             drawn = _front(spec, found, metrics)
         case DimensionsSpec():
@@ -68,15 +68,18 @@ def _metrics(spec: SearchCurveSpec, found: SearchPoints) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*goals, _COST)))[:2] if isinstance(spec, FrontSpec) else goals[:1]
 
 
-def _incumbent(spec: IncumbentSpec, found: SearchPoints, metric: Metric) -> _FigureParts:
+def _incumbent(study: Study, spec: IncumbentSpec, found: SearchPoints, metric: Metric) -> _FigureParts:
     """The best value after each point."""
-    title = _title(metric)
+    title, panel = _title(metric), trace_panel(study, found, metric, hours=spec.x == "hours")
+    start = panel.content.baseline if isinstance(panel.content, PointTrace) else None
+    band = start is not None and start.high is not None
+    chance = ("Dashed: the baseline; band: where the best of points that are no better comes by chance.",)
     return _FigureParts(
         caption=f"{title} of the best point so far",
-        notes=("Dot: a point; line: the best so far.",),
+        notes=("Dot: a point; line: the best so far.", *(chance if band else ())),
         x=Axis(title="Points that have ended" if spec.x == "points" else "Hours of training"),
         y=Axis(title=title),
-        panels=(trace_panel(found, metric, hours=spec.x == "hours"),),
+        panels=(panel,),
     )
 
 

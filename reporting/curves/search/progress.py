@@ -6,14 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from ....studies.catalog.metrics import Metric
+from ....studies.study import Study
 from ...search.fronts import Signs, best_so_far, front_of, hypervolumes
+from ...search.noise import find_baseline, lead_by_chance, measure_noise
 from ...search.points import FoundPoint, SearchPoints
 from ..curve import Cloud, Line, Lines, Panel, Point, PointTrace
 
 _SECONDS_PER_HOUR = 3600.0
 
 
-def trace_panel(found: SearchPoints, metric: Metric, *, hours: bool) -> Panel:
+def trace_panel(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) -> Panel:
     """Every point in the order in which they ended, and the best so far."""
     sign = sign_of(found, metric)
     places = hours_of(found) if hours else list(range(1, len(found.points) + 1))
@@ -23,13 +25,25 @@ def trace_panel(found: SearchPoints, metric: Metric, *, hours: bool) -> Panel:
         if (value := point.mean(metric.name)) is not None and point in found.complete
     ]
     best = best_so_far([value for _, _, value in shown], sign)
+    start = find_baseline(study, found)
     return Panel(
         title="",
         content=PointTrace(
             points=tuple(Point(x=place, y=value, n=len(point.trials)) for place, point, value in shown),
             best=tuple(_steps([place for place, _, _ in shown], best)),
+            baseline=None if start is None else _baseline(found, metric, start),
         ),
     )
+
+
+def _baseline(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
+    """The baseline, and up to where the best of the other points would come by chance."""
+    value, noise = start.mean(metric.name), measure_noise(found, metric.name)
+    if value is None:
+        return None
+    limit = lead_by_chance(found, start, noise) if noise else None
+    ends = sorted((value, value + sign_of(found, metric) * limit)) if limit is not None else (None, None)
+    return Point(x=0.0, y=value, low=ends[0], high=ends[1], n=len(start.trials))
 
 
 def front_panel(found: SearchPoints, up: Metric, across: Metric) -> Panel:

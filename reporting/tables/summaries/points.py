@@ -19,6 +19,7 @@ from ....studies.study import Study
 from ....studies.text.units import plural
 from ...outcomes import omitted_trials
 from ...provenance import provenance
+from ...search.noise import noise_sentences
 from ...search.points import FoundPoint, SearchPoints, find_points
 from ...statistics.estimates import Estimate, estimate
 from ..axes import metric_head
@@ -138,6 +139,7 @@ def _sentences(
         )
         yield "Bold: best in its column."
         yield "The best of many is better here than it would be once more: activemem study promote."
+    yield from noise_sentences(study, found, find_metric(first.metric, spec.digits))
     if difference := difference_sentence(metrics, settings):
         yield difference
     if note := comparison_note(study):

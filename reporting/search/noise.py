@@ -1,0 +1,176 @@
+"""How large the noise of a search is, and what its best point may owe to it.
+
+The variance within points that have several seeds is pooled. Of T points that are equal to the baseline the
+best still leads it, by noise alone: by how much at most, in 95 of 100 searches, is Dunnett's one-sided
+criterion (1955). By the same criterion points cannot be told from the best (Hsu 1984). It holds however the
+points are chosen, since each has noise of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from ...studies.catalog.metrics import Metric
+from ...studies.study import Study
+from ...studies.text.units import plural
+from ..statistics.estimates import sample_sd
+from ..statistics.power import detectable
+from .points import FoundPoint, SearchGoal, SearchPoints, point_key
+from .promotion import FRESH_SEEDS
+
+LEVEL = 0.95
+"""So many of 100 searches among equal points end below what is told."""
+
+_NODES = 48  # of each of the two integrals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """The standard deviation of one training at a point, with its degrees of freedom, over so many points."""
+
+    sd: float
+    degrees: int
+    points: int
+
+    def lead(self, count: int, seeds: int, other: int) -> float:
+        """By how much the best of `count` points leads by chance, each of `seeds`, one of `other` seeds."""
+        return self.sd * chance_lead(count, seeds, other, self.degrees)
+
+    def visible(self, seeds: int) -> float:
+        """The difference of two points of so many seeds each that a test finds with a chance of 80 %."""
+        return detectable(self.sd * math.sqrt(2 / seeds), self.degrees, 1 - LEVEL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plateau:
+    """Of the complete points those that cannot be told from the best, and the number of the earliest."""
+
+    points: int
+    since: int
+
+
+def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
+    """The noise of a metric; None where no point has two seeds, or where none differs."""
+    squares, degrees, points = 0.0, 0, 0
+    for point in found.points:
+        values = list(point.measured.get(metric, {}).values())
+        if (sd := sample_sd(values)) is not None:
+            squares, degrees, points = (
+                squares + sd**2 * (len(values) - 1),
+                degrees + len(values) - 1,
+                points + 1,
+            )
+    return Noise(sd=math.sqrt(squares / degrees), degrees=degrees, points=points) if squares else None
+
+
+def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
+    """The baseline with all of its seeds; None where the search has none, or it is not done."""
+    key = point_key(study.baseline)
+    return next((point for point in found.complete if study.baseline and point.key == key), None)
+
+
+def find_plateau(found: SearchPoints, goal: SearchGoal, noise: Noise) -> Plateau | None:
+    """The points that nothing tells from the best; None with fewer than two points."""
+    means = [(number, point, point.mean(goal.metric)) for number, point in enumerate(found.points, 1)]
+    known = [
+        (number, len(point.trials), value)
+        for number, point, value in means
+        if value is not None and point in found.complete
+    ]
+    if len(known) < 2:
+        return None
+    best = max(known, key=lambda each: goal.sign * each[2])
+    limit = noise.lead(len(known) - 1, min(count for _, count, _ in known), best[1])
+    near = [number for number, _, value in known if goal.sign * (best[2] - value) <= limit]
+    return Plateau(points=len(near), since=near[0])
+
+
+def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
+    """How large the noise is, whether the best point leads by more, and where a plateau is noise."""
+    goal, noise = found.goals[0], measure_noise(found, found.goals[0].metric)
+    if noise is None or not found.complete:
+        return
+    yield (
+        f"Noise: one training of {metric.name} has a standard deviation of {_digits(noise.sd, metric)}"
+        f" ({noise.degrees} degrees of freedom)."
+    )
+    baseline, best = find_baseline(study, found), found.ranked()[0]
+    others = [point for point in found.complete if point is not baseline]
+    if baseline is not None and best is baseline and others:
+        yield "No point is better than the baseline."
+    elif baseline is not None and (limit := lead_by_chance(found, baseline, noise)) is not None:
+        lead = goal.sign * ((best.mean(goal.metric) or 0.0) - (baseline.mean(goal.metric) or 0.0))
+        verdict = "which this is not" if lead > limit else "so that this may be noise"
+        yield (
+            f"The best leads the baseline by {_digits(lead, metric)}; of {plural(len(others), 'point')} no"
+            f" better than it one would lead by up to {_digits(limit, metric)} by chance (95 %), {verdict}."
+        )
+    if (plateau := find_plateau(found, goal, noise)) is not None and plateau.points > 1:
+        yield (
+            f"{plateau.points} of {plural(len(found.complete), 'point')} cannot be told from the best, the"
+            f" earliest of them point {plateau.since}: what seems to be gained later is no more than noise."
+        )
+
+
+def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
+    """By how much the best of the other points leads the baseline by chance; None without any."""
+    others = [point for point in found.complete if point is not baseline]
+    if not others:
+        return None
+    return noise.lead(len(others), min(len(point.trials) for point in others), len(baseline.trials))
+
+
+def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
+    """What a search of this budget can see, as far as the noise is known."""
+    assert study.search is not None
+    noise, seeds = measure_noise(found, found.goals[0].metric), len(study.seeds)
+    count = len(study.point_seeds(study.baseline))
+    if noise is None and study.baseline and count > 1:
+        yield f"the baseline is trained first, with {plural(count, 'seed')}, whose spread tells the noise"
+    elif noise is None and max(seeds, count) < 2:
+        yield "nothing tells noise from gain: say [study] baseline and baseline_seeds, or give more seeds"
+    if noise is None:
+        return
+    yield f"one training of {metric.name} has a standard deviation of {_digits(noise.sd, metric)}"
+    if study.baseline:
+        trials = study.search.trials
+        limit = _digits(noise.lead(max(trials - 1, 1), seeds, count), metric)
+        yield f"the best of {trials} points leads the baseline by up to {limit} by chance"
+    told = _digits(noise.visible(FRESH_SEEDS), metric)
+    yield f"{FRESH_SEEDS} fresh seeds tell a difference of {told} from none"
+
+
+@lru_cache(maxsize=256)
+def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
+    """By how many standard deviations the best of `count` means leads another that is no worse, at LEVEL.
+
+    The means are of `seeds` values each, the other of `other`; the deviation is estimated with `degrees`.
+    """
+    from scipy.special import gammaincinv, log_ndtr  # noqa: PLC0415 -- only noise needs it
+
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    weights = weights / weights.sum()
+    ranks = (np.arange(4 * _NODES) + 0.5) / (4 * _NODES)
+    scales = np.sqrt(gammaincinv(degrees / 2, ranks) * 2 / degrees)  # of the estimated deviation
+
+    def below(limit: float) -> float:
+        ahead = (limit * scales[:, None] + nodes[None, :] / math.sqrt(other)) * math.sqrt(seeds)
+        return float((np.exp(count * log_ndtr(ahead)) @ weights).mean())
+
+    low, high = 0.0, 1.0
+    while below(high) < LEVEL:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) < LEVEL else (low, middle)
+    return high
+
+
+def _digits(value: float, metric: Metric) -> str:
+    """A number with one digit more than the metric has, since it is compared."""
+    return f"{value:,.{metric.decimals + 1}f}"

@@ -1,0 +1,88 @@
+"""What the best of many noisy points owes to its noise."""
+
+import math
+
+import pytest
+
+from activemem.reporting.results import StudyResults
+from activemem.reporting.search.noise import chance_lead, find_plateau, measure_noise
+from activemem.reporting.search.points import find_points
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from .conftest import SEARCH, WITH_BASELINE, fill_search
+
+# Of Dunnett (1955), Table 1a: one-sided, 95 %, for comparisons of equally many values with a control.
+DUNNETT = ((1, 10, 1.81), (2, 10, 2.15), (5, 10, 2.56), (3, 20, 2.19))
+
+
+@pytest.mark.parametrize(("count", "degrees", "limit"), DUNNETT)
+def test_the_lead_by_chance_is_that_of_dunnett(count, degrees, limit):
+    assert chance_lead(count, 3, 3, degrees) / math.sqrt(2 / 3) == pytest.approx(limit, abs=0.006)
+
+
+def searched(tmp_path, best, text=WITH_BASELINE):
+    """A baseline of four seeds at 11, and twelve points at 10 to 10.9 of which the fourth is another."""
+    study, store = load_study(text), Store(tmp_path)
+    points = [
+        ({"lr": 0.01, "choice": "sa"}, (10.0, 12.0, 11.0, 11.0)[: 4 if text == WITH_BASELINE else 2], 1)
+    ]
+    for number in range(12):
+        value = best if number == 3 else 10.0 + 0.1 * (number % 10)
+        points.append(({"lr": 0.001 * (number + 1), "choice": "sa"}, (value - 0.5, value + 0.5), 1))
+    points = [each for each in points if each[0]["lr"] != 0.01 or len(each[1]) > 2]
+    fill_search(store, study, points)
+    return StudyResults(study, store)
+
+
+def test_noise_is_pooled_over_points_with_several_seeds(tmp_path):
+    results = searched(tmp_path, 10.3)
+    noise = measure_noise(find_points(results.study, results.store.trials()), "max_length")
+    assert (noise.degrees, noise.points) == (14, 12)
+    assert noise.sd == pytest.approx(math.sqrt((2.0 + 11 * 0.5) / 14))
+
+
+def test_a_lead_within_the_noise_is_called_so_and_a_larger_one_is_not(tmp_path):
+    caption = " ".join(searched(tmp_path / "small", 12.0).best_table().table.caption)
+    assert "The best leads the baseline by 1.00; of 11 points no better than it one would lead by" in caption
+    assert "so that this may be noise" in caption
+    assert "of 12 points cannot be told from the best" in caption
+    caption = " ".join(searched(tmp_path / "large", 20.0).best_table().table.caption)
+    assert "which this is not" in caption
+    assert "cannot be told" not in caption
+    assert "No point is better" in " ".join(searched(tmp_path / "none", 10.0).best_table().table.caption)
+
+
+def test_a_plateau_begins_where_the_first_of_its_points_ended(tmp_path):
+    results = searched(tmp_path, 12.0)
+    found = find_points(results.study, results.store.trials())
+    plateau = find_plateau(found, found.goals[0], measure_noise(found, "max_length"))
+    assert (plateau.points, plateau.since) == (12, 1)
+
+
+def test_a_plan_tells_what_a_search_can_see(tmp_path):
+    assert StudyResults(load_study(WITH_BASELINE), Store(tmp_path / "empty")).noise == [
+        "the baseline is trained first, with 4 seeds, whose spread tells the noise"
+    ]
+    alone = load_study(SEARCH, ["factors.seed=[0]"])
+    assert "nothing tells noise from gain" in StudyResults(alone, Store(tmp_path / "empty")).noise[0]
+    told = searched(tmp_path / "filled", 12.0).noise
+    assert told[0] == "one training of max_length has a standard deviation of 0.73"
+    assert told[1].startswith("the best of 20 points leads the baseline by up to 1.95")
+    assert told[2].startswith("5 fresh seeds tell a difference of 1.")
+
+
+def test_an_incumbent_stands_over_a_band_of_chance(tmp_path):
+    text = WITH_BASELINE + '[[curve]]\nname = "i"\nkind = "incumbent"\n'
+    made = searched(tmp_path, 12.0).study
+    results = StudyResults(load_study(text), Store(tmp_path))
+    assert made.dimensions == results.study.dimensions
+    figure = results.curve().curve
+    baseline = figure.panels[0].content.baseline
+    assert (baseline.y, baseline.low, baseline.n) == (11.0, 11.0, 4)
+    assert 12.5 < baseline.high < 13.0
+    assert (
+        "Dashed: the baseline; band: where the best of points that are no better comes by chance."
+        in figure.notes
+    )
+    assert results.curve().render("png")
