@@ -20,7 +20,13 @@ from activemem.studies.presentation.effect_figures import EffectsCurveSpec, Inte
 from activemem.studies.presentation.effects import EffectsSpec
 from activemem.studies.presentation.scaling import ScalingSpec
 from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
-from activemem.studies.presentation.search import DimensionsSpec, FrontSpec, IncumbentSpec, PointsSpec
+from activemem.studies.presentation.search import (
+    DimensionsSpec,
+    FrontSpec,
+    ImportanceSpec,
+    IncumbentSpec,
+    PointsSpec,
+)
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import search_settings, settings, training
 from activemem.studies.text.strict_model import StrictModel
@@ -37,6 +43,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "table_effects": EffectsSpec,
     "table_aggregate": AggregateSpec,
     "table_points": PointsSpec,
+    "table_importance": ImportanceSpec,
     "curve": CurveSpec,
     "curve_effects": EffectsCurveSpec,
     "curve_interaction": InteractionSpec,

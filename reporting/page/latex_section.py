@@ -82,7 +82,8 @@ def _curves(inputs: PageInputs) -> Iterator[Curve]:
     study = inputs.study
     if not study.curves or not len(inputs.own_outcomes):
         return
-    metrics = inputs.store.metrics([trial.id for trial in study.trials])
+    needed = any(spec.needs_history for spec in study.curves)
+    metrics = inputs.store.metrics([trial.id for trial in study.trials]) if needed else None
     for spec in study.curves:
         yield build_curve(study, spec, inputs.outcomes, metrics)
 

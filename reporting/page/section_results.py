@@ -36,7 +36,8 @@ def figures(inputs: PageInputs) -> Mapping[str, object] | None:
         return None
     from ..curves.draw import draw  # noqa: PLC0415  loads matplotlib
 
-    metrics = inputs.store.metrics([trial.id for trial in study.trials])
+    needed = any(spec.needs_history for spec in study.curves)
+    metrics = inputs.store.metrics([trial.id for trial in study.trials]) if needed else None
     made = [build_curve(study, spec, inputs.outcomes, metrics) for spec in study.curves]
     return {"figures": [(each, draw(each, "svg").decode()) for each in made]}
 

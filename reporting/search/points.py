@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import fsum
 from typing import Any
 
 import polars as pl
 
-from ...studies.catalog.metrics import COSTS
+from ...studies.catalog.metrics import COSTS, Metric
 from ...studies.planning.status import outcome_trials, study_outcomes, tried_point, tried_trial
 from ...studies.planning.trial_values import ValueStatus, combined_status, trial_values
 from ...studies.resolve.costs import model_cost
@@ -20,7 +20,9 @@ from ...studies.resolve.trial import Trial
 from ...studies.schema.design import level_key
 from ...studies.schema.objectives import is_known_before
 from ...studies.schema.settings import Level
+from ...studies.searches.points import search_points
 from ...studies.study import Study
+from ...studies.text.units import plural
 from ..statistics.estimates import mean
 
 PointKey = tuple[tuple[str, str], ...]
@@ -40,7 +42,8 @@ class FoundPoint:
     """A point by the values of the dimensions that it takes, in the order of the search.
 
     `measured` has the values of each metric by seed. `status` is "done" where every seed has a value of what
-    is optimised, else why one has none. `seconds` are what its trainings took together.
+    is optimised, else why one has none. `seconds` are what its trainings took together. One that is not
+    `allowed` is beyond a limit of the search.
     """
 
     values: Mapping[str, Level]
@@ -49,6 +52,7 @@ class FoundPoint:
     status: ValueStatus
     seconds: float
     finished: datetime
+    allowed: bool = True
 
     @property
     def key(self) -> PointKey:
@@ -75,13 +79,29 @@ class SearchPoints:
 
     @property
     def complete(self) -> tuple[FoundPoint, ...]:
-        """The points whose seeds all have a value of what is optimised."""
-        return tuple(point for point in self.points if point.status == ValueStatus.DONE)
+        """The points whose seeds all have a value of what is optimised, within the limits of the search."""
+        return tuple(point for point in self.points if point.status == ValueStatus.DONE and point.allowed)
+
+    @property
+    def beyond(self) -> int:
+        """How many points are beyond a limit of the search."""
+        return sum(not point.allowed for point in self.points)
+
+    def sign(self, metric: Metric) -> int:
+        """1 where higher is better, as the search or the metric has it, else -1, as for costs."""
+        own = {goal.metric: goal.sign for goal in self.goals}
+        return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
         """The complete points, the best first by what is optimised first; of equals the earlier one."""
         first = self.goals[0]
         return tuple(sorted(self.complete, key=lambda point: -first.sign * (point.mean(first.metric) or 0.0)))
+
+
+def beyond_sentence(found: SearchPoints) -> Iterator[str]:
+    """How many points are left out since they are beyond a limit."""
+    if found.beyond:
+        yield f"Left out: {plural(found.beyond, 'point')} beyond a limit of the search."
 
 
 def search_goals(study: Study) -> tuple[SearchGoal, ...]:
@@ -106,6 +126,9 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         _found(points[key], members, values, goals, len(study.point_seeds(points[key])))
         for key, members in rows.items()
     ]
+    if study.search is not None and study.search.limits:
+        beyond = {point_key(each.values) for each in search_points(study, outcomes) if each.feasible is False}
+        found = [replace(point, allowed=point.key not in beyond) for point in found]
     statuses = [status for _, status in values[goals[0].metric].values()]
     return SearchPoints(
         goals=goals,

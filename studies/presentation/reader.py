@@ -20,6 +20,7 @@ from .search import (
     SEARCH_SPECS,
     DimensionsSpec,
     FrontSpec,
+    ImportanceSpec,
     IncumbentSpec,
     PointsSpec,
     SearchCurveSpec,
@@ -43,6 +44,7 @@ _TABLES: Mapping[str, type[AnyTableSpec]] = {
     "effects": EffectsSpec,
     "aggregate": AggregateSpec,
     "points": PointsSpec,
+    "importance": ImportanceSpec,
 }
 
 _CURVES: Mapping[str, type[AnyCurveSpec]] = {

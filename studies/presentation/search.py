@@ -34,6 +34,25 @@ class PointsSpec(StrictModel):
     """how the caption begins; by default with the metrics' titles"""
 
 
+class ImportanceSpec(StrictModel):
+    """`[[table]] kind = "importance"`: what each dimension of a search accounts for."""
+
+    kind: Literal["importance"]
+    """that it is such a table"""
+    name: Name
+    """what `--table` calls it"""
+    value: Names = ()
+    """the metric or cost; by default the first that is optimised"""
+    top: float = Field(default=0.1, gt=0, lt=1)
+    """the share of points that PED-ANOVA counts as the best"""
+    resamples: int = Field(default=100, ge=20, le=10_000)
+    """how many times points are drawn anew for the intervals"""
+    bootstrap_seed: int = Field(default=0, ge=0)
+    """the seed that draws them"""
+    caption: str | None = None
+    """how the caption begins; by default with the metric's title"""
+
+
 class IncumbentSpec(StrictModel):
     """`[[curve]] kind = "incumbent"`: the best value that a search knew after each point."""
 
@@ -92,19 +111,19 @@ class DimensionsSpec(StrictModel):
         return False
 
 
-SearchTableSpec = PointsSpec
+SearchTableSpec = PointsSpec | ImportanceSpec
 """What `[[table]]` says of a search."""
 
 SearchCurveSpec = IncumbentSpec | FrontSpec | DimensionsSpec
 """What `[[curve]]` says of a search."""
 
-SEARCH_SPECS = (PointsSpec, IncumbentSpec, FrontSpec, DimensionsSpec)
+SEARCH_SPECS = (PointsSpec, ImportanceSpec, IncumbentSpec, FrontSpec, DimensionsSpec)
 
 
 def search_faults(spec: SearchTableSpec | SearchCurveSpec) -> Iterator[tuple[KeyPath, str]]:
     """Unknown metrics, and more or fewer of them than the kind shows."""
     yield from metric_faults(spec.value, spec.digits if isinstance(spec, PointsSpec) else {})
-    wanted = {IncumbentSpec: 1, DimensionsSpec: 1, FrontSpec: 2}.get(type(spec))
+    wanted = {ImportanceSpec: 1, IncumbentSpec: 1, DimensionsSpec: 1, FrontSpec: 2}.get(type(spec))
     if wanted is not None and spec.value and len(spec.value) != wanted:
         what = "one metric" if wanted == 1 else "two metrics or costs"
         yield ("value",), f"expected {what}, got {len(spec.value)}"

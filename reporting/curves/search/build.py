@@ -17,7 +17,7 @@ from ....studies.study import Study
 from ....studies.text.units import plural
 from ...outcomes import omitted_trials
 from ...provenance import provenance
-from ...search.points import SearchPoints, find_points
+from ...search.points import SearchPoints, beyond_sentence, find_points
 from ..curve import Axis, Curve, Panel, PointTrace
 from .dimensions import parallel_panel, slice_panels
 from .progress import front_panel, hypervolume_panel, trace_panel
@@ -150,4 +150,5 @@ def _notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iterator[st
         yield f"{plural(len(found.complete), 'point')}, each {seeds}."
     if note := comparison_note(study):
         yield f"{note[:1].upper()}{note[1:]}."
+    yield from beyond_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))

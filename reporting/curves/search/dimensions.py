@@ -13,7 +13,6 @@ from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...search.points import FoundPoint, SearchPoints
 from ..curve import Axis, Coordinate, Panel, Parallel, Point, PointLine, Slice
-from .progress import sign_of
 
 ABSENT_HEIGHT = -0.12
 """Where lines of points pass an axis whose dimension they do not take."""
@@ -31,7 +30,7 @@ def slice_panels(
 
 def _slice(study: Study, found: SearchPoints, metric: Metric, name: str) -> Slice:
     """The points that take a dimension, by its values."""
-    dimension, sign = study.dimensions[name], sign_of(found, metric)
+    dimension, sign = study.dimensions[name], found.sign(metric)
     dots = tuple(
         Point(x=_place(dimension, point.values[name]), y=value, n=len(point.trials))
         for point, value in _known(found, metric)
@@ -46,7 +45,7 @@ def _slice(study: Study, found: SearchPoints, metric: Metric, name: str) -> Slic
 
 def parallel_panel(study: Study, found: SearchPoints, metric: Metric, names: Sequence[str]) -> Panel:
     """An axis for each dimension and one for the metric, and a line for each point."""
-    sign, known = sign_of(found, metric), _known(found, metric)
+    sign, known = found.sign(metric), _known(found, metric)
     ranked = sorted(known, key=lambda each: sign * each[1])
     good = len(ranked) - max(1, math.floor(_GOOD * len(ranked)))
     values = [value for _, value in ranked] or [0.0]

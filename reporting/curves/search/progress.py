@@ -17,7 +17,7 @@ _SECONDS_PER_HOUR = 3600.0
 
 def trace_panel(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) -> Panel:
     """Every point in the order in which they ended, and the best so far."""
-    sign = sign_of(found, metric)
+    sign = found.sign(metric)
     places = hours_of(found) if hours else list(range(1, len(found.points) + 1))
     shown = [
         (place, point, value)
@@ -42,7 +42,7 @@ def _baseline(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point |
     if value is None:
         return None
     limit = lead_by_chance(found, start, noise) if noise else None
-    ends = sorted((value, value + sign_of(found, metric) * limit)) if limit is not None else (None, None)
+    ends = sorted((value, value + found.sign(metric) * limit)) if limit is not None else (None, None)
     return Point(x=0.0, y=value, low=ends[0], high=ends[1], n=len(start.trials))
 
 
@@ -91,17 +91,9 @@ def hours_of(found: SearchPoints) -> list[float]:
     return list(accumulate(point.seconds / _SECONDS_PER_HOUR for point in found.points))
 
 
-def sign_of(found: SearchPoints, metric: Metric) -> int:
-    """1 where higher is better, as the search or the metric has it, else -1, as for costs."""
-    for goal in found.goals:
-        if goal.metric == metric.name:
-            return goal.sign
-    return 1 if metric.higher_is_better else -1
-
-
 def signs_of(found: SearchPoints, up: Metric, across: Metric) -> Signs:
     """The signs of the number of the bottom and of that of the height."""
-    return sign_of(found, across), sign_of(found, up)
+    return found.sign(across), found.sign(up)
 
 
 def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:

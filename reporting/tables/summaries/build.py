@@ -6,11 +6,12 @@ import polars as pl
 
 from ....studies.presentation.effects import EffectsSpec
 from ....studies.presentation.scores import AggregateSpec
-from ....studies.presentation.search import SearchTableSpec
+from ....studies.presentation.search import ImportanceSpec, SearchTableSpec
 from ....studies.study import Study
 from ..table import Table
 from .aggregate import aggregate_table
 from .effects import effects_table
+from .importance import importance_table
 from .points import points_table
 
 
@@ -22,4 +23,6 @@ def summary_table(
         return effects_table(study, spec, outcomes)
     if isinstance(spec, AggregateSpec):
         return aggregate_table(study, spec, outcomes)
+    if isinstance(spec, ImportanceSpec):
+        return importance_table(study, spec, outcomes)
     return points_table(study, spec, outcomes)

@@ -20,7 +20,7 @@ from ....studies.text.units import plural
 from ...outcomes import omitted_trials
 from ...provenance import provenance
 from ...search.noise import noise_sentences
-from ...search.points import FoundPoint, SearchPoints, find_points
+from ...search.points import FoundPoint, SearchPoints, beyond_sentence, find_points
 from ...statistics.estimates import Estimate, estimate
 from ..axes import metric_head
 from ..captions import joined_titles
@@ -147,4 +147,5 @@ def _sentences(
     partial = Counter(point.status for point in found.points if point.status != ValueStatus.DONE)
     if lacking := partial[ValueStatus.MISSING]:
         yield f"{plural(lacking, 'point')} still {'lacks' if lacking == 1 else 'lack'} seeds."
+    yield from beyond_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))
