@@ -37,7 +37,7 @@ Point = tuple[Mapping[str, Level], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class ImportanceShare:
     """A share with its 95 % interval."""
 
     value: float
@@ -55,8 +55,8 @@ class Importance:
     name: str
     points: int
     is_everywhere: bool
-    variance: Share | None
-    best: Share | None
+    variance: ImportanceShare | None
+    best: ImportanceShare | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Importances:
     """All dimensions that vary, those of all points first; `rest` is what these leave to interactions."""
 
     dimensions: tuple[Importance, ...]
-    rest: Share | None
+    rest: ImportanceShare | None
     points: int
 
 
@@ -86,7 +86,7 @@ def find_importances(
     ]
     everywhere = [name for name in names if all(name in values for values, _ in points)]
     generator = np.random.default_rng(seed)
-    shares: dict[str, Share] = {}
+    shares: dict[str, ImportanceShare] = {}
     rest = None
     if len(points) >= MIN_POINTS and everywhere:
         drawn = _drawn_shares(points, everywhere, dimensions, resamples, generator)
@@ -136,14 +136,14 @@ def _drawn_shares(
     return found
 
 
-def _shares(names: Sequence[str], drawn: Sequence[Floats | None]) -> dict[str, Share]:
+def _shares(names: Sequence[str], drawn: Sequence[Floats | None]) -> dict[str, ImportanceShare]:
     """The first of the rows, with the interval of the others."""
     if drawn[0] is None:
         return {}
     others = np.array([each for each in drawn[1:] if each is not None] or [drawn[0]])
     lows, highs = np.quantile(others, [0.025, 0.975], axis=0)
     return {
-        name: Share(value=float(drawn[0][at]), low=float(lows[at]), high=float(highs[at]))
+        name: ImportanceShare(value=float(drawn[0][at]), low=float(lows[at]), high=float(highs[at]))
         for at, name in enumerate(names)
     }
 
@@ -178,7 +178,7 @@ def _best_shares(
     *,
     top: float,
     resamples: int,
-) -> dict[str, Share]:
+) -> dict[str, ImportanceShare]:
     """The shares by PED-ANOVA, which add up to 1, with their intervals."""
     if len(points) < MIN_POINTS or not names:
         return {}

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import ActivememError
-from ...studies.catalog.metrics import ANALYTIC_COSTS, find_metric
+from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric
 from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES, iter_texts
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
+from ...studies.schema.objectives import is_known_before
 from ...studies.schema.settings import Level
 from ...studies.study import Study
 from ...studies.text.document import parse_document
@@ -181,7 +182,7 @@ def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
 
 def _shown(found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
     """The table of the new study."""
-    goals = [goal.metric for goal in found.goals]
+    goals = [goal.metric for goal in found.goals if goal.metric in METRICS_AND_COSTS]
     keys: dict[str, Any] = {
         "name": "winners",
         "rows": POINT,
@@ -195,7 +196,7 @@ def _claims(
     found: SearchPoints, winners: Sequence[FoundPoint], baseline: Mapping[str, Level]
 ) -> Iterator[str]:
     """A claim for each winner that it is better than the baseline; without one, that the first is best."""
-    measured = [goal for goal in found.goals if goal.metric not in ANALYTIC_COSTS]
+    measured = [goal for goal in found.goals if not is_known_before(goal.metric)]
     if baseline:
         for number, _ in enumerate(winners, 1):
             for goal in measured:

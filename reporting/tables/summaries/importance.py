@@ -15,7 +15,7 @@ from ....studies.searches.best_points import comparison_note
 from ....studies.study import Study
 from ...outcomes import omitted_trials
 from ...provenance import provenance
-from ...search.importance import MIN_POINTS, Importance, Importances, Share, find_importances
+from ...search.importance import MIN_POINTS, Importance, Importances, ImportanceShare, find_importances
 from ...search.points import SearchPoints, beyond_sentence, find_points
 from ...statistics.effect_words import format_share
 from ...statistics.estimates import Estimate
@@ -69,7 +69,7 @@ def _cells(each: Importance) -> tuple[Cell, ...]:
     return _share(each.variance, each.points), _share(each.best, each.points), points
 
 
-def _share(share: Share | None, count: int) -> Cell:
+def _share(share: ImportanceShare | None, count: int) -> Cell:
     """A share in per cent with its interval."""
     if share is None:
         return Cell(status=CellStatus.NO_VALUE, text=NOT_RUN)
