@@ -6,10 +6,12 @@ import logging
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from io import TextIOWrapper
 
 from ..diagnostics import replace_unprintable
 from ..studies.text.units import WIDTH
+from .schemas import SCHEMA
 
 EXIT_FAILED = 1
 """Exit status of a study that ran, with a trial that failed or was given up."""
@@ -43,11 +45,11 @@ def print_piece(text: str) -> None:
     print(replace_unprintable(text), end="", flush=True)
 
 
-def print_json(data: object) -> None:
-    """Write data to standard output as JSON."""
+def print_json(page: Mapping[str, object]) -> None:
+    """Write a page to standard output as JSON, with the number of its form first: see `schemas`."""
     import json
 
-    text = json.dumps(data, indent=2, ensure_ascii=False)
+    text = json.dumps({"schema": SCHEMA, **page}, indent=2, ensure_ascii=False)
     escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
     print_stdout("".join(escaped))
 

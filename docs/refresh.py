@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 from forked_programs import ROOT, run_forked
+from json_forms import JSON
 from recipe_language import GENERATED
 from shown_figures import refresh_figures
 from study_keys import KEYS
@@ -39,7 +40,7 @@ def refresh(text: str, stale: list[Path]) -> str:
     """
     text = refresh_figures(text, stale, check="--check" in sys.argv)
     text = GENERATED_MARK.sub(
-        lambda found: f"{found[1]}\n{(GENERATED | KEYS)[found['name']]()}\n\n{found[3]}", text
+        lambda found: f"{found[1]}\n{(GENERATED | KEYS | JSON)[found['name']]()}\n\n{found[3]}", text
     )
     return OUTPUT_MARK.sub(_show_output, text)
 

@@ -50,7 +50,7 @@ def render(
     names = [each.curve.name for each in curves]
     image_format, paths = _output_files(chosen.study.name, names, out, image_format)
     if as_json:
-        print_json([asdict(each.curve) for each in curves])
+        print_json({"curves": [asdict(each.curve) for each in curves]})
     else:
         _write_images(curves, paths, image_format)
 

@@ -24,7 +24,7 @@ def list_(data: DataOption = None, as_json: JsonOption = False) -> None:
     folder = load_settings({"data": data}).data
     found = [check_availability(require_dataset(name), folder) for name in dataset_names()]
     if as_json:
-        print_json([views.dataset_to_dict(each) for each in found])
+        print_json({"datasets": [views.dataset_to_dict(each) for each in found]})
     else:
         print_stdout(views.format_datasets(found))
 
@@ -97,6 +97,7 @@ def check(
         if not as_json:
             print_stdout(views.format_check(found[-1]))
     if as_json:
-        print_json([views.dataset_to_dict(each) | {"faults": list(each.faults)} for each in found])
+        checked = [views.dataset_to_dict(each) | {"faults": list(each.faults)} for each in found]
+        print_json({"datasets": checked})
     if not all(each.complete and not each.faults for each in found):
         raise typer.Exit(EXIT_FAILED)

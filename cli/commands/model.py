@@ -51,7 +51,7 @@ def list_(
     if metric is not None:
         kept = best_first(kept, metric)
     if as_json:
-        print_json([models.kept_model_to_dict(model) for model in kept])
+        print_json({"models": [models.kept_model_to_dict(model) for model in kept]})
     else:
         shown = metric or next((name for table in last_run.tables for name in table.value), None)
         print_stdout("\n".join(models.format_kept_models(kept, shown)))

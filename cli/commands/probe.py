@@ -131,7 +131,7 @@ def compare(
         last_run, store, baseline, tuned=tuned, tokenizer=tokenizer.value, samples=samples, seed=seed
     )
     if as_json:
-        print_json(view.records(differences))
+        print_json({"differences": view.records(differences)})
     else:
         print_stdout(view.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
 

@@ -53,11 +53,15 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
 
 
 @app.command()
-def render(recipe: RecipeText) -> None:
+def render(recipe: RecipeText, as_json: JsonOption = False) -> None:
     """Print a recipe's canonical text, which is rendered as it is."""
     from ...grammar import parse
 
-    print_stdout(parse(recipe).text)
+    found = parse(recipe)
+    if as_json:
+        print_json({"recipe": found.text, "id": found.id})
+    else:
+        print_stdout(found.text)
 
 
 @app.command()
@@ -120,7 +124,7 @@ def compare(
     config = ModelConfig(d_model=d_model, vocab=vocab, causal=causal, norm=norm, dropout=dropout)
     compared = compare_recipes(recipes, config, length=length, batch=batch)
     if as_json:
-        print_json(compared.as_data())
+        print_json({"recipes": compared.as_data()})
     else:
         print_stdout(str(compared))
 

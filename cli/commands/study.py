@@ -257,6 +257,7 @@ def rename(
     new: Annotated[str, typer.Argument(metavar="NEW", help="The name that it gets.")],
     *,
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Give a study in the store another name; its rows and its record are moved, and no file of yours.
 
@@ -269,6 +270,9 @@ def rename(
 
     store = load_settings({"results": results}).store
     moved = store.rename(study, new, stored_part(load_last_run(study, store), store, ()))
+    if as_json:
+        print_json({"study": new, "renamed": study, "trials": moved})
+        return
     print_stdout(f"{study} is {new} now: {plural(moved, 'trial')} moved")
 
 
@@ -322,14 +326,13 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
 
     found = studies_with_status(load_settings({"results": results}).store)
     if as_json:
-        print_json(
-            [
-                {"study": name, "error": str(one)}
-                if isinstance(one, StudyError)
-                else {"study": name, "title": one[0].title, **status_to_dict(one[1])}
-                for name, one in found.items()
-            ]
-        )
+        entries = [
+            {"study": name, "error": str(one)}
+            if isinstance(one, StudyError)
+            else {"study": name, "title": one[0].title, **status_to_dict(one[1])}
+            for name, one in found.items()
+        ]
+        print_json({"studies": entries})
     else:
         print_stdout("\n".join(format_studies(found)))
 
@@ -363,6 +366,6 @@ def query(
     if out is not None:
         view.save(answer, out)
     elif as_json:
-        print_json(view.records(answer))
+        print_json({"rows": view.records(answer)})
     else:
         print_stdout(view.format_answer(answer, answer_format))

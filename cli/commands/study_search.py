@@ -54,9 +54,10 @@ def _show_best(
     from ..machine_settings import load_settings
 
     store = load_settings({"results": results}).store
-    table = open_study(study, store, overrides or ()).best_table(count).table
+    opened = open_study(study, store, overrides or ())
+    table = opened.best_table(count).table
     if as_json:
-        print_json(list(iter_records(table)))
+        print_json({"study": opened.study.name, "points": list(iter_records(table))})
     else:
         print_stdout(rich.render(table, width=output_width()), styled=True)
 

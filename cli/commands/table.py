@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...reporting.tables.render import own_format_names
-from ..options import LastRunStudy, ResultsOption
-from ..output import output_width, print_stdout
+from ..options import JsonOption, LastRunStudy, ResultsOption
+from ..output import output_width, print_json, print_stdout
 
 if TYPE_CHECKING:
     from ...reporting.tables.table import Table
@@ -37,6 +37,7 @@ def render(
         typer.Option("--paper", metavar="PAPER", help="All that a paper printed, ours beside; no STUDY."),
     ] = None,
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Print a study's tables from its results in the store, or a paper's tables as published.
 
@@ -44,6 +45,7 @@ def render(
     """
     from ...reporting.results import open_study, tables_of_paper
     from ...reporting.tables.table import TableError
+    from ...reporting.tables.tidy import iter_records
     from ..machine_settings import load_settings
 
     found = load_settings({"results": results, "format": table_format})
@@ -53,6 +55,11 @@ def render(
         tables = tables_of_paper(paper, found.store, table)
     else:
         raise TableError(f"expected a study or a paper, got {study} and --paper {paper}")
+    if as_json:
+        if table_format is not None:
+            raise typer.BadParameter(f"expected --json or --format {table_format}, got both")
+        print_json({"cells": [cell for each in tables for cell in iter_records(each.table)]})
+        return
     print_stdout("\n".join(_render_table(each.table, found.values.format) for each in tables), styled=True)
 
 

@@ -3,13 +3,105 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from ...grammar import parse
 from . import SCHEMA
 
 if TYPE_CHECKING:
     from ...reporting.recipes.nearest import NearRecipe, StoredResult
+
+
+class RecipeFaultEntry(TypedDict):
+    """What is wrong from `start` up to `end` of a text, in characters from 0."""
+
+    start: int
+    end: int
+    message: str
+
+
+class RecipeCheckPage(TypedDict):
+    """A recipe, or its faults; of an upper bound of the number of architectures `exact` is false."""
+
+    schema: int
+    recipe: NotRequired[str]
+    id: NotRequired[str]
+    holes: NotRequired[list[str]]
+    dimensions: NotRequired[list[str]]
+    architectures: NotRequired[int | Literal["infinite"]]
+    exact: NotRequired[bool]
+    text: NotRequired[str]
+    faults: NotRequired[list[RecipeFaultEntry]]
+
+
+class RecipeNameEntry(TypedDict):
+    """A recipe by its canonical text, and its id."""
+
+    recipe: str
+    id: str
+
+
+class RecipeRenderPage(TypedDict):
+    """A recipe's canonical text, and its id."""
+
+    schema: int
+    recipe: str
+    id: str
+
+
+class RecipeCostsEntry(TypedDict):
+    """What a recipe costs: FLOPs of a forward pass, memory of training in bytes, state in numbers.
+
+    An unbounded reach is "all". `parts` are its parts as a tree, `difference` is from the first recipe.
+    """
+
+    recipe: str
+    id: str
+    d_model: int
+    length: int
+    vocab: int
+    masked: bool
+    norm: str
+    batch: int
+    dropout: float
+    parameters: int
+    flops: int
+    flops_per_token: float
+    training_flops: int
+    memory: dict[str, int]
+    reach: dict[str, int | str]
+    causal: bool
+    state_per_token: int
+    window: int
+    parts: NotRequired[list[dict[str, Any]]]
+    difference: NotRequired[dict[str, Any]]
+
+
+class RecipeShowPage(RecipeCostsEntry):
+    """What each part of a recipe costs."""
+
+    schema: int
+
+
+class RecipeComparePage(TypedDict):
+    """Recipes side by side."""
+
+    schema: int
+    recipes: list[RecipeCostsEntry]
+
+
+class RecipeSamplePage(TypedDict):
+    """Architectures of a space; `within` is what a budget leaves of it."""
+
+    schema: int
+    recipe: str
+    architectures: int | Literal["infinite"]
+    exact: bool
+    within: NotRequired[dict[str, float | None]]
+    seed: int
+    members: list[RecipeNameEntry]
 
 
 class StoredResultEntry(TypedDict):

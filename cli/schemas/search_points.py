@@ -6,7 +6,9 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from ...grammar import parse
 from ...studies.resolve.costs import REFERENCE_TOKENS, cost

@@ -1,5 +1,6 @@
 """A working directory of its own for every test, and two ways to run a command in it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from activemem.cli.app import app
+from activemem.cli.schemas.forms import check_page
 
 from ..forked_commands import run_command
 from ..study_texts import study_text
@@ -26,7 +28,10 @@ def run():
     """Run a command in this process: a result with exit_code, stdout and stderr."""
 
     def invoke(*arguments):
-        return CliRunner().invoke(app, arguments, catch_exceptions=False)
+        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        if "--json" in arguments and done.stdout:
+            check_page(" ".join(arguments[:2]), json.loads(done.stdout))
+        return done
 
     return invoke
 

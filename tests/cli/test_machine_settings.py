@@ -181,7 +181,7 @@ def test_a_time_that_is_none_is_refused_with_what_was_expected(tmp_path):
 
 
 def test_config_show_as_json_has_values_and_sources(run, tmp_path):
-    page = json.loads(run("config", "show", "--json").stdout)
+    page = json.loads(run("config", "show", "--json").stdout)["settings"]
     assert list(page) == list(SETTING_NAMES)
     assert page["results"] == {"value": str(tmp_path / "results"), "source": "default"}
     assert page["time_limit_s"] == {"value": None, "source": "default"}

@@ -25,7 +25,7 @@ def list_(as_json: JsonOption = False) -> None:
     told = broken_plugins()
     listed = registries.registered({"[[train.loss_terms]]": LOSS_TERMS, "[[train.callbacks]]": CALLBACKS})
     if as_json:
-        print_json(listed)
+        print_json({"callbacks": listed})
     else:
         lines = list(registries.format_registered(listed)) or ["no plug-in has registered any"]
         print_stdout("\n".join(lines))

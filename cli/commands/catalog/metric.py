@@ -24,7 +24,7 @@ def list_(as_json: JsonOption = False) -> None:
     told = broken_plugins()
     found = list(METRICS.values())
     if as_json:
-        print_json([registries.metric_to_dict(metric) for metric in found])
+        print_json({"metrics": [registries.metric_to_dict(metric) for metric in found]})
     else:
         print_stdout("\n".join(registries.format_metrics(found)))
     tell_broken(told)

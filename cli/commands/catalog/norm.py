@@ -25,7 +25,7 @@ def list_(as_json: JsonOption = False) -> None:
     told = broken_plugins()
     listed = registries.registered({"[model] norm_kind": NORMS, "[model] position": POSITIONS})
     if as_json:
-        print_json(listed)
+        print_json({"norms": listed})
     else:
         print_stdout("\n".join(registries.format_registered(listed)))
     tell_broken(told)

@@ -27,7 +27,7 @@ def list_(as_json: JsonOption = False) -> None:
     told = broken_plugins()
     listed = registries.registered({"[train] optimizer": OPTIMIZERS, "[train] schedule": SCHEDULES})
     if as_json:
-        print_json(listed)
+        print_json({"optimizers": listed})
     else:
         print_stdout("\n".join(registries.format_registered(listed)))
     tell_broken(told)

@@ -24,7 +24,7 @@ def list_(as_json: JsonOption = False) -> None:
     told = broken_plugins()
     listed = registries.registered({"[search] sampler": SAMPLERS, "[search] scheduler": SCHEDULERS})
     if as_json:
-        print_json(listed)
+        print_json({"samplers": listed})
     else:
         print_stdout("\n".join(registries.format_registered(listed)))
     tell_broken(told)

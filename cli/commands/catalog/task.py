@@ -28,7 +28,7 @@ def list_(as_json: JsonOption = False) -> None:
     told = broken_plugins()
     specs = [require_task(name) for name in task_names()]
     if as_json:
-        print_json([tasks.task_to_dict(spec) for spec in specs])
+        print_json({"tasks": [tasks.task_to_dict(spec) for spec in specs]})
     else:
         print_stdout("\n".join(tasks.format_tasks(specs)))
     tell_broken(told)

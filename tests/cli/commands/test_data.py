@@ -80,7 +80,7 @@ def test_a_corpus_of_which_only_a_part_is_here_says_so(run):
 
 def test_the_list_as_json_has_every_corpus(run, monkeypatch):
     monkeypatch.setenv("ACTIVEMEM_DATA", str(PLACE))
-    page = json.loads(run("data", "list", "--json").stdout)
+    page = json.loads(run("data", "list", "--json").stdout)["datasets"]
     assert [each["name"] for each in page] == list(dataset_names())
     text8 = page[2]
     assert (text8["here"], text8["files"], text8["characters"], text8["words"]) == (False, [], 28, None)
@@ -152,7 +152,7 @@ def test_check_tells_what_is_missing_of_what_is_here_in_part_and_as_json_too(run
     assert told[1] == "wsj: expected 39,832 sentences in train, got 2"
     assert told[4] == "wsj: expected some of wsj_0300.mrg to wsj_0399.mrg in texts/wsj, got nothing"
     result = run("data", "check", "wsj", "--json", "--data", str(PLACE))
-    (page,) = json.loads(result.stdout)
+    (page,) = json.loads(result.stdout)["datasets"]
     assert (result.exit_code, page["here"], len(page["missing"])) == (1, False, 21)
     assert page["faults"][2] == "wsj: expected 2,416 sentences in test, got 0"
 

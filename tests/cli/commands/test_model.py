@@ -34,7 +34,7 @@ seed = [0]
 def kept(tiny, run):
     """The trials of two models that answer line by line."""
     assert run("study", "run", tiny, *KEPT).exit_code == 0
-    return [model["trial"] for model in json.loads(run("model", "list", "--json").stdout)]
+    return [model["trial"] for model in json.loads(run("model", "list", "--json").stdout)["models"]]
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def language_model(tmp_path, run):
     (tmp_path / "verses.txt").write_text("the cat sees the old dog\nand the dog sees the cat\n" * 50)
     (tmp_path / "verses.toml").write_text(TEXT)
     assert run("study", "run", "verses.toml", "--local").exit_code == 0
-    (model,) = json.loads(run("model", "list", "--json").stdout)
+    (model,) = json.loads(run("model", "list", "--json").stdout)["models"]
     return model["trial"]
 
 

@@ -137,7 +137,7 @@ def test_what_waits_for_a_probe_is_told_with_the_command(run):
     assert table.count("pending: not probed yet (activemem probe run memories).\n") == 1
     assert [line.split()[-3:] for line in table.splitlines() if "seq2seq(" in line] == [["pending"] * 3] * 2
     assert "without" not in table
-    changes, *others = json.loads(run("curve", "render", "memories.toml", "--json").stdout)
+    changes, *others = json.loads(run("curve", "render", "memories.toml", "--json").stdout)["curves"]
     assert changes["notes"] == [
         "Nothing to draw: no trial of it is probed.",
         "Left out of 2 trials: 2 not probed yet (activemem probe run memories).",
@@ -177,7 +177,7 @@ def test_tables_figures_and_claims_show_what_was_measured(run):
     cells = {row["column"]: row for row in csv.DictReader(table.splitlines()) if row["row"] == NAIVE}
     for name in ("theta[luong]", "memory_change", "gamma[4]"):
         assert float(cells[name]["mean"]) == pytest.approx(naive[name])
-    curves = json.loads(run("curve", "render", "memories.toml", "--json").stdout)
+    curves = json.loads(run("curve", "render", "memories.toml", "--json").stdout)["curves"]
     changes, decay, gates, attention, thetas = (each["panels"] for each in curves)
     boxes = changes[0]["content"]["boxes"]
     assert [box["n"] for box in boxes] == [200, 200]
@@ -248,14 +248,14 @@ def test_a_sigterm_ends_decoding_as_ctrl_c_does(run, monkeypatch):
 def test_translations_are_compared_with_those_of_a_baseline(run, monkeypatch):
     a_trained_translation(monkeypatch, PLAIN, SEQ2SEQ)
     asked = ("probe", "compare", "numbers.toml", "--baseline", f"model={PLAIN}", "--samples", "20")
-    base, other = json.loads(run(*asked, "--json").stdout)
+    base, other = json.loads(run(*asked, "--json").stdout)["differences"]
     assert (base["model"], base["p_value"], other["baseline_trial"]) == (PLAIN, None, base["trial"])
     assert other["bleu_difference"] == other["bleu"] - base["bleu"]
     assert 0 < other["p_value"] <= 1
     shown = run(*asked)
     assert (shown.exit_code, shown.stderr) == (0, "")
     assert "p_value" in shown.stdout
-    again = json.loads(run(*asked, "--tokenizer", "char", "--seed", "7", "--json").stdout)
+    again = json.loads(run(*asked, "--tokenizer", "char", "--seed", "7", "--json").stdout)["differences"]
     assert again[1]["bleu"] != other["bleu"]
     untuned = run(*asked, "--tuned")
     assert (untuned.stdout, untuned.exit_code) == ("", 2)

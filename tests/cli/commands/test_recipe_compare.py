@@ -71,7 +71,7 @@ def test_recipes_without_state_have_no_line_for_it(run):
 
 
 def test_a_comparison_is_data_too(run):
-    first, second = json.loads(run("recipe", "compare", *FOUR[:2], *SIZES, "--json").stdout)
+    first, second = json.loads(run("recipe", "compare", *FOUR[:2], *SIZES, "--json").stdout)["recipes"]
     assert first["recipe"] == FOUR[0]
     assert set(first["difference"]["memory"].values()) == {0}
     assert second["difference"]["parameters"] == second["parameters"] - first["parameters"] == 1_311_232

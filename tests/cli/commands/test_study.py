@@ -118,6 +118,7 @@ def test_status_as_json(run, tiny):
     store = make_partial_store(tiny)
     page = json.loads(run("study", "status", "tiny", "--json").stdout)
     assert page == {
+        "schema": 1,
         "study": "tiny",
         "title": "A study of seconds",
         "trials": 8,
@@ -195,7 +196,7 @@ def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny):
     assert "  0/144 done   Active memory against self-" in first
     (own,) = [line for line in lines if line.startswith("tiny ")]
     assert own.endswith(" 6/8 done   A study of seconds")
-    page = json.loads(run("study", "list", "--json").stdout)
+    page = json.loads(run("study", "list", "--json").stdout)["studies"]
     assert [each["study"] for each in page] == [line.split()[0] for line in lines]
     assert [each["left"] for each in page if each["study"] == "tiny"] == [1]
 
@@ -207,7 +208,7 @@ def test_the_list_goes_on_behind_a_study_that_cannot_be_read_and_tells_of_it(run
     (own,) = [line for line in lines if line.startswith("tiny ")]
     assert "   unreadable   [train] missing key 'batch_" in own
     assert len(lines) > 30
-    page = json.loads(run("study", "list", "--json").stdout)
+    page = json.loads(run("study", "list", "--json").stdout)["studies"]
     (broken,) = [each for each in page if each["study"] == "tiny"]
     assert "[train] unknown key 'batches'; nearest: batch_size" in broken["error"]
 

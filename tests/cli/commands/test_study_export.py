@@ -18,6 +18,7 @@ def test_an_export_tells_what_the_program_does_not_know(run, tiny):
     assert first.stdout == "tiny for tensorboard in runs: 7 trials, 7 epochs, 2 tables\n"
     second = run("study", "export", tiny, "--to", "tensorboard", "--out", "runs", "--json")
     assert json.loads(second.stdout) == {
+        "schema": 1,
         "study": "tiny",
         "to": "tensorboard",
         "out": "runs",

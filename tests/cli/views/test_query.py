@@ -48,7 +48,7 @@ def test_an_answer_as_markdown_json_and_csv(run, tiny):
     columns = sql.replace(", attempt = 0 AS first", "")
     assert run("study", "query", columns, "--format", "markdown").stdout == MARKDOWN
     assert run("study", "query", columns, "--format", "csv").stdout == "reason,loss\na | b,\n"
-    assert json.loads(run("study", "query", sql, "--json").stdout) == [
+    assert json.loads(run("study", "query", sql, "--json").stdout)["rows"] == [
         {"reason": "a | b", "loss": None, "first": True}
     ]
 
@@ -58,7 +58,7 @@ def test_json_has_times_as_text_and_no_number_that_json_lacks(run, tiny):
     result = run(
         "study", "query", "SELECT finished, parameters / (seed - seed) AS much FROM trials LIMIT 1", "--json"
     )
-    assert json.loads(result.stdout) == [{"finished": "2026-11-28T12:00:00+00:00", "much": None}]
+    assert json.loads(result.stdout)["rows"] == [{"finished": "2026-11-28T12:00:00+00:00", "much": None}]
 
 
 @pytest.mark.parametrize(

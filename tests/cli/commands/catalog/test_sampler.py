@@ -22,7 +22,8 @@ from activemem.studies.catalog.schedules import SCHEDULES
 def test_every_name_is_listed_with_its_owner(group, registries, run):
     result = run(group, "list", "--json")
     assert result.exit_code == 0
-    assert [(each["key"], each["name"], each["owner"]) for each in json.loads(result.stdout)] == [
+    listed = json.loads(result.stdout)[f"{group}s"]
+    assert [(each["key"], each["name"], each["owner"]) for each in listed] == [
         (key, name, "activemem") for key, registry in registries.items() for name in registry
     ]
     lines = run(group, "list").stdout.splitlines()

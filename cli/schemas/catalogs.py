@@ -1,0 +1,163 @@
+"""What commands print for programs of what there is: blocks, tasks, metrics, corpora, settings."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+
+class BlockEntry(TypedDict):
+    """A block of the vocabulary."""
+
+    name: str
+    role: str
+    signature: str
+    summary: str
+    owner: str
+
+
+class BlockListPage(TypedDict):
+    """All blocks; `problems` are of plug-ins that cannot be used."""
+
+    schema: int
+    blocks: list[BlockEntry]
+    problems: list[Any]
+
+
+class BlockShowPage(BlockEntry):
+    """A block with its parameters, and what an example of it costs."""
+
+    schema: int
+    equation: str
+    source: str
+    parameters: list[dict[str, Any]]
+    example: dict[str, Any]
+
+
+class TaskEntry(TypedDict):
+    """A task; symbols and lengths are of tasks that have them."""
+
+    name: str
+    summary: str
+    needs: str
+    keys: list[str]
+    source: str
+    owner: str
+    symbols: NotRequired[int | None]
+    first_length: NotRequired[int | None]
+    growth: NotRequired[int | None]
+    example: NotRequired[dict[str, str] | None]
+
+
+class TaskListPage(TypedDict):
+    """All tasks."""
+
+    schema: int
+    tasks: list[TaskEntry]
+
+
+class TaskShowPage(TaskEntry):
+    """A task."""
+
+    schema: int
+
+
+class MetricEntry(TypedDict):
+    """A metric; `higher_is_better` is null where neither direction is."""
+
+    name: str
+    title: str
+    higher_is_better: bool | None
+    decimals: int
+    indices: list[str]
+    owner: str
+
+
+class MetricListPage(TypedDict):
+    """All metrics."""
+
+    schema: int
+    metrics: list[MetricEntry]
+
+
+class RegisteredEntry(TypedDict):
+    """Something that a key of a study file can name."""
+
+    key: str
+    name: str
+    source: str
+    owner: str
+
+
+class NormListPage(TypedDict):
+    """All norms and positions."""
+
+    schema: int
+    norms: list[RegisteredEntry]
+
+
+class OptimizerListPage(TypedDict):
+    """All optimisers and schedules."""
+
+    schema: int
+    optimizers: list[RegisteredEntry]
+
+
+class CallbackListPage(TypedDict):
+    """All callbacks and loss terms."""
+
+    schema: int
+    callbacks: list[RegisteredEntry]
+
+
+class SamplerListPage(TypedDict):
+    """All samplers and schedulers of searches."""
+
+    schema: int
+    samplers: list[RegisteredEntry]
+
+
+class DatasetEntry(TypedDict):
+    """A corpus with the sizes of its kind, and what of it is here; `faults` are told where it was checked."""
+
+    kind: str
+    name: str
+    title: str
+    size_mb: NotRequired[float | None]
+    characters: NotRequired[int]
+    words: NotRequired[int | None]
+    languages: NotRequired[list[str]]
+    pairs: NotRequired[int]
+    sentences: NotRequired[dict[str, int]]
+    here: bool
+    installed: bool
+    files: list[str]
+    missing: list[str]
+    downloads: list[dict[str, Any]]
+    by_hand: str | None
+    licence: str
+    source: str
+    owner: str
+    faults: NotRequired[list[str]]
+
+
+class DataPage(TypedDict):
+    """Corpora."""
+
+    schema: int
+    datasets: list[DatasetEntry]
+
+
+class SettingValueEntry(TypedDict):
+    """A setting of this machine, and where it comes from."""
+
+    value: Any
+    source: str
+
+
+class ConfigShowPage(TypedDict):
+    """All settings of this machine by name."""
+
+    schema: int
+    settings: dict[str, SettingValueEntry]

@@ -1,0 +1,82 @@
+"""The form of what each command prints for programs, by command, and whether a page has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter
+
+from . import catalogs, recipes, search_points, stores, studies
+
+FORMS: Mapping[str, type[Any]] = {
+    "recipe check": recipes.RecipeCheckPage,
+    "recipe render": recipes.RecipeRenderPage,
+    "recipe show": recipes.RecipeShowPage,
+    "recipe compare": recipes.RecipeComparePage,
+    "recipe nearest": recipes.NearestPage,
+    "recipe sample": recipes.RecipeSamplePage,
+    "block list": catalogs.BlockListPage,
+    "block show": catalogs.BlockShowPage,
+    "norm list": catalogs.NormListPage,
+    "task list": catalogs.TaskListPage,
+    "task show": catalogs.TaskShowPage,
+    "metric list": catalogs.MetricListPage,
+    "optimizer list": catalogs.OptimizerListPage,
+    "callback list": catalogs.CallbackListPage,
+    "sampler list": catalogs.SamplerListPage,
+    "study plan": studies.StudyPlanPage,
+    "study show": studies.StudyShowPage,
+    "study status": studies.StudyStatusPage,
+    "study forget": studies.StudyForgetPage,
+    "study rename": studies.StudyRenamePage,
+    "study export": studies.StudyExportPage,
+    "study list": studies.StudyListPage,
+    "study query": studies.StudyQueryPage,
+    "study propose": search_points.ProposalLine,
+    "study tell": search_points.AnswerLine,
+    "probe compare": studies.ProbeComparePage,
+    "model list": stores.ModelListPage,
+    "model show": stores.ModelShowPage,
+    "model score": stores.ModelScorePage,
+    "table render": studies.TableRenderPage,
+    "curve render": studies.CurveRenderPage,
+    "claim check": studies.ClaimCheckPage,
+    "store check": stores.StoreCheckPage,
+    "store repair": stores.StoreRepairPage,
+    "store clean": stores.StoreCleanPage,
+    "data list": catalogs.DataPage,
+    "data check": catalogs.DataPage,
+    "config show": catalogs.ConfigShowPage,
+}
+"""Of each command that prints JSON its page; of `study propose` and `study tell` a line of theirs."""
+
+
+def check_page(command: str, page: object) -> None:
+    """Compare a page with its form: no field is missing, none is new; ValueError with all that differs."""
+    _reader(command).validate_python(page)
+
+
+def json_schema() -> dict[str, Any]:
+    """The forms of all commands as JSON Schema, by command."""
+    return {command: _reader(command).json_schema() for command in FORMS}
+
+
+@cache
+def _reader(command: str) -> TypeAdapter[Any]:
+    form = FORMS[command]
+    for each in (form, *(entry for entry in _entries() if isinstance(entry, type))):
+        each.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)  # pyright: ignore[reportAttributeAccessIssue] -- what pydantic reads
+    return TypeAdapter(form)
+
+
+def _entries() -> list[Any]:
+    """All forms, those inside of others too."""
+    modules = (catalogs, recipes, search_points, stores, studies)
+    return [
+        value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, type) and hasattr(value, "__required_keys__")
+    ]

@@ -1,0 +1,76 @@
+"""What commands print for programs of stores, and of the models in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import TypedDict
+
+
+class ModelEntry(TypedDict):
+    """A kept model."""
+
+    trial: str
+    levels: dict[str, Any]
+    metrics: dict[str, float]
+    path: str
+
+
+class ModelListPage(TypedDict):
+    """The kept models of a study."""
+
+    schema: int
+    models: list[ModelEntry]
+
+
+class ModelShowPage(TypedDict):
+    """All that a model's file says of itself; `uses` are the commands that it can be used with."""
+
+    schema: int
+    trial: str
+    study: str
+    levels: dict[str, Any]
+    recipe: str
+    parameters: int
+    settings: dict[str, Any]
+    metrics: dict[str, float]
+    symbols: Any
+    uses: list[str]
+    version: str
+    commit: str | None
+
+
+class ModelScorePage(TypedDict):
+    """How surely a model predicts a text."""
+
+    schema: int
+    nats: float
+    tokens: int
+    words: int
+    loss: float
+    bits_per_token: float
+    word_perplexity: float
+
+
+class StoreCheckPage(TypedDict):
+    """What is wrong with a store's files."""
+
+    schema: int
+    files: int
+    bytes: int
+    findings: list[dict[str, Any]]
+    quarantine: dict[str, int]
+
+
+class StoreRepairPage(StoreCheckPage):
+    """What was moved to quarantine, and what is wrong still."""
+
+    moved: list[dict[str, Any]]
+
+
+class StoreCleanPage(TypedDict):
+    """What nothing reads any more, and whether it was removed."""
+
+    schema: int
+    removed: bool
+    leftovers: list[dict[str, Any]]

@@ -1,0 +1,163 @@
+"""What commands print for programs of studies: plans, settings, status, tables, claims."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired
+
+from typing_extensions import TypedDict
+
+
+class StudyPlanPage(TypedDict):
+    """What a run would train: `models` with their costs, `trials` with their status and time in seconds.
+
+    `refused` are over the budget, `stale` were trained with other code, `ceilings` are lengths out of reach.
+    """
+
+    schema: int
+    study: str
+    title: str
+    total: int
+    part: int | None
+    counts: dict[str, int]
+    left: int
+    estimate: dict[str, Any]
+    design: dict[str, Any]
+    models: list[dict[str, Any]]
+    refused: list[dict[str, Any]]
+    stale: list[dict[str, Any]]
+    ceilings: list[dict[str, Any]]
+    short: list[dict[str, Any]]
+    memory: dict[str, Any] | None
+    device: dict[str, Any] | None
+    test: dict[str, Any] | None
+    groups: list[dict[str, Any]]
+    trials: list[dict[str, Any]]
+    search: NotRequired[Any]
+
+
+class StudySettingEntry(TypedDict):
+    """A setting, where the study says that it is from, and whether it is a default."""
+
+    name: str
+    value: Any
+    origin: str | None
+    detail: str | None
+    default: bool
+
+
+class StudyShowPage(TypedDict):
+    """All settings of a study; with --best the cells of its table of points instead."""
+
+    schema: int
+    study: str
+    title: NotRequired[str]
+    paper: NotRequired[str | None]
+    settings: NotRequired[list[StudySettingEntry]]
+    points: NotRequired[list[dict[str, Any]]]
+
+
+class StudyStatusEntry(TypedDict):
+    """How far a study is: trials by status, those that have begun, and why others failed.
+
+    `weightless` are done and lack the weights that the study keeps; of one that cannot be read there is an
+    `error` alone.
+    """
+
+    study: str
+    title: NotRequired[str]
+    trials: NotRequired[int]
+    done: NotRequired[int]
+    failed: NotRequired[int]
+    pruned: NotRequired[int]
+    incomplete: NotRequired[int]
+    left: NotRequired[int]
+    begun: NotRequired[int]
+    reached: NotRequired[list[dict[str, Any]]]
+    weightless: NotRequired[int]
+    reasons: NotRequired[dict[str, int]]
+    error: NotRequired[str]
+
+
+class StudyStatusPage(StudyStatusEntry):
+    """How far a study is, and the best points of a search."""
+
+    schema: int
+    best: list[dict[str, Any]]
+    search: NotRequired[Any]
+
+
+class StudyListPage(TypedDict):
+    """All studies."""
+
+    schema: int
+    studies: list[StudyStatusEntry]
+
+
+class StudyForgetPage(TypedDict):
+    """What was removed of a study, or would be: trials, rows of each dataset, files and their bytes."""
+
+    schema: int
+    removed: bool
+    study: str
+    trials: list[str]
+    rows: dict[str, int]
+    files: list[str]
+    bytes: int
+
+
+class StudyRenamePage(TypedDict):
+    """A study's new name, the one that it had, and how many trials were moved."""
+
+    schema: int
+    study: str
+    renamed: str
+    trials: int
+
+
+class StudyExportPage(TypedDict):
+    """What another program was told of a study."""
+
+    schema: int
+    study: str
+    to: str
+    out: str
+    trials: int
+    epochs: int
+    tables: int
+    known: int
+
+
+class StudyQueryPage(TypedDict):
+    """The rows of an answer, each by column."""
+
+    schema: int
+    rows: list[dict[str, Any]]
+
+
+class TableRenderPage(TypedDict):
+    """The cells of tables in reading order, with estimate, spread and the published number."""
+
+    schema: int
+    cells: list[dict[str, Any]]
+
+
+class CurveRenderPage(TypedDict):
+    """Figures as data."""
+
+    schema: int
+    curves: list[dict[str, Any]]
+
+
+class ClaimCheckPage(TypedDict):
+    """The verdict on each claim of a study, with all of its comparisons."""
+
+    schema: int
+    study: str
+    claims: list[dict[str, Any]]
+
+
+class ProbeComparePage(TypedDict):
+    """How surely what trained models wrote differs."""
+
+    schema: int
+    differences: list[dict[str, Any]]

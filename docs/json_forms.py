@@ -1,0 +1,68 @@
+"""What `docs/json.md` shows of the forms of pages: each command with its fields, and the entries inside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from activemem.cli.schemas.forms import json_schema
+
+
+_NAMES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "object": "object",
+    "null": "null",
+}
+
+
+def commands() -> str:
+    """A table of the fields of each command's page, and one for each kind of entry."""
+    entries: dict[str, dict[str, Any]] = {}
+    lines: list[str] = []
+    for command, schema in json_schema().items():
+        entries |= schema.get("$defs", {})
+        lines += [f"### `activemem {command}`", "", *_table(schema)]
+    lines += ["## Entries", ""]
+    for name in sorted(entries):
+        lines += [f"### {name}", "", *_table(entries[name])]
+    return "\n".join(lines).rstrip()
+
+
+def _table(form: dict[str, Any]) -> Iterator[str]:
+    """What a form is, and its fields."""
+    yield re.sub(r"\s+", " ", form.get("description", ""))
+    yield ""
+    yield "| field | type |"
+    yield "| :-- | :-- |"
+    for name, field in form["properties"].items():
+        optional = "" if name in form.get("required", ()) else ", where there is one"
+        yield f"| `{name}` | {_type(field)}{optional} |"
+    yield ""
+
+
+def _type(field: dict[str, Any]) -> str:
+    """A type in words."""
+    match field:
+        case {"$ref": str(place)}:
+            text = place.rpartition("/")[2]
+        case {"enum": list(values)}:
+            text = " or ".join(f'`"{each}"`' for each in values)
+        case {"const": value}:
+            text = f'`"{value}"`'
+        case {"anyOf": list(kinds)}:
+            text = " or ".join(_type(each) for each in kinds)
+        case {"type": "array", "items": items}:
+            text = f"list of {_type(items)}"
+        case {"type": "object", "additionalProperties": dict(inner)} if inner:
+            text = f"object of {_type(inner)}"
+        case _:
+            text = _NAMES.get(field.get("type", ""), "anything")
+    return text
+
+
+JSON = {"json_forms": commands}
+"""What the marks of `docs/json.md` stand for."""
