@@ -8,7 +8,6 @@ from typing import Any
 
 from activemem.cli.schemas.forms import json_schema
 
-
 _NAMES = {
     "string": "text",
     "integer": "whole number",
