@@ -201,6 +201,5 @@ class AgentTools:
 def _metrics(study: Study) -> list[str]:
     """What an idea is judged by: the objectives of a search, or what the tables of a grid show."""
     if study.search is not None:
-        metric: str | tuple[str, ...] = study.search.metric
-        return [metric] if isinstance(metric, str) else list(metric)
+        return [objective.name for objective in study.search.objectives]
     return list(dict.fromkeys(name for spec in study.tables for name in spec.value))
