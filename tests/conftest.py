@@ -1,5 +1,6 @@
 """Whatever the tests start, ends with them: no process outlives the session in which it began."""
 
+import gc
 import os
 import sys
 import uuid
@@ -16,6 +17,18 @@ for variable in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):  # several processes 
     os.environ.setdefault(variable, "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what one program of the tests compiles, the next finds,
 sys.dont_write_bytecode = False  # and the next run of the tests
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is imported and collected stays to the end, so that nobody looks through it for garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+        gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture(autouse=True, scope="session")

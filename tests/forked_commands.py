@@ -1,4 +1,4 @@
-"""Commands in processes of their own, forked from one that has imported torch and all of activemem.
+"""Programs in processes of their own, forked from one that has imported torch and all of activemem.
 
 A new program would take seconds to import them each time. The process is as real: it has its own number,
 group, folder, environment and streams, and ends as any program does. Commands that use Ray are new programs,
@@ -10,6 +10,7 @@ Run as a program it is the server: it reads requests from the socket that is its
 import atexit
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -35,7 +36,7 @@ from activemem.reporting.tables import build as _
 def start_command(*words, cwd=None, environment=None, stderr=subprocess.PIPE):
     """`python -m activemem WORDS` in a process and a session of its own, with pipes for its output."""
     if words[:2] != ("study", "run") or "--local" in words:
-        return _Command(words, cwd, environment or {}, stderr)
+        return _Program("activemem", words, cwd, environment or {}, stderr)
     return subprocess.Popen(
         [sys.executable, "-m", "activemem", *words],
         cwd=cwd,
@@ -50,18 +51,27 @@ def start_command(*words, cwd=None, environment=None, stderr=subprocess.PIPE):
 
 def run_command(*words, cwd=None, environment=None, timeout=600):
     """The command's exit status and what it wrote, as `subprocess.run` returns them."""
-    command = start_command(*words, cwd=cwd, environment=environment)
-    stdout, stderr = command.communicate(timeout=timeout)
-    return subprocess.CompletedProcess(words, command.returncode, stdout, stderr)
+    return _result(start_command(*words, cwd=cwd, environment=environment), words, timeout)
 
 
-class _Command:
-    """A command in a forked process; what `subprocess.Popen` has and tests use."""
+def run_module(module, *words, cwd=None, environment=None, timeout=600):
+    """The same of `python -m MODULE WORDS`, which does not use Ray; PYTHONPATH is looked through first."""
+    return _result(_Program(module, words, cwd, environment or {}, subprocess.PIPE), words, timeout)
 
-    def __init__(self, words, cwd, environment, stderr):
+
+def _result(program, words, timeout):
+    stdout, stderr = program.communicate(timeout=timeout)
+    return subprocess.CompletedProcess(words, program.returncode, stdout, stderr)
+
+
+class _Program:
+    """A module run in a forked process; what `subprocess.Popen` has and tests use."""
+
+    def __init__(self, module, words, cwd, environment, stderr):
         out, to_out = os.pipe()
         err, to_err = os.pipe() if stderr == subprocess.PIPE else (None, to_out)
         request = {
+            "module": module,
             "words": words,
             "cwd": str(cwd or Path.cwd()),
             "environment": {**os.environ, **environment},
@@ -144,7 +154,7 @@ def _server():
 
 
 def _serve(requests):
-    """Answer requests until there are no more, and then end; return in the child the words of its command."""
+    """Answer requests until there are no more, and then end; return in the child what it is asked to run."""
     while True:
         data, descriptors, *_ = socket.recv_fds(requests, 1 << 20, 2)
         if not data:
@@ -156,7 +166,7 @@ def _serve(requests):
         elif not (answer := os.fork()):
             requests.close()
             _become(request, descriptors)
-            return request["words"]
+            return request["module"], request["words"]
         for descriptor in descriptors:
             os.close(descriptor)
         requests.send(json.dumps(answer).encode())
@@ -176,17 +186,15 @@ def _become(request, descriptors):
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
-    sys.path[0] = ""
+    sys.path[:1] = ["", *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _run(words):
-    """Run a command, and end this process as the interpreter does, but without freeing all that it has."""
-    from activemem.cli.app import main
-
-    sys.argv, status = ["activemem", *words], 0
+def _run(module, words):
+    """Run a module, and end this process as the interpreter does, but without freeing all that it has."""
+    sys.argv, status = [module, *words], 0
     try:
-        main()
+        runpy.run_module(module, run_name="__main__")
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else end.code is not None
     except BaseException:  # noqa: BLE001  told, as the interpreter does
@@ -202,4 +210,4 @@ def _run(words):
 if __name__ == "__main__":
     requests = socket.socket(fileno=os.dup(0))
     exec(PREPARE, {})
-    _run(_serve(requests))
+    _run(*_serve(requests))

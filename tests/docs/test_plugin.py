@@ -7,11 +7,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from activemem import __version__
+
+from ..forked_commands import run_command, run_module
 
 PLUGIN = Path(__file__).parents[2] / "docs" / "plugin"
 README = (PLUGIN / "README.md").read_text(encoding="utf-8")
@@ -32,19 +35,14 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture
-def run(site, tmp_path):
+def run(site, tmp_path, monkeypatch):
     """Run a module where the example is installed, in a folder of its own; what it prints."""
+    for variable in [name for name in os.environ if name.startswith("ACTIVEMEM_")]:
+        monkeypatch.delenv(variable)
 
-    def start(*arguments):
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("ACTIVEMEM_")}
-        done = subprocess.run(
-            [sys.executable, "-m", *arguments],
-            capture_output=True,
-            encoding="utf-8",
-            env={**environment, "PYTHONPATH": str(site), "PYTHONIOENCODING": "utf-8"},
-            cwd=tmp_path,
-            check=False,
-        )
+    def start(module, *words):
+        program = run_command if module == "activemem" else partial(run_module, module)
+        done = program(*words, cwd=tmp_path, environment={"PYTHONPATH": str(site)})
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

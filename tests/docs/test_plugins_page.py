@@ -2,14 +2,12 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from ..forked_commands import run_command
+from ..forked_commands import run_command, run_module
 from ..study_texts import study_text
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
@@ -186,9 +184,8 @@ def test_changed_code_of_a_term_makes_its_trials_others(folder):
 def test_every_part_of_the_page_passes_the_tests_of_the_page(folder):
     passed = {"certainty": 3, "key_recall": 9, "parts": 19, "quiet": 8, "searching": 8}
     (folder / "org.py").unlink()  # in this folder `copy` would import it as a package of Jython's
-    words = [sys.executable, "-m", "pytest", "-q", "-rp", "-p", "no:cacheprovider"]
-    words += [f"test_{name}.py" for name in passed]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+    words = ["-q", "-rp", "-p", "no:cacheprovider", *(f"test_{name}.py" for name in passed)]
+    done = run_module("pytest", *words, cwd=folder)
     assert done.returncode == 0, done.stdout
     assert Counter(re.findall(r"^PASSED test_(\w+)", done.stdout, re.MULTILINE)) == passed
 

@@ -5,6 +5,7 @@ import torch
 
 from activemem.blocks.core.streaming import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.engine.trial.last_words import words_file
 from activemem.engine.trial.memory_retries import MemoryTries
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
@@ -86,6 +87,22 @@ def test_a_trial_fails_when_a_sequence_at_a_time_is_too_much(tmp_path, job):
     assert tries == [1, 1, 1, 2, 4, 8]
     assert isinstance(events[-1], Ended)
     assert row["reason"].splitlines()[0] == "out of memory at epoch 2, batches in 8 parts"
+
+
+def test_a_trial_that_was_killed_for_its_memory_goes_on_in_parts_until_there_are_no_smaller_ones(
+    tmp_path, job
+):
+    store, halves, tries = Store(tmp_path), job(batch_size=2), []
+    folder = store.checkpoint_dir(halves.trial.id)
+    folder.mkdir(parents=True)
+    for _ in range(2):
+        words_file(folder).write_text("None\nmemory limit of 2 GB passed\n", encoding="utf-8")
+        attempt = Attempt(halves, store, CPU, make_training=room_for(0, tries))
+        events = [attempt.advance()]
+        attempt.release()
+    assert isinstance(events[0], Ended)
+    (reason,) = store.trials()["reason"]
+    assert reason == "memory limit of 2 GB passed at epoch 1, batches in 2 parts"
 
 
 def test_who_goes_on_with_a_killed_trial_knows_how_it_was_tried(tmp_path, job):

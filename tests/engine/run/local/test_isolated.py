@@ -24,8 +24,8 @@ PATIENCE_S = 300
 
 @pytest.fixture
 def folder(tmp_path, tiny):
-    """A working directory with a study of four seeds, whose batches have two parts at most."""
-    tiny = tiny.replace("batch_size = 8", "batch_size = 2")
+    """A working directory with a study of four seeds, whose batches have no parts."""
+    tiny = tiny.replace("batch_size = 8", "batch_size = 1")
     text = tiny.replace('["not", "reverse"]', '["not"]').replace('"sa(heads=2, head_width=8)", ', "")
     (tmp_path / "tiny.toml").write_text(text.replace("[0, 1]", "[0, 1, 2, 3]"), encoding="utf-8")
     return tmp_path
@@ -53,7 +53,7 @@ def stuck(folder):
 
 
 LATE = "time limit of 3 s passed at epoch 1, in native code that did not come back"
-LARGE = "memory limit of 1.5 GB passed at epoch 1, batches in 2 parts"
+LARGE = "memory limit of 1.5 GB passed at epoch 1"
 
 
 def reasons_of(folder, modes):
