@@ -9,8 +9,10 @@ import tempfile
 import traceback
 from pathlib import Path
 
+import matplotlib.backends.backend_svg
 import matplotlib.figure  # noqa: F401  -- imported once, for all commands
 import polars  # noqa: F401  -- as above
+import scipy.special  # noqa: F401  -- as above
 
 from activemem.cli.app import main
 from activemem.reporting import results  # noqa: F401  -- as above

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 import uuid
+from pathlib import Path
 
 import psutil
 import pytest
@@ -12,9 +13,15 @@ from activemem import plugins
 
 SESSION_VARIABLE = "PYTEST_SESSION_OF_ACTIVEMEM"
 PATIENCE_S = 30
+IN_MEMORY = Path("/dev/shm")
+ROOM_BYTES = 4 << 30  # a run fills a tenth of that
 
 for variable in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):  # several processes of tests share the cores
     os.environ.setdefault(variable, "1")
+if IN_MEMORY.is_mount() and os.access(IN_MEMORY, os.W_OK):  # temporary folders are there, if there is room
+    found = os.statvfs(IN_MEMORY)  # nothing waits for a disk then; that stores flush is tested step by step
+    if found.f_bavail * found.f_frsize > ROOM_BYTES and not found.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what one program of the tests compiles, the next finds,
 sys.dont_write_bytecode = False  # and the next run of the tests
 

@@ -36,7 +36,7 @@ from activemem.reporting.tables import build as _
 def start_command(*words, cwd=None, environment=None, stderr=subprocess.PIPE):
     """`python -m activemem WORDS` in a process and a session of its own, with pipes for its output."""
     if words[:2] != ("study", "run") or "--local" in words:
-        return _Program("activemem", words, cwd, environment or {}, stderr)
+        return start_program("activemem", *words, cwd=cwd, environment=environment, stderr=stderr)
     return subprocess.Popen(
         [sys.executable, "-m", "activemem", *words],
         cwd=cwd,
@@ -54,24 +54,32 @@ def run_command(*words, cwd=None, environment=None, timeout=600):
     return _result(start_command(*words, cwd=cwd, environment=environment), words, timeout)
 
 
-def run_module(module, *words, cwd=None, environment=None, timeout=600):
-    """The same of `python -m MODULE WORDS`, which does not use Ray; PYTHONPATH is looked through first."""
-    return _result(_Program(module, words, cwd, environment or {}, subprocess.PIPE), words, timeout)
+def start_program(program, *words, cwd=None, environment=None, stderr=subprocess.PIPE):
+    """The same of any program that does not use Ray, which is a module's name or the path of a script.
+
+    What stands in the PYTHONPATH of its environment is found first.
+    """
+    return _Program(program, words, cwd, environment or {}, stderr)
 
 
-def _result(program, words, timeout):
-    stdout, stderr = program.communicate(timeout=timeout)
-    return subprocess.CompletedProcess(words, program.returncode, stdout, stderr)
+def run_program(program, *words, cwd=None, environment=None, timeout=600):
+    """The program's exit status and what it wrote."""
+    return _result(start_program(program, *words, cwd=cwd, environment=environment), words, timeout)
+
+
+def _result(started, words, timeout):
+    stdout, stderr = started.communicate(timeout=timeout)
+    return subprocess.CompletedProcess(words, started.returncode, stdout, stderr)
 
 
 class _Program:
-    """A module run in a forked process; what `subprocess.Popen` has and tests use."""
+    """A program in a forked process; what `subprocess.Popen` has and tests use."""
 
-    def __init__(self, module, words, cwd, environment, stderr):
+    def __init__(self, program, words, cwd, environment, stderr):
         out, to_out = os.pipe()
         err, to_err = os.pipe() if stderr == subprocess.PIPE else (None, to_out)
         request = {
-            "module": module,
+            "program": str(program),
             "words": words,
             "cwd": str(cwd or Path.cwd()),
             "environment": {**os.environ, **environment},
@@ -166,7 +174,7 @@ def _serve(requests):
         elif not (answer := os.fork()):
             requests.close()
             _become(request, descriptors)
-            return request["module"], request["words"]
+            return request["program"], request["words"]
         for descriptor in descriptors:
             os.close(descriptor)
         requests.send(json.dumps(answer).encode())
@@ -190,11 +198,15 @@ def _become(request, descriptors):
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _run(module, words):
-    """Run a module, and end this process as the interpreter does, but without freeing all that it has."""
-    sys.argv, status = [module, *words], 0
+def _run(program, words):
+    """Run a program, and end this process as the interpreter does, but without freeing all that it has."""
+    sys.argv, status = [program, *words], 0
     try:
-        runpy.run_module(module, run_name="__main__")
+        if program.endswith(".py"):
+            sys.path[0] = str(Path(program).parent)
+            runpy.run_path(program, run_name="__main__")
+        else:
+            runpy.run_module(program, run_name="__main__")
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else end.code is not None
     except BaseException:  # noqa: BLE001  told, as the interpreter does

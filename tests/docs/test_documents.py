@@ -1,11 +1,11 @@
 """What the documents show is what the program prints."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from ..forked_commands import run_program
 
 ROOT = Path(__file__).parents[2]
 GALLERY = "docs/gallery.md"
@@ -15,9 +15,9 @@ OTHERS.remove(GALLERY)
 
 @pytest.mark.parametrize("documents", [[GALLERY], OTHERS], ids=["the gallery", "all others"])
 def test_every_output_in_a_document_is_what_the_program_prints(documents):
-    command = [sys.executable, "docs/refresh.py", "--check", *documents]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, ""), f"{done.stdout}refresh with: python docs/refresh.py"
+    done = run_program(ROOT / "docs" / "refresh.py", "--check", *documents, cwd=ROOT)
+    told = done.stdout + done.stderr
+    assert (done.returncode, done.stdout) == (0, ""), f"{told}refresh with: python docs/refresh.py"
 
 
 def test_the_map_names_every_folder_and_stays_short():

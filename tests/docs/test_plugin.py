@@ -14,7 +14,7 @@ import pytest
 
 from activemem import __version__
 
-from ..forked_commands import run_command, run_module
+from ..forked_commands import run_command, run_program
 
 PLUGIN = Path(__file__).parents[2] / "docs" / "plugin"
 README = (PLUGIN / "README.md").read_text(encoding="utf-8")
@@ -41,7 +41,7 @@ def run(site, tmp_path, monkeypatch):
         monkeypatch.delenv(variable)
 
     def start(module, *words):
-        program = run_command if module == "activemem" else partial(run_module, module)
+        program = run_command if module == "activemem" else partial(run_program, module)
         done = program(*words, cwd=tmp_path, environment={"PYTHONPATH": str(site)})
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

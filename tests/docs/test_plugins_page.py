@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..forked_commands import run_command, run_module
+from ..forked_commands import run_command, run_program
 from ..study_texts import study_text
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
@@ -185,7 +185,7 @@ def test_every_part_of_the_page_passes_the_tests_of_the_page(folder):
     passed = {"certainty": 3, "key_recall": 9, "parts": 19, "quiet": 8, "searching": 8}
     (folder / "org.py").unlink()  # in this folder `copy` would import it as a package of Jython's
     words = ["-q", "-rp", "-p", "no:cacheprovider", *(f"test_{name}.py" for name in passed)]
-    done = run_module("pytest", *words, cwd=folder)
+    done = run_program("pytest", *words, cwd=folder)
     assert done.returncode == 0, done.stdout
     assert Counter(re.findall(r"^PASSED test_(\w+)", done.stdout, re.MULTILINE)) == passed
 

@@ -55,11 +55,11 @@ def untimed(metrics):
 def test_a_restored_state_goes_on_bit_for_bit(tmp_path, recipe, scheduled):
     asked = settings(recipe, sampling=0.3, scheduled_sampling=scheduled)
     whole, half = Training(asked, CPU, tmp_path), Training(asked, CPU, tmp_path)
-    history = [untimed(whole.advance()) for _ in range(4)]
-    first = [untimed(half.advance()) for _ in range(2)]
+    history = [untimed(whole.advance()) for _ in range(2)]
+    first = untimed(half.advance())
     rest = Training(asked, CPU, tmp_path)
     rest.restore(pickle.loads(pickle.dumps(half.state())))
-    assert first + [untimed(rest.advance()) for _ in range(2)] == history
+    assert [first, untimed(rest.advance())] == history
 
 
 def test_a_batch_in_parts_gives_the_same_losses(tmp_path):

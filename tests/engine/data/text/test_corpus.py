@@ -2,8 +2,6 @@
 
 import lzma
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,8 @@ from activemem.engine.data.text.tokenization import sentences_as_lines
 from activemem.studies.catalog.datasets import Corpus
 from activemem.studies.catalog.registry import dataset_names, require_dataset
 from activemem.studies.catalog.tasks import LanguageModelSettings
+
+from ....forked_commands import start_program
 
 SPLITS = ("train", "dev", "test")
 
@@ -82,10 +82,9 @@ print(int(text.train.tokens.long().sum()), len(text.test.tokens))
 
 
 def test_processes_that_ask_at_once_get_the_same_tokens_and_leave_nothing_else(tmp_path):
-    asking = [
-        subprocess.Popen([sys.executable, "-c", ASK, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
+    script = tmp_path / "ask.py"
+    script.write_text(ASK, encoding="utf-8")
+    asking = [start_program(script, str(tmp_path)) for _ in range(2)]
     answers = {process.communicate(timeout=600)[0] for process in asking}
     assert [process.returncode for process in asking] == [0, 0]
     assert len(answers) == 1
