@@ -16,11 +16,12 @@ from ..resolve.parameter_matching import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
 from ..study import Study
+from .fitting_trials import count_points
 from .memory_estimates import CountState, StepMemory, TrialTest, costliest_test, largest_step
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
 from .stale_trials import StaleTrial, find_stale_trials
-from .status import study_outcomes
+from .status import outcomes_elsewhere, study_outcomes
 from .time_estimates import TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
 
@@ -86,6 +87,7 @@ class Plan:
     reach_limits: tuple[ReachLimit, ...]
     short_reaches: tuple[ShortReach, ...]
     over_budget: tuple[ModelCost, ...]
+    elsewhere: int  # points of a search that other studies have trained
     stale: Mapping[str, StaleTrial]  # those that the store has of plug-ins with other source, by id
 
 
@@ -137,6 +139,7 @@ def make_plan(
         reach_limits=predict_reach_limits(labelled),
         short_reaches=find_short_reaches(labelled),
         over_budget=_models(study, study.over_budget, estimator),
+        elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={
             trial: each
             for trial, each in find_stale_trials(study, outcomes).items()

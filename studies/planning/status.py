@@ -18,6 +18,7 @@ from ..schema.level_names import first_line
 from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
+from .fitting_trials import fitting_outcomes
 from .trials_to_run import trials_missing_weights
 
 
@@ -101,12 +102,29 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """The outcomes of a study's trials, whatever study ran them; of a search, all that it has tried.
 
     What was tried with other settings or seeds, in another space, or with plug-ins of other source, is not
-    among them.
+    among them. With a warm start what others have trained is, with the factors that this search calls it by.
     """
     if study.search is not None:
-        own = outcomes.filter(pl.col("study") == study.name)
-        return own.filter([_is_tried(study, *row) for row in own.select("trial", "factors").iter_rows()])
+        own = _own_outcomes(study, outcomes)
+        return pl.concat([own, _elsewhere(study, outcomes, own)]) if study.search.warm_start else own
     return outcomes.filter(pl.col("trial").is_in([trial.id for trial in study.trials]))
+
+
+def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The outcomes of other studies, or under other names, of points of a search; none of a grid."""
+    if study.search is None:
+        return outcomes.clear()
+    return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))
+
+
+def _own_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The outcomes under a search's name whose factors are a point of it."""
+    own = outcomes.filter(pl.col("study") == study.name)
+    return own.filter([_is_tried(study, *row) for row in own.select("trial", "factors").iter_rows()])
+
+
+def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
+    return fitting_outcomes(study, outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list())))
 
 
 def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:

@@ -55,6 +55,8 @@ class SearchSettings(StrictModel):
     """for tpe: whether those are that only some points have, true by default where `multivariate` is"""
     constant_liar: bool | None = None
     """for tpe: whether points in training count as bad ones, so that others are tried, true by default"""
+    warm_start: bool = False
+    """whether points that other studies have trained on all seeds count as tried, whatever their names"""
     limits: dict[str, str] = Field(default={})
     """what points must keep to, by the metric or cost: `"< 60"`; those that the text tells are never
     exceeded, others are learnt"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ....diagnostics import nearest_hint
@@ -11,15 +11,10 @@ from ....grammar import Recipe, RecipeError, parse, render
 from ....grammar.nodes import (
     ChoiceDimension,
     Dimension,
-    HoleNode,
-    IntegerDimension,
-    Node,
     RealDimension,
-    walk,
 )
-from ....grammar.space.derivations import DerivationFinder
+from ....studies.planning.fitting_trials import RecipeSpace
 from ....studies.resolve.search_points import contains
-from ....studies.resolve.template import HOLE_PATTERN, RECIPE_PATH
 from ....studies.schema.search import representative_values
 from ....studies.schema.settings import Level
 from ....studies.study import Study
@@ -62,7 +57,7 @@ def read_handed_in(study: Study, line: object) -> SearchPoint:
         recipe = _read_recipe(line["recipe"], faults)
     known = dict(given)
     if recipe is not None:
-        told = values_of_recipe(study, recipe)
+        told = RecipeSpace(study).values(recipe)
         if told is None:
             faults.append(f"recipe: {recipe.text} is not in the space of {study.name}")
         else:
@@ -78,54 +73,6 @@ def read_handed_in(study: Study, line: object) -> SearchPoint:
     if "id" in line and line["id"] != point.name:
         raise PointError([f"id: expected {point.name}, got {line['id']!r}"])
     return point
-
-
-def values_of_recipe(study: Study, recipe: Recipe) -> dict[str, Level] | None:
-    """The values of the dimensions that a recipe tells, by name; None if the space does not have it."""
-    written = study.template.expand(study.template.texts[RECIPE_PATH])
-    levels = {name: levels[0] for name, levels in study.factors.items() if name not in study.dimensions}
-    fillings = {**levels, **{name: _text(each) for name, each in study.dimensions.items()}}
-    try:
-        pattern, own = _filled(study, written, fillings), iter([name for name, _ in written.dimensions])
-        places = list(_names(study, written.root, own, levels))
-    except RecipeError:  # a hole that takes no choice
-        return None
-    found = DerivationFinder().find(pattern.root, 0, recipe.root)
-    if found is None:
-        return None
-    values: dict[str, Level] = {}
-    for place, (_, value) in found.items():
-        name = places[place]
-        dimension = study.dimensions[name]
-        level = (
-            representative_values(dimension)[int(value)] if isinstance(dimension, ChoiceDimension) else value
-        )
-        if values.setdefault(name, level) != level:
-            return None
-    return values
-
-
-def _filled(study: Study, recipe: Recipe, fillings: Mapping[str, Level]) -> Recipe:
-    """The recipe with its holes filled, and those in what fills them."""
-    expanded = {**fillings, **study.template.fragments}
-    for _ in range(len(expanded)):
-        recipe = recipe.fill({name: expanded[name] for name in recipe.holes if name in expanded})
-    return recipe
-
-
-def _names(study: Study, root: Node, own: Iterator[str], levels: Mapping[str, Level]) -> Iterator[str]:
-    """The name of each dimension in the order of the text, with those that fill holes where these stand."""
-    for node in walk(root):
-        if isinstance(node, IntegerDimension | RealDimension | ChoiceDimension):
-            yield next(own)
-        elif isinstance(node, HoleNode):
-            dimension = study.dimensions.get(node.name)
-            texts = [levels.get(node.name, "")] if dimension is None else representative_values(dimension)
-            if dimension is not None:
-                yield node.name
-            for text in texts:
-                if isinstance(text, str) and HOLE_PATTERN.search(text):
-                    yield from _names(study, study.template.expand(text).root, iter(()), levels)
 
 
 def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[str, Level]:

@@ -17,6 +17,7 @@ import optuna
 from optuna.trial import TrialState
 
 from ....storage import Store
+from ....studies.planning.fitting_trials import FittingTrials
 from ....studies.planning.shorter_trials import ShorterTrials
 from ....studies.planning.status import tried_point
 from ....studies.resolve.plugin_code import changed_code
@@ -82,6 +83,7 @@ class OptunaSearch:
         self._open: dict[str, tuple[optuna.trial.Trial, SearchPoint, list[Job]]] = {}
         self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
         self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
+        self._fitting = FittingTrials(study) if self._settings.warm_start else None
         self._stored = self._points.attempts
         self._waiting = self._replay_stored()
 
@@ -190,20 +192,30 @@ class OptunaSearch:
                     self._tell(point, trial)
 
     def _points_begun(self) -> list[SearchPoint]:
-        """The points of this study that have rows or checkpoints which were not there at the last call."""
-        begun: list[Mapping[str, Level]] = []
+        """The points that have rows or checkpoints since the last call; of other studies the whole ones."""
+        begun: dict[str, Mapping[str, Level]] = {}
+        elsewhere: set[str] = set()
         new = self._stored.keys() - self._seen
         ends = {trial: (self._stored[trial]["finished"], trial) for trial in new}
         for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
             self._seen.add(trial)
             if (row := self._stored[trial])["study"] == self._study.name and self._is_own(trial, row):
-                begun.append(json.loads(row["factors"]))
+                begun[trial] = json.loads(row["factors"])
+            elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
+                begun[trial] = found.levels
+                elsewhere.add(trial)
         for trial in unfinished_trials(self._store.checkpoints_folder(STARTS_FILE)):
             if trial.study == self._study.name and trial.id not in self._seen:
                 self._seen.add(trial.id)
                 if tried_point(self._study, trial.id, trial.levels) is not None:
-                    begun.append(dict(trial.levels))
-        return self._points.of_levels(begun)
+                    begun[trial.id] = dict(trial.levels)
+        points = self._points.of_levels(begun.values())
+        own = begun.keys() - elsewhere
+        return [
+            each
+            for each in points
+            if elsewhere.isdisjoint(_ids(each)) or not own.isdisjoint(_ids(each)) or not self._missing(each)
+        ]
 
     def _is_own(self, trial: str, row: Mapping[str, Any]) -> bool:
         """Whether a stored trial is of a point of this search, maybe with plug-ins of other source."""
@@ -302,3 +314,7 @@ class OptunaSearch:
         for limit, excess in end.excess.items():
             trial.set_constraint(limit, excess)
         self._optuna.tell(trial, end.values if end.state == TrialState.COMPLETE else None, state=end.state)
+
+
+def _ids(point: SearchPoint) -> set[str]:
+    return {trial.id for trial in point.trials}

@@ -1,0 +1,174 @@
+"""Which stored trials are of a search's space, whatever study has trained them, and under whatever names.
+
+A trial fits if a point of the space has its settings: its recipe tells the values of most dimensions, the
+other settings those that fill a hole by themselves, and the trial that these values make must have its id.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from ...errors import ActivememError
+from ...grammar import Recipe, RecipeError, parse, render
+from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, RealDimension, walk
+from ...grammar.space.derivations import DerivationFinder
+from ..resolve.search_points import contains
+from ..resolve.template import HOLE_PATTERN, RECIPE_PATH
+from ..resolve.trial import Trial, settings_from_json
+from ..schema.search import representative_values
+from ..schema.settings import Level
+from ..study import Study
+
+
+class FittingTrials:
+    """The stored trials that fit a search; what has been looked at is not looked at again."""
+
+    def __init__(self, study: Study) -> None:
+        self._study, self._space = study, RecipeSpace(study)
+        self._tasks = {trial.settings.task.name for trial in study.boundary_trials()}
+        self._found: dict[str, Trial | None] = {}
+
+    def find(self, row: Mapping[str, Any]) -> Trial | None:
+        """The trial of the search that a row of the store is; None if it does not fit."""
+        if row["task"] not in self._tasks or row["status"] != "done":
+            return None
+        if row["trial"] not in self._found:
+            self._found[row["trial"]] = self._match(row)
+        return self._found[row["trial"]]
+
+    def _match(self, row: Mapping[str, Any]) -> Trial | None:
+        try:
+            settings = settings_from_json(row["settings"])
+            recipe = self._space.values(parse(settings.model.recipe))
+        except (ActivememError, ValueError, KeyError):  # of an earlier version, or with other plug-ins
+            return None
+        values = None if recipe is None else {**recipe, **self._other_values(settings.model_dump())}
+        if values is None:
+            return None
+        try:
+            known = {name: values[name] for name in self._study.choose(lambda name, _: values[name])}
+            trial = self._study.trial_for(known, settings.seed)
+        except (ValueError, KeyError):  # a value is of no dimension, or nothing tells one
+            return None
+        return trial if trial.id == row["trial"] else None
+
+    def _other_values(self, settings: Mapping[str, Any]) -> dict[str, Level]:
+        """The values that fill holes outside of the recipe by themselves, as they stand in settings."""
+        found: dict[str, Level] = {}
+        for path, names in self._study.template.holes.items():
+            if path == RECIPE_PATH or not HOLE_PATTERN.fullmatch(self._study.template.texts[path]):
+                continue
+            value: Any = settings
+            for key in path:
+                value = value.get(key) if isinstance(value, Mapping) else None
+            dimension = self._study.dimensions.get(names[0])
+            if dimension is not None and isinstance(value, Level) and contains(dimension, value):
+                found[names[0]] = _as_written(dimension, value)
+        return found
+
+
+def fitting_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The rows that fit a search, with the factors that it would have given them; of other studies, or names.
+
+    Of each point either the trials of all its seeds, or none.
+    """
+    trials, others = FittingTrials(study), outcomes.filter(status="done")
+    points: dict[str, list[Trial]] = {}
+    for row in others.filter(pl.col("seed").is_in(study.seeds)).iter_rows(named=True):
+        if (trial := trials.find(row)) is not None:
+            points.setdefault(_point_key(study, trial), []).append(trial)
+    whole = [
+        each
+        for several in points.values()
+        if {trial.settings.seed for trial in several} >= {*study.point_seeds(several[0].levels)}
+        for each in several
+    ]
+    factors = {trial.id: json.dumps(dict(trial.levels)) for trial in whole}
+    found = others.filter(pl.col("trial").is_in(list(factors)))
+    return found.with_columns(factors=pl.col("trial").replace_strict(factors, return_dtype=pl.String))
+
+
+class RecipeSpace:
+    """The recipes of a search: its recipe with dimensions where they fill holes."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._written = study.template.expand(study.template.texts[RECIPE_PATH])
+        self._levels = {
+            name: levels[0] for name, levels in study.factors.items() if name not in study.dimensions
+        }
+        self._pattern: Recipe | None = None
+        self._places: list[str] = []
+        try:
+            self._pattern = self._filled()
+            self._places = list(
+                self._names(self._written.root, iter([n for n, _ in self._written.dimensions]))
+            )
+        except RecipeError:  # a hole that takes no choice
+            self._pattern = None
+
+    def values(self, recipe: Recipe) -> dict[str, Level] | None:
+        """The values of the dimensions that a recipe tells, by name; None if the space does not have it."""
+        if self._pattern is None:
+            return None
+        found = DerivationFinder().find(self._pattern.root, 0, recipe.root)
+        if found is None:
+            return None
+        values: dict[str, Level] = {}
+        for place, (_, value) in found.items():
+            name = self._places[place]
+            dimension = self._study.dimensions[name]
+            is_choice = isinstance(dimension, ChoiceDimension)
+            level = representative_values(dimension)[int(value)] if is_choice else value
+            if values.setdefault(name, level) != level:
+                return None
+        return values
+
+    def _filled(self) -> Recipe:
+        """The recipe with its holes filled, and those in what fills them."""
+        dimensions = {name: render(each) for name, each in self._study.dimensions.items()}
+        fillings = {**self._levels, **dimensions, **self._study.template.fragments}
+        recipe = self._written
+        for _ in range(len(fillings)):
+            recipe = recipe.fill({name: fillings[name] for name in recipe.holes if name in fillings})
+        return recipe
+
+    def _names(self, root: Node, own: Iterator[str]) -> Iterator[str]:
+        """The name of each dimension in the order of the text, those that fill holes where these stand."""
+        for node in walk(root):
+            if isinstance(node, IntegerDimension | RealDimension | ChoiceDimension):
+                yield next(own)
+            elif isinstance(node, HoleNode):
+                dimension = self._study.dimensions.get(node.name)
+                texts: Sequence[Level] = [self._levels.get(node.name, "")]
+                if dimension is not None:
+                    texts = representative_values(dimension)
+                    yield node.name
+                for text in texts:
+                    if isinstance(text, str) and HOLE_PATTERN.search(text):
+                        yield from self._names(self._study.template.expand(text).root, iter(()))
+
+
+def _as_written(dimension: IntegerDimension | RealDimension | ChoiceDimension, value: Level) -> Level:
+    """A value as a search has it: 1.0 of whole numbers is 1."""
+    match dimension:
+        case ChoiceDimension():
+            return next(each for each in representative_values(dimension) if each == value)
+        case RealDimension():
+            return float(value)
+        case _:
+            return int(value)
+
+
+def count_points(study: Study, rows: pl.DataFrame) -> int:
+    """How many points rows are of whose factors are those of the search."""
+    levels = [json.loads(text) for text in rows["factors"]]
+    return len({tuple(each.get(name) for name in study.dimensions) for each in levels})
+
+
+def _point_key(study: Study, trial: Trial) -> str:
+    return json.dumps({name: trial.levels[name] for name in study.dimensions if name in trial.levels})
