@@ -6,6 +6,11 @@ Draws columns of values, a baseline and several changes with a few paired seeds,
 which any difference is starred. In the last two columns of the table the first change differs by three
 standard deviations: it is found with the variance of all cells, or with that of its own pairs alone, both
 with Holm's correction.
+
+A second table adds seeds to such columns until every difference is decided, as `study run --until-decided`
+does where a table says which difference matters: how often any is starred that is not there, and how often
+any is called small that is as large as what matters; in the last columns how often a difference that is
+there, and one that is not, is decided rightly, with how many seeds on average.
 """
 
 from __future__ import annotations
@@ -14,18 +19,27 @@ import sys
 
 import numpy as np
 
+from activemem.reporting.statistics.decided_differences import (
+    DecidedDifference,
+    decide,
+    differences_at_looks,
+)
 from activemem.reporting.statistics.pooled_differences import (
     all_pairs,
     corrected,
     differences_between,
     differences_from,
 )
+from activemem.reporting.statistics.sequential import looks
 
 LEVEL = 0.05
 SEEDS = (2, 3, 5, 10)
 CHANGES = (1, 2, 4, 8)
 SEED_DEVIATION = 1.0
 EFFECT = 3.0  # standard deviations of a value
+MOST = {2: 8, 3: 12, 5: 12, 10: 15}  # seeds after all are added, by those before
+GROWING = 4  # changes of a column to which seeds are added
+MARGIN = 2.0  # the smallest difference that matters, in standard deviations of a value
 
 
 def deviations(changes: int) -> dict[str, list[float]]:
@@ -62,10 +76,76 @@ def not_bold(cells: list[dict[int, float]]) -> bool:
     return any(p is not None and p < LEVEL for p in corrected(compared.each))
 
 
+def decided(
+    rng: np.random.Generator, first: int, spread: list[float], effects: list[float]
+) -> list[tuple[DecidedDifference, int]]:
+    """Each change with its seeds, once all are decided or have as many as they may."""
+    counts = looks(first, MOST[first])
+    shared = rng.normal(0, SEED_DEVIATION, counts[-1])
+    cells = [
+        shared + effect + rng.normal(0, deviation, counts[-1])
+        for effect, deviation in zip([0.0, *effects], spread, strict=True)
+    ]
+    reached = [1] * len(effects)
+    while True:
+        grown = [
+            [dict(enumerate(cell[:count].tolist())) for count in counts[:most]]
+            for cell, most in zip(cells, [max(reached), *reached], strict=True)
+        ]
+        pairs = [(number + 1, 0) for number in range(len(effects))]
+        found = decide(differences_at_looks(grown, pairs, counts, MARGIN).each, counts)
+        assert all(each is not None for each in found)
+        known = [each for each in found if each is not None]
+        open_ = [
+            number
+            for number, each in enumerate(known)
+            if not each.is_decided and reached[number] < len(counts)
+        ]
+        if not open_:
+            return [(each, counts[number - 1]) for each, number in zip(known, reached, strict=True)]
+        for number in open_:
+            reached[number] += 1
+
+
+def print_added(rng: np.random.Generator, draws: int) -> None:
+    """Print the table of added seeds."""
+    spreads = {name: spread for name, spread in deviations(GROWING).items() if name != "baseline 3 times"}
+    print(
+        "| seeds | looks | "
+        + " | ".join(f"wrong star, {name}" for name in spreads)
+        + " | "
+        + " | ".join(f"wrong ≈, {name}" for name in spreads)
+        + " | starred, 3 s.d. | ≈, no difference |"
+    )
+    print("| --: | :-- |" + " --: |" * (2 * len(spreads) + 2))
+    for first in SEEDS:
+        rates: list[str] = []
+        for effect in (0.0, MARGIN):
+            for spread in spreads.values():
+                ends = (decided(rng, first, spread, [effect] * GROWING) for _ in range(draws))
+                wrong = sum(
+                    any(each.is_within if effect else each.differs for each, _ in column) for column in ends
+                )
+                rates.append(f"{wrong / draws:.1%}")
+        for effects in ([EFFECT, 0.0, 0.0, 0.0], [0.0, EFFECT, EFFECT, EFFECT]):
+            ends = [decided(rng, first, spreads["equal"], effects)[0] for _ in range(draws)]
+            right = sum(each.differs if effects[0] else each.is_within for each, _ in ends) / draws
+            rates.append(f"{right:.0%} with {sum(count for _, count in ends) / draws:.1f}")
+        looked = ", ".join(map(str, looks(first, MOST[first])))
+        print(f"| {first} | {looked} | " + " | ".join(rates) + " |", flush=True)
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     rng = np.random.default_rng(0)
+    print_fixed(rng, draws)
+    print()
+    print_added(np.random.default_rng(1), draws)
+
+
+def print_fixed(rng: np.random.Generator, draws: int) -> None:
+    """Print the table of as many seeds as there are."""
     print(
         "| seeds | changes | "
         + " | ".join(deviations(1))

@@ -115,23 +115,17 @@ def _tested(
 ) -> list[_Tested]:
     """Holm's procedure over the p of all looks at each."""
     known = [number for number, looks in enumerate(p_values) if any(p is not None for p in looks)]
-    raised = {
-        number: [
-            1.0 if p is None else min(1.0, choices[number] * p_over_looks(counts, p))
-            for p in p_values[number]
-        ]
-        for number in known
-    }
-    smallest = [min(raised[number]) for number in known]
-    adjusted = dict(zip(known, holm_adjusted(smallest), strict=True))
-    limits = dict(zip(known, holm_levels(smallest, SIGNIFICANCE_LEVEL), strict=True))
-    rejected = sum(p < SIGNIFICANCE_LEVEL for p in adjusted.values())
-    left = SIGNIFICANCE_LEVEL / max(1, len(known) - rejected)
+    looked = {number: [1.0 if p is None else p for p in p_values[number]] for number in known}
+    raised = [min(1.0, choices[number] * p_over_looks(counts, min(looked[number]))) for number in known]
+    adjusted = dict(zip(known, holm_adjusted(raised), strict=True))
+    limits = dict(zip(known, holm_levels(raised, SIGNIFICANCE_LEVEL), strict=True))
+    rejected = {number for number, p in adjusted.items() if p < SIGNIFICANCE_LEVEL}
+    left = SIGNIFICANCE_LEVEL / max(1, len(known) - len(rejected))
     return [
         _Tested(
             p=adjusted.get(number),
-            first=_first_below(raised[number], limits[number])
-            if adjusted.get(number, 1.0) < SIGNIFICANCE_LEVEL
+            first=_first_below(looked[number], look_level(counts, limits[number] / choices[number]))
+            if number in rejected
             else None,
             level=look_level(counts, left / choices[number]),
         )

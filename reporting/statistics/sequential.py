@@ -5,11 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 GROWTH = 1.5
 """How many times as many pairs the next look has."""
 
-_NODES = 128  # of a quadrature between the boundaries
+_NODES = 64  # of a quadrature between the boundaries
 _TINY = 1e-5  # below, the quadrature has few digits
 
 
@@ -66,7 +72,7 @@ def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above
 
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = _quadrature()
     first, *later = counts
     edge = z * math.sqrt(first)
     deviation, at = 0.0, edge * nodes
@@ -82,3 +88,11 @@ def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
         at, mass, before = points, edge * weights * density, count
     inside = ndtr((edge - at) / deviation) - ndtr((-edge - at) / deviation)
     return 1.0 - float(mass @ inside)
+
+
+@lru_cache(maxsize=1)
+def _quadrature() -> tuple[Floats, Floats]:
+    """The nodes of Gauss and Legendre's rule between -1 and 1, and their weights."""
+    import numpy as np  # noqa: PLC0415 -- as above
+
+    return np.polynomial.legendre.leggauss(_NODES)
