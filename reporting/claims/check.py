@@ -24,7 +24,7 @@ from ...studies.claims.comparisons import (
 )
 from ...studies.claims.spec import Claim
 from ..statistics.corrections import hochberg_adjusted, hochberg_threshold
-from ..statistics.sequential import look_level
+from ..statistics.sequential import look_level, p_over_looks
 from .cell_values import CellResults
 from .hypothesis_test import PairedTest
 from .labels import comparison_labels, full_text
@@ -70,14 +70,13 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
     family = list(dict.fromkeys(iter_comparisons(claim.statement)))
     tests = {each: comparison_tests(each, claim, results, len(family)) for each in family}
     tested = [each for each in family if not tests[each][0].exact]
-    alpha = 1 - claim.spec.level
-    level = look_level(tuple(map(len, results.looks)), alpha)
-    p_values = [min(test.p for test in tests[each]) for each in tested]
-    threshold = hochberg_threshold(p_values, level)
+    alpha, counts = 1 - claim.spec.level, tuple(map(len, results.looks))
+    over_looks = [p_over_looks(counts, min(test.p for test in tests[each])) for each in tested]
+    threshold = look_level(counts, hochberg_threshold(over_looks, alpha))
     shown = {each: _shown_test(tests[each], threshold) for each in family}
     verdicts = {each: _verdict(test, threshold) for each, test in shown.items()}
-    raised = (min(1.0, p * alpha / level) for p in hochberg_adjusted([shown[each].p for each in tested]))
-    adjusted = dict(zip(tested, raised, strict=True))
+    adjusted = hochberg_adjusted([p_over_looks(counts, shown[each].p) for each in tested])
+    told = dict(zip(tested, adjusted, strict=True))
     labels = comparison_labels(claim)
     findings = {
         each: ComparisonResult(
@@ -86,7 +85,7 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
             verdict=verdicts[each],
             effect=test.effect,
             interval=test.interval(1 - threshold),
-            p=adjusted.get(each) if test.complete and test.n > 1 else None,
+            p=told.get(each) if test.complete and test.n > 1 else None,
             n=test.n,
             degrees=test.degrees if test.method in {"pooled", "t"} else None,
             needed=test.needed(1 - threshold) if verdicts[each] is Verdict.UNDECIDED else None,
@@ -103,8 +102,8 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
         findings=tuple(findings.values()),
         deciding=findings[deciding_comparison(claim.statement, verdicts, lambda each: shown[each].p)],
         level=1 - threshold,
-        level_of_look=1 - level,
-        looks=tuple(map(len, results.looks)),
+        level_of_look=1 - look_level(counts, alpha),
+        looks=counts,
         needed=needed if verdict is Verdict.UNDECIDED else None,
         seeds=len(results.seeds),
     )

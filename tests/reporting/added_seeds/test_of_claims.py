@@ -8,7 +8,7 @@ from activemem.reporting.added_seeds.next_seeds import next_seeds
 from activemem.reporting.claims.check import check_claims
 from activemem.reporting.claims.hypothesis_test import PairedTest
 from activemem.reporting.claims.verdicts import Verdict
-from activemem.reporting.statistics.sequential import look_level
+from activemem.reporting.statistics.sequential import look_level, p_over_looks
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
 
@@ -41,7 +41,17 @@ def test_a_study_that_may_add_seeds_judges_each_look_at_a_stricter_level():
         plain, make_outcomes(plain, {(mixer, "reverse"): ends for mixer, ends in found.items()})
     )
     assert (same.looks, same.level) == ((3,), 0.95)
-    assert one.deciding.p == pytest.approx(same.deciding.p * 0.05 / LEVEL)  # .05 is where it is decided
+    assert one.deciding.p == pytest.approx(p_over_looks((3, 5, 8), same.deciding.p))
+
+
+def test_several_comparisons_share_the_level_of_all_looks():
+    part = BEATS.format("reverse", "sa", "conv(k=3)")
+    other = BEATS.format("reverse", "sa", "conv(k=20)")
+    found = {"sa": (20, 21, 20), "conv(k=3)": (10, 11, 10), "conv(k=20)": (20, 20, 21)}
+    (one,) = checked(f"{part} or {other}", found=found)
+    assert one.verdict is CONFIRMED
+    assert one.level == pytest.approx(1 - look_level((3, 5, 8), 0.05 / 2))
+    assert one.level > 1 - LEVEL / 2  # half of the level of a look would be wrong in more than 5 %
 
 
 def test_the_first_look_that_decides_counts_whatever_comes_later():
@@ -51,7 +61,7 @@ def test_the_first_look_that_decides_counts_whatever_comes_later():
         (one,) = checked(BEATS.format("reverse", "sa", "conv(k=3)"), found=found)
         assert (one.verdict, one.deciding.n) == (CONFIRMED, 3)
         error = stats.sem([30, 32, 29])  # of the three seeds, whatever those after them say
-        assert one.deciding.p == pytest.approx(0.05 / LEVEL * 2 * stats.t.sf((91 / 3) / error, 2))
+        assert one.deciding.p == pytest.approx(p_over_looks((3, 5, 8), 2 * stats.t.sf((91 / 3) / error, 2)))
     late = {"sa": (20, 24, 19, 22, 23), "conv(k=3)": (18, 17, 20, 11, 12)}
     (one,) = checked(BEATS.format("reverse", "sa", "conv(k=3)"), found=late)
     assert one.deciding.n == 5

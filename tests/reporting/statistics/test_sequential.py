@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from activemem.reporting.statistics.sequential import look_level, looks
+from activemem.reporting.statistics.sequential import look_level, looks, p_over_looks
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,14 @@ def test_looks_that_are_not_evenly_spaced_keep_the_chance_of_any_false_finding()
     edge = -np.sqrt(2) * _inverse_erfc(level)
     assert (scores > edge).any(axis=1).mean() == pytest.approx(0.05, abs=0.0015)
     assert look_level(counts, 0.01) < 0.01 / 2 < level
+
+
+def test_p_over_looks_is_where_their_level_is_p():
+    for counts in ((7,), (3, 5, 8, 12), (10, 15, 23, 24)):
+        for alpha in (0.3, 0.05, 0.05 / 12):
+            assert p_over_looks(counts, look_level(counts, alpha)) == pytest.approx(alpha)
+    assert p_over_looks((3, 5), 1e-9) == 2e-9
+    assert p_over_looks((3, 5), 1.0) == 1.0
 
 
 def test_there_is_no_second_look_where_no_seed_may_be_added():
