@@ -107,7 +107,7 @@ def decided(
             reached[number] += 1
 
 
-def print_added(rng: np.random.Generator, draws: int) -> None:
+def print_added(draws: int) -> None:
     """Print the table of added seeds."""
     spreads = {name: spread for name, spread in deviations(GROWING).items() if name != "baseline 3 times"}
     print(
@@ -119,7 +119,7 @@ def print_added(rng: np.random.Generator, draws: int) -> None:
     )
     print("| --: | :-- |" + " --: |" * (2 * len(spreads) + 2))
     for first in SEEDS:
-        rates: list[str] = []
+        rng, rates = np.random.default_rng(first), list[str]()
         for effect in (0.0, MARGIN):
             for spread in spreads.values():
                 ends = (decided(rng, first, spread, [effect] * GROWING) for _ in range(draws))
@@ -141,7 +141,7 @@ def main() -> None:
     rng = np.random.default_rng(0)
     print_fixed(rng, draws)
     print()
-    print_added(np.random.default_rng(1), draws)
+    print_added(draws)
 
 
 def print_fixed(rng: np.random.Generator, draws: int) -> None:

@@ -38,6 +38,7 @@ class ComparableCells:
         value: Callable[[str, Trial], float | None],
     ) -> None:
         self._trials, self._value = trials, value
+        self._tasks: dict[CellKey, str] = {}
         self._is_grid = study.design.kind == "grid" and not study.design.listed_cells
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
@@ -72,9 +73,7 @@ class ComparableCells:
         """
 
         def task(quantity: Quantity) -> tuple[str, str]:
-            trials = self._trials.get(cell_key(quantity.cell))
-            known = next(iter(trials.values()), None) if trials else None
-            return quantity.metric, "" if known is None else known.settings.task.model_dump_json()
+            return quantity.metric, self._task(cell_key(quantity.cell))
 
         found: dict[_Group, float] = {}
         for (metric, settings), members in groupby(sorted(weights, key=task), key=task):
@@ -97,9 +96,15 @@ class ComparableCells:
                 if seed in trials and (found := self._value(metric, trials[seed])) is not None
             }
             for place, trials in self._trials.items()
-            if shared <= place
-            and any(trial.settings.task.model_dump_json() == settings for trial in trials.values())
+            if shared <= place and self._task(place) == settings
         ]
+
+    def _task(self, place: CellKey) -> str:
+        """The task of a cell with all its settings; empty for a cell without trials."""
+        if place not in self._tasks:
+            first = next(iter(self._trials.get(place, {}).values()), None)
+            self._tasks[place] = "" if first is None else first.settings.task.model_dump_json()
+        return self._tasks[place]
 
 
 def _linear(number: Number, factor: float, found: dict[Quantity, float]) -> dict[Quantity, float] | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 
 from .corrections import holm_adjusted
 from .estimates import mean, sample_sd, t_quantile
@@ -23,6 +23,7 @@ Values = Mapping[int, float]
 """Values by the unit that they are paired by."""
 
 _ENOUGH = 0.01
+_ROUNDING = 1e-12  # of the largest value: what sums of floats may be off by
 
 
 def permutation_decides(n: int, tests: int) -> bool:
@@ -45,18 +46,57 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
     twice the residual variance of the cells with units as blocks.
     """
     varying = [cell for cell in cells if len(set(cell.values())) > 1]
+    alike: dict[frozenset[int], list[Values]] = {}
+    for cell in varying:
+        alike.setdefault(frozenset(cell), []).append(cell)
     found = [
-        (len(pairs) - 1, _variance(pairs))
-        for one, two in combinations(varying, 2)
-        if (pairs := _pairs(one, two))
+        _squares_of_pairs(alike[one], alike[two] if one != two else None, sorted(one & two))
+        for one, two in combinations_with_replacement(alike, 2)
+        if len(one & two) > 1
     ]
     weight = sum(each for each, _ in found)
     units = set[int]().union(*varying)
     degrees = sum(map(len, varying)) - len(varying) - len(units) + 1  # what cells and units leave over
     if not weight or degrees < 1:
         return None
-    variance = math.fsum(each * variance for each, variance in found) / weight
-    return Pool(variance=variance, degrees=degrees)
+    variance = math.fsum(squares for _, squares in found) / weight
+    return Pool(variance=_beyond_rounding(variance, varying), degrees=degrees)
+
+
+def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
+    """The variance of differences of cells, 0 where sums of floats alone make one."""
+    largest = max((abs(value) for cell in cells for value in cell.values()), default=0.0)
+    return variance if math.sqrt(variance) > _ROUNDING * largest else 0.0
+
+
+def _squares_of_pairs(
+    ones: Sequence[Values], others: Sequence[Values] | None, units: Sequence[int]
+) -> tuple[int, float]:
+    """The degrees of freedom of all pairs of one cell and another on these units, and their sum of squares.
+
+    Of all pairs of the same cells without `others`. Not pair by pair, of which there may be millions: by what
+    each cell differs from the mean of its kind.
+    """
+    mean_of_ones, own = _residuals(ones, units)
+    if others is None:
+        return math.comb(len(ones), 2) * (len(units) - 1), len(ones) * own
+    mean_of_others, theirs = _residuals(others, units)
+    apart = math.fsum((a - b) ** 2 for a, b in zip(mean_of_ones, mean_of_others, strict=True))
+    pairs = len(ones) * len(others)
+    return pairs * (len(units) - 1), len(others) * own + len(ones) * theirs + pairs * apart
+
+
+def _residuals(cells: Sequence[Values], units: Sequence[int]) -> tuple[list[float], float]:
+    """The mean course of cells over units, each cell around its own mean, and the squares of the rest."""
+    courses = [_centred([cell[unit] for unit in units]) for cell in cells]
+    means = [mean(values) for values in zip(*courses, strict=True)]
+    rest = math.fsum((value - at) ** 2 for course in courses for value, at in zip(course, means, strict=True))
+    return means, rest
+
+
+def _centred(values: Sequence[float]) -> list[float]:
+    middle = mean(values)
+    return [value - middle for value in values]
 
 
 def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
@@ -128,7 +168,8 @@ def differences_between(
         each = (_by_permutation(found, level, margin) if found else None for found in paired)
         return Differences(each=tuple(each))
     pool = pooled_variance(cells)
-    variance = max([pool.variance if pool else 0.0, *map(_variance, paired)], default=0.0)
+    own = max(map(_variance, paired), default=0.0)
+    variance = _beyond_rounding(max(pool.variance if pool else 0.0, own), cells)
     degrees = pool.degrees if pool else max((count - 1 for count in counts), default=0)
     if not variance or not degrees:
         each = (Difference(mean=mean(found), n=len(found)) if found else None for found in paired)

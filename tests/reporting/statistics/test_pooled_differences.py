@@ -1,5 +1,7 @@
 """Differences at few seeds: the pooled variance against a least-squares fit, and what cannot be known."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 import scipy
@@ -9,6 +11,7 @@ from activemem.reporting.statistics.pooled_differences import (
     corrected,
     differences_between,
     differences_from,
+    pooled_variance,
 )
 
 
@@ -65,6 +68,31 @@ def test_pairs_of_all_cells_have_the_degrees_that_cells_and_units_leave_over(dra
     unbalanced = values(drawn)
     del unbalanced[2][1], unbalanced[4][3]
     assert differences_between(unbalanced, all_pairs(5)).degrees == found.degrees - 2
+
+
+def test_the_pooled_variance_is_the_mean_over_all_pairs_of_cells_whatever_units_they_have():
+    rng = np.random.default_rng(1)
+    shared = rng.normal(1e5, 1e3, 6)
+    kinds = [range(6), range(3), range(2, 6), [1, 4]]
+    cells = [
+        {unit: shared[unit] + rng.normal(0, 1) for unit in kinds[number % len(kinds)]} for number in range(40)
+    ]
+    squares, freedom = 0.0, 0
+    for one, other in combinations(cells, 2):
+        apart = [one[unit] - other[unit] for unit in one.keys() & other.keys()]
+        if len(apart) > 1:
+            squares, freedom = squares + np.var(apart) * len(apart), freedom + len(apart) - 1
+    assert pooled_variance(cells).variance == pytest.approx(squares / freedom)
+    many = [dict(enumerate(row)) for row in rng.normal(0, 1, (10_000, 3))]  # fifty million pairs
+    assert pooled_variance(many).variance == pytest.approx(2, abs=0.1)
+
+
+def test_what_differs_by_rounding_alone_does_not_vary():
+    base = {0: 0.1, 1: 0.2, 2: 100.7}
+    same = {unit: value + 1.1 for unit, value in base.items()}
+    assert len({same[unit] - base[unit] for unit in base}) > 1
+    found = differences_from(base, [same, base])
+    assert [(each.half_width, each.p) for each in found.each] == [(None, None), (None, None)]
 
 
 def test_what_has_no_unit_in_common_or_does_not_vary_is_not_known():
