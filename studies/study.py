@@ -49,13 +49,11 @@ from .schema.search import (
 from .schema.search_settings import SearchSettings
 from .schema.settings import DecodeSettings, Level, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
+from .study_checks import check_tables, read_decode, read_header
 from .text.diagnostics import Diagnostics
 from .text.document import Document, parse_document, read_document
 from .text.errors import StudyError, StudyFault
 
-_LISTS = ("cells", "table", "curve", "claim")
-_KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "when", "source", "search", "decode", *_LISTS)
-_NEEDED = ("study", *TRIAL_TABLES)
 _EPOCHS = ("train", "epochs")
 
 
@@ -244,17 +242,14 @@ def _study(
     diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
 ) -> Study | None:
     """The study of a document; None if it has faults, which are noted."""
-    _check_tables(diagnostics)
-    header = _header(diagnostics)
-    if header is not None and header.ablate is not None:
-        expand_ablation(diagnostics)
-    design = read_design(diagnostics, header)
-    design = replace(design, as_written=_design_as_written(diagnostics.document))
+    check_tables(diagnostics)
+    header = read_header(diagnostics)
+    design = replace(_design(diagnostics, header), as_written=_design_as_written(diagnostics.document))
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
     claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
     search, space = read_search(diagnostics)
-    decode = _read_decode(diagnostics, header)
+    decode = read_decode(diagnostics, header)
     check_tuned_metrics(diagnostics, tables, curves)
     check_max_seeds(diagnostics, header, design)
     draft = _checked_draft(diagnostics, design, space, own_corpus)
@@ -366,33 +361,12 @@ def _design_as_written(document: Document) -> Design | None:
     if document.as_written is None:
         return None
     diagnostics = Diagnostics(document.as_written)
-    header = _header(diagnostics)
-    if header is not None and header.ablate is not None:
-        expand_ablation(diagnostics)
-    design = read_design(diagnostics, header)
+    design = _design(diagnostics, read_header(diagnostics))
     return None if diagnostics.invalid else design
 
 
-def _check_tables(diagnostics: Diagnostics) -> None:
-    """Note tables that are unknown, and those that are missing."""
-    data = diagnostics.document.data
-    for name in data:
-        if name not in _KNOWN:
-            diagnostics.report_error((name,), f"unknown table '{name}'{nearest_hint(name, _KNOWN)}", key=True)
-    for name in _NEEDED:
-        if name not in data:
-            diagnostics.report_invalid((name,), "this table is missing")
-
-
-def _read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
-    """The table [decode], if there is one; a study that keeps no weights has no model to decode with."""
-    data = diagnostics.document.data
-    if "decode" in data and header is not None and not header.keep_weights:
-        diagnostics.report_error(("decode",), "it needs trained models: say keep_weights = true in [study]")
-    return diagnostics.validate(DecodeSettings, ("decode",), data["decode"]) if "decode" in data else None
-
-
-def _header(diagnostics: Diagnostics) -> StudySettings | None:
-    """The table [study]; None if it is missing or invalid, which is noted."""
-    data = diagnostics.document.data
-    return diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None
+def _design(diagnostics: Diagnostics, header: StudySettings | None) -> Design:
+    """The design of a document; faults are noted."""
+    if header is not None and header.ablate is not None:
+        expand_ablation(diagnostics)
+    return read_design(diagnostics, header)

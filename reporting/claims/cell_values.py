@@ -99,9 +99,10 @@ class CellResults:
         return {trial.id: trial for trial in found}
 
     def has_ended(self, trial: Trial) -> bool:
-        """Whether a trial has a value, or will never have one."""
-        ends = [found.get(trial.id) for found in self._values.values()]
-        return any(end is not None and (end[0] is not None or end[2] in _ENDED) for end in ends)
+        """Whether a trial has a value, will never have one, or awaits a probe: no training adds to it."""
+        ends = [found[trial.id] for found in self._values.values() if trial.id in found]
+        trained = {*_ENDED, ValueStatus.PENDING}
+        return any(value is not None or status in trained for value, _, status in ends)
 
     def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, float]:
         """Left minus right, for those of the seeds for which both are known."""

@@ -88,6 +88,11 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
             "of all comparable cells, or their own if it is larger"
             f"{_degrees(checked)}, and no less than rounding's."
         )
+    if any(map(_permutes, checked)):
+        sentences.append(
+            f"Where there are seeds enough for it, a {TESTS['permutation']} decides instead, and the "
+            "interval is that of the comparison alone."
+        )
     others = [TESTS[test] for test in TESTS if test in tests]
     if names := " and ".join(["interval of the comparison alone"] * ("t" in tests) + others):
         sentences.append(f"Tested by the {names} where a claim says so.")
@@ -99,6 +104,12 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
     if any(each.needed for each in checked):
         sentences.append("So many seeds would do: with a chance of 80 %, at this effect and spread.")
     return sentences
+
+
+def _permutes(checked: ClaimResult) -> bool:
+    """Whether a permutation test took the place of the t interval anywhere in a claim."""
+    tested = (finding for finding in checked.findings if finding.p is not None)
+    return checked.spec.test == "pooled" and any(finding.degrees is None for finding in tested)
 
 
 def _degrees(checked: Sequence[ClaimResult]) -> str:
