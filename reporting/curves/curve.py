@@ -63,7 +63,7 @@ class Lines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """The centre of one cell with its interval; `text` is its number, or the word in its place."""
+    """The centre of one cell, or of all at one level, with its interval; `text` is its number, or a word."""
 
     name: str
     text: str
@@ -144,23 +144,12 @@ class Cloud:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LevelMean:
-    """The mean at one level of a factor with its interval; `text` is its number, or a word in its place."""
-
-    name: str
-    text: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FactorMeans:
     """The means at the levels of one factor, and what is said of its effect."""
 
     name: str
     text: str
-    means: tuple[LevelMean, ...]
+    means: tuple[Bar, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

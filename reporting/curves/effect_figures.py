@@ -22,7 +22,7 @@ from ..outcomes import omitted_trials
 from ..provenance import provenance
 from ..statistics.effect_words import effect_words
 from ..statistics.estimates import mean
-from .curve import Axis, Curve, Effects, FactorMeans, Interaction, LevelMean, Line, Panel, Point
+from .curve import Axis, Bar, Curve, Effects, FactorMeans, Interaction, Line, Panel, Point
 
 NOT_TOLD = "cannot be told"
 """What stands in place of a mean that the cells cannot tell."""
@@ -78,11 +78,11 @@ def _effects(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], metric
             contrast = means.get((level_key(level),))
             if contrast is None:
                 lost = not means and len(found.observed[name]) > 1
-                told.append(LevelMean(name=text, text=NOT_TOLD if lost else "–"))
+                told.append(Bar(name=text, text=NOT_TOLD if lost else "–"))
                 continue
             number = metric.format(contrast.value)
             told.append(
-                LevelMean(name=text, text=number, value=contrast.value, low=contrast.low, high=contrast.high)
+                Bar(name=text, text=number, value=contrast.value, low=contrast.low, high=contrast.high)
             )
         words = effect_words(effect.p, effect.share) if effect else ""
         groups.append(FactorMeans(name=one_line(name), text=words, means=tuple(told)))

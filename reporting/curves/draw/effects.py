@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..curve import Axis, Curve, Effects, LevelMean
+from ..curve import Axis, Bar, Curve, Effects
 from .axis_scale import Scale, make_scale
 from .panel import AXIS_COLOR, PanelLayout, Plot
 from .row_labels import measure_names
@@ -57,7 +57,7 @@ def draw(plot: Plot, content: Effects, curve: Curve) -> None:
     plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
 
 
-def _row(plot: Plot, mean: LevelMean, row: float) -> None:
+def _row(plot: Plot, mean: Bar, row: float) -> None:
     """A level's name, its point with its whisker, and its number."""
     name = "\n".join(wrap_text(mean.name, MAX_NAME_WIDTH, TEXT, bold=True))
     plot.write(-_GAP, plot.y(row), name, ha="right", multialignment="right", linespacing=1.1)

@@ -76,6 +76,27 @@ def test_seeds_are_added_until_the_differences_of_a_table_are_decided(run, tmp_p
     assert "96.9 % interval" in table.table.caption[1]
 
 
+def test_a_path_is_judged_with_all_rounds_that_the_run_went_on_with(run, tmp_path):
+    text = study_text(
+        study={"design": "path", "metric": "loss", "max_seeds": 4},
+        model={"norm": "{norm}", "dropout": "{p}"},
+        train={"epochs": 1},
+        factors={
+            "norm": ["pre", "post"],
+            "p": [0.0, 0.1],
+            "mixer": ["conv(k=3)"],
+            "task": ["reverse"],
+            "seed": [0, 1],
+        },
+        table=[{"name": "path", "rows": "changes", "value": "loss", "smallest_difference": 1000}],
+    )
+    (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
+    found = run("study", "run", str(tmp_path / "tiny.toml"), "--local", "--until-decided")
+    assert found.exit_code == 0
+    assert len(Store("results").trials()) == 2 * 4
+    assert "tiny: tables 2 of 2 differences decided" in found.stderr
+
+
 @pytest.mark.parametrize(
     ("written", "options", "told"),
     [

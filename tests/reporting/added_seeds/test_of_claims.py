@@ -1,6 +1,7 @@
 """Seeds that are added: looks at growing data, and what is added next."""
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
@@ -9,8 +10,10 @@ from activemem.reporting.claims.check import check_claims
 from activemem.reporting.claims.hypothesis_test import PairedTest
 from activemem.reporting.claims.verdicts import Verdict
 from activemem.reporting.statistics.sequential import look_level, p_over_looks
+from activemem.studies.study import load_study
 
 from ...studies.claims.factories import STUDY_TEXT, make_outcomes, study_with_claims
+from ...study_texts import study_text
 
 CONFIRMED, REFUTED, UNDECIDED = Verdict.CONFIRMED, Verdict.REFUTED, Verdict.UNDECIDED
 GROWING = STUDY_TEXT.replace("[study]\n", "[study]\nmax_seeds = 8\n")
@@ -124,6 +127,48 @@ def test_nothing_is_added_where_nothing_would_be_decided():
     study = study_with_claims(BEATS.format("reverse", "sa", "conv(k=3)"))
     outcomes = make_outcomes(study, {(mixer, "reverse"): ends for mixer, ends in CLOSE.items()})
     assert next_seeds(study, outcomes, None) is None
+
+
+def test_trained_models_that_await_a_probe_are_not_trained_again():
+    claim = "beam_tuned[task=reverse, mixer=sa] > beam_tuned[task=reverse, mixer=conv(k=3)]"
+    study = study_with_claims(claim, text=GROWING)
+    found = {(mixer, "reverse"): (*ends, 1, 1) for mixer, ends in CLOSE.items()}
+    outcomes = make_outcomes(study.with_later_seeds(), found, metric="beam_tuned")
+    begun = outcomes.filter(pl.col("seed") < 3)
+    assert {trial.settings.seed for trial in next_seeds(study, begun, None).trials} == {3, 4}
+    added = pl.col("seed") >= 3
+    probed = pl.when(added).then(pl.col("metrics").list.head(0)).otherwise("metrics")
+    task = pl.when(added).then(pl.lit("translation")).otherwise("task")
+    assert next_seeds(study, outcomes.with_columns(metrics=probed, task=task), None) is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "factors", "cells"),
+    [
+        ({"design": "one_at_a_time"}, {"norm": ["pre", "post"]}, []),
+        ({"design": "one_at_a_time", "around": "mixer"}, {"norm": ["pre", "post"]}, []),
+        ({"match": "parameters", "baseline": {"mixer": "sa", "filter": 64}}, {"norm": ["pre"]}, []),
+        ({}, {"norm": ["pre", "post"]}, [{"mixer": "sa", "norm": "post"}]),
+    ],
+)
+def test_every_cell_of_every_design_has_its_later_seeds(keys, factors, cells):
+    size = "{filter}" if "match" in keys else 8
+    text = study_text(
+        study={"max_seeds": 8, **keys},
+        model={"recipe": f"2 * ({{mixer}} >> ff({size}))", "norm": "{norm}"},
+        factors={"mixer": ["sa", "conv(k=3)"], "task": ["reverse"], **factors, "seed": [0, 1, 2]},
+        cells=[{"task": "reverse", **each} for each in cells],
+    )
+    study = load_study(text)
+    grown = study.with_later_seeds()
+    places = {}
+    for trial in grown.cells:
+        key = tuple((name, level) for name, level in trial.levels.items() if name != "seed")
+        places.setdefault(key, []).append(trial.settings.seed)
+    assert set(map(tuple, places.values())) == {(0, 1, 2, 3, 4, 5, 6, 7)}
+    recipes = {(trial.levels["mixer"], trial.settings.model.recipe) for trial in grown.cells}
+    assert len(recipes) == 2  # later seeds have the size that was solved
+    assert {trial.id for trial in study.trials} < {trial.id for trial in grown.trials}
 
 
 def test_adding_until_decided_is_wrong_no_more_often_than_its_level():

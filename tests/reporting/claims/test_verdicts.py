@@ -9,6 +9,7 @@ import scipy
 
 from activemem.reporting.claims.check import check_claims, needs_metrics
 from activemem.reporting.claims.hypothesis_test import PairedTest
+from activemem.reporting.claims.terminal import legend
 from activemem.reporting.claims.verdicts import MissingTrials, Verdict
 from activemem.reporting.statistics.corrections import hochberg_threshold
 
@@ -314,3 +315,14 @@ def test_where_nothing_is_true_a_claim_says_something_wrong_in_no_more_than_five
         p_values = [each.p for each in tried]
         wrong += min(p_values) <= hochberg_threshold(p_values, 0.05)
     assert wrong / rounds < 0.05 + 3 * math.sqrt(0.05 * 0.95 / rounds)
+
+
+def test_the_legend_tells_where_a_permutation_test_took_the_place_of_the_interval():
+    told = "Where there are seeds enough for it, a paired permutation test decides instead"
+    few = checked(SA_BEATS_CONV.format("reverse"), pair((40, 43, 43), (10, 11, 12)))
+    assert told not in " ".join(legend([few]))
+    text = STUDY_TEXT.replace("seed = [0, 1, 2]", "seed = [0, 1, 2, 3, 4, 5, 6, 7]")
+    ends = tuple(range(40, 48))
+    many = checked(SA_BEATS_CONV.format("reverse"), pair(ends, tuple(range(8))), text=text)
+    assert many.deciding.p == 2 * 0.5**8
+    assert told in " ".join(legend([many]))

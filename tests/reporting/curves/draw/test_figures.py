@@ -22,7 +22,6 @@ from activemem.reporting.curves.curve import (
     FactorMeans,
     Interaction,
     Law,
-    LevelMean,
     Line,
     Lines,
     Matrix,
@@ -91,11 +90,11 @@ EFFECTS = Effects(
             name="norm",
             text="η² 30.0 %, p = .01",
             means=(
-                LevelMean(name="pre", text="1.0", value=1.0, low=0.5, high=1.5),
-                LevelMean(name="post", text="2.0", value=2.0),
+                Bar(name="pre", text="1.0", value=1.0, low=0.5, high=1.5),
+                Bar(name="post", text="2.0", value=2.0),
             ),
         ),
-        FactorMeans(name="mixer", text="", means=(LevelMean(name="sa", text="cannot be told"),)),
+        FactorMeans(name="mixer", text="", means=(Bar(name="sa", text="cannot be told"),)),
     ),
     center=1.5,
 )
