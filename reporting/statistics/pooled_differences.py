@@ -114,8 +114,9 @@ def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
 class Difference:
     """A mean difference over `n` pairs, half the width of its interval, and its p; None if not known.
 
-    `p` is that of no difference, `p_within` that of one as large as a margin, whichever way. `error` is the
-    standard error of a t test, with its `degrees` of freedom.
+    `p` is that of no difference, `p_within` that of one as large as a margin, whichever way, by a t test or,
+    if it `is_permuted`, by a permutation test. `error` is the standard error of the interval, with its
+    `degrees` of freedom.
     """
 
     mean: float
@@ -124,7 +125,8 @@ class Difference:
     p: float | None = None
     p_within: float | None = None
     error: float | None = None
-    degrees: float | None = None
+    degrees: int | None = None
+    is_permuted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +228,7 @@ def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) 
         p_within=_p_within(middle, margin, p_against),
         error=error or None,
         degrees=len(pairs) - 1,
+        is_permuted=True,
     )
 
 

@@ -14,7 +14,7 @@ from ..statistics.decided_differences import (
     differences_at_looks,
 )
 from ..statistics.estimates import Estimate
-from ..statistics.pooled_differences import all_pairs
+from ..statistics.pooled_differences import Difference, all_pairs
 from ..statistics.power import detectable
 from ..statistics.sequential import look_level
 from .tally import CellKey, Grown
@@ -24,15 +24,15 @@ from .tally import CellKey, Grown
 class BestOfColumn:
     """The best places of a column, and what decided: for how many pairs p is corrected, 0 without a test.
 
-    `degrees` are those of the pooled variance, `detectable` the difference that is found with a chance of
-    80 %; None where a permutation test decided. So many values are significantly `worse` than another. Where
+    `tested` are the differences of pairs, `detectable` the one that is found with a chance of 80 %; None
+    where a permutation test decided. So many values are significantly `worse` than another. Where
     a table says which difference matters, `rivals` has what is known of the first of the best and each other.
     """
 
     metric: Metric
     places: frozenset[CellKey] = frozenset()
     pairs: int = 0
-    degrees: int | None = None
+    tested: tuple[Difference, ...] = ()
     detectable: float | None = None
     worse: int = 0
     rivals: Mapping[tuple[CellKey, CellKey], DecidedDifference] = field(
@@ -84,7 +84,7 @@ def best_of_column(
         places=frozenset(ranked[at] for at in best),
         pairs=len(known_pairs),
         worse=len(worse),
-        degrees=found.last.degrees,
+        tested=tuple(each.shown for each in known_pairs.values()),
         detectable=limit,
         rivals={(ranked[one], ranked[at]): each for (one, at), each in rivals.items() if each is not None},
     )

@@ -23,7 +23,7 @@ from .differences import (
     detectable_words,
     differences_sentences,
     looks_sentence,
-    pooled_words,
+    test_words,
 )
 from .published_match import PublishedMatch
 from .table import Cell, CellStatus
@@ -130,9 +130,8 @@ def _best(
     tested = [column for column in best if column.pairs]
     if not tested:
         return ["Bold: nothing in its column can be shown to be better with these seeds."]
-    degrees = sorted({column.degrees for column in tested if column.degrees is not None})
     pairs = sorted({column.pairs for column in tested})
-    how = pooled_words(degrees) if degrees else "paired permutation test"
+    how = test_words([each for column in tested for each in column.tested])
     limits = detectable_words(
         [(column.metric, column.detectable) for column in tested if column.detectable is not None]
     )

@@ -26,16 +26,15 @@ from .tally import Grown, Tally
 class ColumnDifferences:
     """The differences of a column by their row, and what is `decided` of those that are tested.
 
-    `degrees` are the degrees of freedom of each pooled variance, of which there are `families`; `tests` says
-    for how many tests p is corrected, and `detectable` are the differences that are found with a chance of
-    80 % around each baseline; empty if unknown. `choices` is of how many differences one was kept, at most.
-    `margin` is the smallest difference that matters, if the table says so.
+    A variance is pooled over each of so many `families`; `tests` says for how many tests p is corrected, and
+    `detectable` are the differences that are found with a chance of 80 % around each baseline; empty if
+    unknown. `choices` is of how many differences one was kept, at most. `margin` is the smallest difference
+    that matters, if the table says so.
     """
 
     metric: Metric
     by_row: Mapping[str, Difference]
     decided: Mapping[str, DecidedDifference] = field(default_factory=dict[str, DecidedDifference])
-    degrees: tuple[int, ...] = ()
     families: int = 0
     tests: int = 0
     choices: int = 1
@@ -78,7 +77,7 @@ def column_differences(
     margin = spec.margin(column.metric.name)
     values = {row: [tally.values_by_unit for tally in looks] for row, looks in own.items()}
     looked: dict[str, tuple[Difference, ...]] = {}
-    degrees, errors = list[int](), list[tuple[float, int]]()
+    families, errors = 0, list[tuple[float, int]]()
     for family in _families(baselines):
         rows = [row for row in family if row in values and baselines[row] in values]
         cells = list(dict.fromkeys(each for row in rows for each in (baselines[row], row)))
@@ -87,8 +86,8 @@ def column_differences(
         pairs = [(cells.index(row), cells.index(baselines[row])) for row in rows]
         found = differences_at_looks([values[row] for row in cells], pairs, counts, margin)
         looked |= {row: each for row, each in zip(rows, found.each, strict=True) if each}
+        families += 1
         if found.last.degrees is not None and found.last.error is not None:
-            degrees.append(found.last.degrees)
             errors.append((found.last.error, found.last.degrees))
     of = [choices.get(row, 1) for row in looked]
     decided = {
@@ -103,8 +102,7 @@ def column_differences(
         metric=column.metric,
         by_row={row: each.shown for row, each in decided.items()},
         decided={row: each for row, each in decided.items() if each.p is not None},
-        degrees=tuple(sorted(set(degrees))),
-        families=len(degrees),
+        families=families,
         tests=tests,
         choices=most,
         detectable=tuple(detectable(error, count, level) for error, count in errors),
@@ -176,9 +174,8 @@ def _test_sentence(tested: Sequence[ColumnDifferences], significance: Significan
     """What stars and p mean, and by which test they are."""
     counts = sorted({column.tests for column in tested})
     family = f"{number_range(counts)} test{'' if counts == [1] else 's'} of the column"
-    degrees = sorted({each for column in tested for each in column.degrees})
     over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
-    how = pooled_words(degrees, over) if degrees else "paired permutation test"
+    how = test_words([each.shown for column in tested for each in column.decided.values()], over)
     limits = detectable_words([(column.metric, each) for column in tested for each in column.detectable])
     rule = f"{how}; Holm over the {family}{limits}"
     levels = _STAR_LEVELS.get(significance, ())
@@ -223,6 +220,11 @@ def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -
     return f"; {', '.join(told)} or more{between}{noise} is found with a chance of 80 %" if told else ""
 
 
-def pooled_words(degrees: Sequence[int], over: str = "the column") -> str:
-    """The t test with a pooled variance, as a caption names it; its degrees of freedom are in order."""
-    return f"t with the variance pooled over {over}, {number_range(degrees)} degrees of freedom"
+def test_words(found: Sequence[Difference], over: str = "the column") -> str:
+    """The tests of differences as a caption names them: t, a permutation test, or each where it holds."""
+    degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
+    if not degrees:
+        return "paired permutation test"
+    pooled = f"t with the variance pooled over {over}, {number_range(degrees)} degrees of freedom"
+    permuted = any(each.is_permuted for each in found)
+    return f"{pooled}, or a paired permutation test where there are seeds enough" if permuted else pooled
