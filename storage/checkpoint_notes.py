@@ -59,6 +59,17 @@ def write_note(
         temporary.replace(folder / NOTE_FILE)
 
 
+def begun_trials(root: Path, study: str) -> set[str]:
+    """Return the unfinished trials of a study below the folder of checkpoints: begun, or wanted for a run."""
+    found: set[str] = set()
+    for path in root.glob(f"*/{STARTS_FILE}"):
+        with suppress(OSError, UnreadableError, ValueError):
+            trial = json.loads(read_regular(path).partition(b"\n")[0])
+            if isinstance(trial, dict) and trial.get("study") == study:
+                found.add(path.parent.name)
+    return found
+
+
 def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
     """The values of each metric by epoch, of many epochs every n-th and the last."""
     found: dict[str, dict[int, float]] = {}

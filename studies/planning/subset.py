@@ -10,6 +10,7 @@ import polars as pl
 
 from ...diagnostics import nearest_hint
 from ...storage import Store
+from ...storage.checkpoint_notes import STARTS_FILE, begun_trials
 from ..schema.level_names import level_names, level_text, short_level_names
 from ..schema.settings import Level
 from ..study import Study
@@ -53,11 +54,13 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
     """The ids of all that a store may have of a study: all, or what matches selectors as in `select_trials`.
 
-    Stored trials match by their levels, so that those of other code, or of earlier settings, are among them.
+    All are those that were begun or handed in as well. Stored trials match by their levels, so that those of
+    other code, or of earlier settings, are among them.
     """
     rows = store.trials().filter(pl.col("study") == study.name)
     if not selectors:
-        return frozenset(rows["trial"]) | {trial.id for trial in study.trials}
+        begun = begun_trials(store.checkpoints_folder(STARTS_FILE), study.name)
+        return frozenset(rows["trial"]) | {trial.id for trial in study.trials} | begun
     chosen = select_trials(study, selectors)
     cells = [dict(trial.levels) for trial in study.cells if trial.id in chosen]
     stored = rows.select("trial", "factors").iter_rows()

@@ -58,3 +58,10 @@ def test_a_grid_has_nothing_to_propose(run, tiny):
     refused = run("study", "propose", tiny)
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "expected a study with [search], got a grid of 8 trials" in refused.stderr
+
+
+def test_points_that_wait_are_taken_back_by_forgetting_the_study(run, search):
+    tell(search, {"values": {"k": 4}}, {"values": {"k": 5}})
+    forgotten = json.loads(run("study", "forget", search, "--json").stdout)
+    assert len(forgotten["trials"]) == 2
+    assert [each["answer"] for each in lines(tell(search, {"values": {"k": 4}}).stdout)] == ["accepted"]
