@@ -1,9 +1,10 @@
 """The state is a vector, or a few numbers for each of its channels, carried from position to position.
 
 `scan` computes the recurrences whose channels decay by themselves for all positions, `recurrent_channels` has
-what stands around them, and `diagonal_recurrences` are those blocks.
+what stands around them, and `diagonal_recurrences` and `selective_scan` are those blocks; `slstm` is
+computed step by step.
 """
 
-from . import diagonal_recurrences  # each registers its blocks
+from . import diagonal_recurrences, selective_scan, slstm  # each registers its blocks
 
-__all__ = ["diagonal_recurrences"]
+__all__ = ["diagonal_recurrences", "selective_scan", "slstm"]

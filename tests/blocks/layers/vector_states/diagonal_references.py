@@ -57,3 +57,38 @@ def rg_lru(block, x, *, heads, output_gate, **_):
         h = a * h + torch.sqrt(1 - a**2) * i * u
         states.append(h)
     return merged(block, states, x, output_gate)
+
+
+@register_reference("mamba")
+def mamba(block, x, *, channels, state, output_gate, **_):
+    h, outputs = x.new_zeros(channels, state), []
+    rank = block.rank
+    for u in mapped(block, x, active=True):
+        chosen = block.selection.weight @ u
+        keys, queries = chosen[rank : rank + state], chosen[rank + state :]
+        steps = torch.log(1 + torch.exp(block.steps.weight @ chosen[:rank] + block.rates.step_offset))
+        h = torch.exp(-torch.exp(block.rates.log_rate) * steps[:, None]) * h + torch.outer(steps * u, keys)
+        outputs.append(h @ queries + block.rates.skip * u)
+    return merged(block, outputs, x, output_gate)
+
+
+@register_reference("slstm")
+def slstm(block, x, *, heads, head_width, forget, head_norm, **_):
+    columns = []
+    for head in range(heads):
+        own = slice(head * head_width, (head + 1) * head_width)
+        maps = [weight[own] for weight in block.input.weight.chunk(4)]
+        recurrent = block.transitions.weight[head].chunk(4, 1)
+        offsets = block.transitions.offset[head].chunk(4)
+        h, c, n = (x.new_zeros(head_width) for _ in range(3))
+        outputs = []
+        for row in x:
+            gates = zip(maps, recurrent, offsets, strict=True)
+            z, i, f, o = (w @ row + h @ r + b for w, r, b in gates)
+            i, f = torch.exp(i), torch.exp(f) if forget == "exp" else sigmoid(f)
+            c, n = f * c + i * torch.tanh(z), f * n + i
+            h = sigmoid(o) * c / n
+            norm = torch.sqrt((h * h).mean() + 1e-5) if head_norm == "rms" else 1
+            outputs.append(h / norm * (block.norm.weight if head_norm == "rms" else 1))
+        columns.append(torch.stack(outputs))
+    return torch.cat(columns, 1) @ block.output.weight.T

@@ -1,0 +1,67 @@
+"""`mamba`: channels with several numbers each as their state, by the scan of all of them."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ....grammar.vocabulary.spec import Settings, as_int
+from ....grammar.vocabulary.vector_states.selective_scan import step_rank
+from ...core.block import Context, register_block
+from ...core.initialisation import Initialisable, Linear
+from ..matrix_states.recurrent_heads import draw_step_offsets
+from .recurrent_channels import RecurrentChannels
+from .scan import scan
+
+
+class SelectiveRates(Initialisable):
+    """How fast the numbers of each channel decay, its steps' offsets, and what passes by its state.
+
+    The rates begin as 1, 2, 3 and so on, softplus of the offsets log-uniform from 0.001 to 0.1, the skip as
+    1.
+    """
+
+    def __init__(self, channels: int, state: int) -> None:
+        super().__init__()
+        self.log_rate = nn.Parameter(torch.empty(channels, state))
+        self.step_offset = nn.Parameter(torch.empty(channels))
+        self.skip = nn.Parameter(torch.empty(channels))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw the offsets, and set the others."""
+        with torch.no_grad():
+            self.log_rate.copy_(torch.arange(1, self.log_rate.shape[1] + 1).log().expand_as(self.log_rate))
+        draw_step_offsets(self.step_offset, generator)
+        nn.init.ones_(self.skip)
+
+
+@register_block("mamba")
+class SelectiveStateSpace(RecurrentChannels):
+    """h_t = exp(−exp(A) Δ_t) ⊗ h_{t−1} + (Δ_t ⊗ u_t) B_tᵀ, read by C_t (Gu and Dao 2023, algorithm 2)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context, as_int(settings, "channels"), active=True)
+        self.state, self.rank = as_int(settings, "state"), step_rank(context.width)
+        self.selection = Linear(self.channels, self.rank + 2 * self.state, bias=False)
+        self.steps = Linear(self.rank, self.channels, bias=False)
+        self.rates = SelectiveRates(self.channels, self.state)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `mamba(channels, state, …)`."""
+        return cls(settings, context)
+
+    def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Steps, keys and queries are of what is read."""
+        rates = self.rates
+        low, k, q = self.selection(u).split([self.rank, self.state, self.state], -1)
+        steps = functional.softplus(self.steps(low) + rates.step_offset)
+        decay = (steps.unsqueeze(-1) * -rates.log_rate.exp()).exp()  # (batch, length, channels, state)
+        added = (steps * u).unsqueeze(-1) * k.unsqueeze(2)
+        before = None if state is None else state.unflatten(1, (self.channels, self.state))
+        h = scan(decay, added.to(decay.dtype), before)
+        read = (h @ q.unsqueeze(-1).to(h.dtype)).squeeze(-1)
+        return read + rates.skip * u, h[:, -1].flatten(1)

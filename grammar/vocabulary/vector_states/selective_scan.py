@@ -1,0 +1,60 @@
+"""Channels with several numbers each as their state, which decay and are written as the input selects."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..spec import Cost, CostContext, Parameter, Settings, as_int
+from .recurrent_channels import (
+    CHANNELS,
+    SHORT_CONV,
+    ChannelCost,
+    cost_with_maps,
+    gate_parameter,
+    register_channels,
+)
+
+RANK_DIVISOR = 16
+"""The width between the two maps to the steps of `mamba` is that of the model by this, rounded up."""
+
+
+def step_rank(width: int) -> int:
+    """The width between the two maps to the steps."""
+    return -(-width // RANK_DIVISOR)
+
+
+def _mamba(settings: Settings, context: CostContext) -> Cost:
+    """Maps to steps, keys and queries, rates of decay, a skip of each channel, and the scan.
+
+    Saved are what the maps are of and give, three steps of what is written, the decays and the states, and
+    what is read; and of the rates two numbers each.
+    """
+    channels, state, length = as_int(settings, "channels"), as_int(settings, "state"), context.length
+    rank = step_rank(context.width)
+    maps = channels * (rank + 2 * state) + rank * channels
+    recurrence = ChannelCost(
+        parameters=maps + channels * (2 + state),
+        flops=2 * length * (maps + channels * state),
+        window=channels * state,
+        saved=length * (5 * channels + rank + 2 * state + 2 * channels * state),
+        saved_once=2 * channels * state,
+    )
+    return cost_with_maps(channels, settings, context, recurrence, active=True)
+
+
+MAMBA = register_channels(
+    "mamba",
+    "selective state space: every channel has a state whose steps, keys and queries are of the input",
+    "u = silu(conv(W x)); Δ_t = softplus(W₂ W₁ u_t + b); "
+    "h_t = exp(−exp(A) Δ_t) ⊗ h_{t−1} + (Δ_t ⊗ u_t) (W_B u_t)ᵀ; y_t = W_o ((h_t W_C u_t + D ⊗ u_t) ⊗ silu(W_g x_t))",
+    "Gu and Dao 2023 (Mamba), sections 3.2 to 3.6",
+    _mamba,
+    CHANNELS,
+    Parameter(
+        name="state", kind="integer", default=16, low=1, high=4096, meaning="numbers of the state a channel"
+    ),
+    replace(
+        SHORT_CONV, default=4, meaning="taps of a causal convolution of each channel, with SiLU; 0 for none"
+    ),
+    gate_parameter("silu"),
+)
