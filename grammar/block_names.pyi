@@ -30,6 +30,7 @@ __all__ = [
     "last",
     "linear_attn",
     "lstm",
+    "mamba",
     "markov_neural_gpu",
     "mean_pool",
     "min_gru",
@@ -42,6 +43,7 @@ __all__ = [
     "sa",
     "seq2seq",
     "single_head",
+    "slstm",
     "ssd",
 ]
 
@@ -515,6 +517,28 @@ class _Lstm(Recipe):
 
 lstm: _Lstm
 
+class _Mamba(Recipe):
+    """The block `mamba`: selective state space: every channel has a state whose steps, keys and queries are of the input."""
+
+    def __call__(
+        _self,
+        channels: int | Placeholder = 512,
+        state: int | Placeholder = 16,
+        short_conv: int | Placeholder = 4,
+        output_gate: Literal["none", "sigmoid", "silu", "gelu"] | Placeholder = "silu",
+    ) -> Recipe:
+        """Selective state space: every channel has a state whose steps, keys and queries are of the input: u = silu(conv(W x)); Δ_t = softplus(W₂ W₁ u_t + b); h_t = exp(−exp(A) Δ_t) ⊗ h_{t−1} + (Δ_t ⊗ u_t) (W_B u_t)ᵀ; y_t = W_o ((h_t W_C u_t + D ⊗ u_t) ⊗ silu(W_g x_t)).
+
+        channels: width of the recurrence; whole number, 1 to 1048576.
+        state: numbers of the state a channel; whole number, 1 to 4096.
+        short_conv: taps of a causal convolution of each channel, with SiLU; 0 for none; whole number, 0 to 64.
+        output_gate: what the recurrence gives is multiplied by this of a map of the input; none, sigmoid, silu or gelu.
+
+        Gu and Dao 2023 (Mamba), sections 3.2 to 3.6.
+        """
+
+mamba: _Mamba
+
 class _MarkovNeuralGpu(Recipe):
     """The block `markov_neural_gpu`: Neural GPU, each of whose outputs depends on the one before."""
 
@@ -731,27 +755,31 @@ class _Sa(Recipe):
         _self,
         heads: int | Placeholder = 8,
         head_width: int | Placeholder = 64,
-        pos: Literal["none", "relative"] | Placeholder = "none",
+        pos: Literal["none", "relative", "rope"] | Placeholder = "none",
         span: int | Placeholder = 0,
         adaptive: bool | Placeholder = False,
         ramp: int | Placeholder = 32,
         self: bool | Placeholder = False,
         pos_values: bool | Placeholder = False,
         temperature: float | Placeholder = 1.0,
+        kv_heads: int | Placeholder = 0,
+        qk_norm: Literal["none", "rms"] | Placeholder = "none",
     ) -> Recipe:
         """Multi-head softmax self-attention: y = concat_h softmax(Q_h K_hᵀ / (√head_width · temperature)) V_h · W_o, without biases.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
-        pos: vectors for the distance between two positions, added to keys; none or relative.
+        pos: relative: vectors for distances, added to keys; rope: queries and keys are turned; none, relative or rope.
         span: tokens that a position sees to a side, 0 for all; whole number, 0 to 65536.
         adaptive: whether each head learns how far it sees; true or false.
         ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
         self: whether the span of a causal model begins with the position itself, not with the one before; true or false.
         pos_values: whether position vectors are added to values too, not to keys alone; true or false.
         temperature: what scores are divided by beside √head_width; number, 1e-06 to 1000000.0.
+        kv_heads: heads of keys and values, each for as many of queries, 0 for as many as heads; whole number, 0 to 1024.
+        qk_norm: normalisation of the queries and keys of each head, with gains that heads share; none or rms.
 
-        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019.
+        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; kv_heads: Ainslie et al. 2023; qk_norm: Henry et al. 2020.
         """
 
 sa: _Sa
@@ -813,6 +841,28 @@ class _SingleHead:
         """
 
 single_head: _SingleHead
+
+class _Slstm(Recipe):
+    """The block `slstm`: scalar memory with exponential gates that see the state, the one of the xLSTM."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        forget: Literal["sigmoid", "exp"] | Placeholder = "sigmoid",
+        head_norm: Literal["rms", "none"] | Placeholder = "rms",
+    ) -> Recipe:
+        """Scalar memory with exponential gates that see the state, the one of the xLSTM: z_t = tanh(W x_t + R h_{t−1} + b); of such maps i_t = exp(…), f_t = σ(…), or exp, o_t = σ(…); c_t = f_t⊗c_{t−1} + i_t⊗z_t; n_t = f_t⊗n_{t−1} + i_t; h_t = o_t⊗c_t / n_t; y_t = concat_h norm(h_t) · W_o; R by heads.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        forget: what the forget gate is of its map; sigmoid or exp.
+        head_norm: normalisation of what each head gives, with gains that heads share; rms or none.
+
+        Beck et al. 2024 (xLSTM), section 2.2, without the layers around it.
+        """
+
+slstm: _Slstm
 
 class _Ssd(Recipe):
     """The block `ssd`: state space duality: heads that share queries and keys, each with a decay by the input."""

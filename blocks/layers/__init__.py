@@ -2,7 +2,7 @@
 
 `attention` and `all_attention` attend, both by `window_attention`; `convolutions` and `recurrent` are the
 active memories, `matrix_states` those of heads with a matrix as their state and `vector_states` those whose
-channels have one, with a `short_convolution`; `feedforward` works on each position, `pooling` makes one
+channels have one, with `head_parts` in common; `feedforward` works on each position, `pooling` makes one
 vector, and `fused_pooling` does so in pieces that stay in a processor's cache.
 """
 

@@ -9,10 +9,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...grammar.vocabulary.attention import MAX_UNFUSED_LENGTH, window_from_settings
-from ...grammar.vocabulary.spec import Settings, as_float, as_int
+from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
+from .head_parts import HeadNorm, turn
 from .window_attention import (
     UniformLinear,
     WindowAttention,
@@ -27,16 +28,23 @@ from .window_attention import (
 class SelfAttention(Block):
     """Multi-head softmax attention without biases, scores scaled by head_width^-0.5 (Vaswani et al. 2017).
 
-    Every position attends to every valid one, or to those up to itself if causal.
+    Every position attends to every valid one, or to those up to itself if causal. Heads of keys and values
+    may be fewer, each for a group of queries (Ainslie et al. 2023).
     """
 
-    def __init__(self, *, heads: int, head_width: int, temperature: float, context: Context) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        config, width, inner = context.config, context.width, heads * head_width
-        self.heads = heads
-        self.temperature = temperature
-        self.causal = context.causal
-        self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
+        config, width, head_width = context.config, context.width, as_int(settings, "head_width")
+        self.heads, self.temperature = as_int(settings, "heads"), as_float(settings, "temperature")
+        self.kv_heads = as_int(settings, "kv_heads") or self.heads
+        self.causal, self.turns = context.causal, as_word(settings, "pos") == "rope"
+        inner, shared = self.heads * head_width, self.kv_heads * head_width
+        if shared == inner:
+            self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
+        else:
+            self.qkv = Linear(width, inner + 2 * shared, bias=False, std=config.attention_std)
+        normed = as_word(settings, "qk_norm") == "rms"
+        self.query_norm, self.key_norm = (HeadNorm(head_width) if normed else None for _ in range(2))
         self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
         self.dropout = Dropout(config.attention_dropout)
 
@@ -45,36 +53,58 @@ class SelfAttention(Block):
         """The block of `sa(heads, head_width, …)`; with a span it is a WindowedSelfAttention."""
         if as_int(settings, "span") > 0:
             return WindowedSelfAttention.build(settings, context)
-        return cls(
-            heads=as_int(settings, "heads"),
-            head_width=as_int(settings, "head_width"),
-            temperature=as_float(settings, "temperature"),
-            context=context,
-        )
+        return cls(settings, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """All positions at once."""
-        qkv = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
+        q, k, v = self._map(x, 0)
+        k, v = self._for_queries(k), self._for_queries(v)
         return self._merge(
             attend(q, k, v, mask, self.dropout, causal=self.causal, temperature=self.temperature)
         )
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The state has all keys and values so far, (batch, heads, 2, positions, head_width)."""
+        """The state has all keys and values so far, (batch, kv_heads, 2, positions, head_width)."""
         length = x.shape[1]
-        qkv = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1).permute(0, 3, 2, 1, 4)
-        q, known = qkv[:, :, 0], qkv[:, :, 1:]
+        q, *both = self._map(x, 0 if state is None else state.shape[3])
+        known = torch.stack(both, 2)
         if state is not None:
             known = torch.cat([state, known], 3)
-        k, v = known.unbind(2)
+        k, v = (self._for_queries(each) for each in known.unbind(2))
         visible = None if length == 1 else _causal_mask(q, k)
         y = _attend_unfused(q, k, v, visible, self.dropout, temperature=self.temperature)
         return self._merge(y), known
 
+    def _map(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, (batch, heads or kv_heads, length, head_width), from `start` on."""
+        rows = self.qkv(x).unflatten(2, (self.heads + 2 * self.kv_heads, -1)).transpose(1, 2)
+        if self.kv_heads == self.heads:
+            q, k, v = rows.unflatten(1, (3, self.heads)).transpose(0, 1).contiguous().unbind(0)
+        else:
+            parts = rows.split([self.heads, self.kv_heads, self.kv_heads], 1)
+            q, k, v = (each.clone(memory_format=torch.contiguous_format) for each in parts)
+        if self.query_norm is not None and self.key_norm is not None:
+            q, k = self.query_norm(q), self.key_norm(k)
+        if self.turns:
+            angles = place_angles(start, x.shape[1], q)
+            q, k = turn(q, angles), turn(k, angles)
+        return q, k, v
+
+    def _for_queries(self, each: Tensor) -> Tensor:
+        """Keys or values as often as queries share them."""
+        groups = self.heads // self.kv_heads
+        return each if groups == 1 else each.repeat_interleave(groups, 1)
+
     def _merge(self, y: Tensor) -> Tensor:
         """The output of what the heads give, (batch, heads, length, head_width)."""
         return self.output(y.transpose(1, 2).flatten(2))
+
+
+def place_angles(start: int, length: int, like: Tensor) -> Tensor:
+    """The angles (length, head_width / 2) of positions from `start` on, of rates from 1 to 10⁻⁴."""
+    width = like.shape[-1]
+    rates = 1e4 ** -(torch.arange(0, width, 2, device=like.device, dtype=torch.float64) / width)
+    return torch.arange(start, start + length, device=like.device, dtype=torch.float64)[:, None] * rates
 
 
 class WindowedSelfAttention(WindowedBlock):

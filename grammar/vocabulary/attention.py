@@ -86,38 +86,59 @@ def _check(settings: Settings) -> str | None:
         return "self=true is for pos=relative; without positions each position is in its own span"
     if as_bool(settings, "pos_values") and not relative:
         return "pos_values=true is for pos=relative"
-    return check_ramp(settings)
+    return check_ramp(settings) or _check_heads(settings)
+
+
+def _check_heads(settings: Settings) -> str | None:
+    """What is wrong with heads that share keys, are turned or normalised, or None."""
+    heads, width = as_int(settings, "heads"), as_int(settings, "head_width")
+    shared, turned = as_int(settings, "kv_heads"), as_word(settings, "pos") == "rope"
+    if shared and heads % shared:
+        return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
+    if turned and width % 2:
+        return f"pos=rope turns channels two by two: expected an even head_width, got {width}"
+    if as_int(settings, "span") and (shared or turned or as_word(settings, "qk_norm") != "none"):
+        return "kv_heads, pos=rope and qk_norm are for span=0"
+    return None
 
 
 def _cost(settings: Settings, context: CostContext) -> Cost:
     """What the projections and products of all positions cost, or those of a window."""
     heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
     if as_int(settings, "span") == 0:
-        return _full_attention_cost(heads, head_width, context)
+        return _full_attention_cost(heads, head_width, settings, context)
     return window_attention_cost(window_from_settings(settings, causal=context.causal), context, heads=heads)
 
 
-def _full_attention_cost(heads: int, head_width: int, context: CostContext) -> Cost:
+def _full_attention_cost(heads: int, head_width: int, settings: Settings, context: CostContext) -> Cost:
     """Four projections and two products of all positions with all, of which a causal mask saves nothing.
 
     The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
     that come a short sequence's weights and its causal mask, of one byte a pair, as of any length where
     weights are dropped; or of a longer one a sum for each query, and what the heads give once more, as laid
-    out for the last projection.
+    out for the last projection. Of a norm come its input, what is divided and by what; of a turn sines and
+    cosines; and of either what queries and keys were before.
     """
     length = context.length
-    inner = heads * head_width
-    projections = 4 * context.width * inner
+    kv_heads = as_int(settings, "kv_heads") or heads
+    turned, normed = as_word(settings, "pos") == "rope", as_word(settings, "qk_norm") != "none"
+    inner, shared = heads * head_width, kv_heads * head_width
+    projections = 2 * context.width * (inner + shared)
     products = 2 * 2 * length**2 * inner  # queries by keys, weights by values
     dropped = context.config.attention_dropout > 0
     plain, relaid = dropped or length <= MAX_UNFUSED_LENGTH, heads > 1
     weights = heads * length * (3 if dropped else 1)
+    if kv_heads == heads:  # values keep queries and keys as they are mapped beside them
+        extra = 2 * (turned or normed) * inner + normed * 2 * (inner + heads)
+    else:
+        extra = normed * (2 * (inner + shared) + heads + kv_heads)
+    once = turned * 2 * length * head_width
     return Cost(
-        parameters=projections,
+        parameters=projections + normed * 2 * head_width,
         flops=2 * length * projections + products,
-        state=2 * inner,
-        saved=length * (4 * inner + weights if plain else (4 + relaid) * inner + heads),
-        saved_once=(length**2 + 3) // 4 if plain and context.causal else 0,
+        state=2 * shared,
+        saved=length * (4 * inner + weights if plain else (4 + relaid) * inner + heads) + length * extra,
+        saved_once=once + ((length**2 + 3) // 4 if plain and context.causal else 0),
     )
 
 
@@ -139,8 +160,8 @@ SA = register(
                 name="pos",
                 kind="word",
                 default="none",
-                words=("none", "relative"),
-                meaning="vectors for the distance between two positions, added to keys",
+                words=("none", "relative", "rope"),
+                meaning="relative: vectors for distances, added to keys; rope: queries and keys are turned",
             ),
             Parameter(
                 name="span",
@@ -162,12 +183,28 @@ SA = register(
                 high=1e6,
                 meaning="what scores are divided by beside √head_width",
             ),
+            Parameter(
+                name="kv_heads",
+                kind="integer",
+                default=0,
+                low=0,
+                high=1024,
+                meaning="heads of keys and values, each for as many of queries, 0 for as many as heads",
+            ),
+            Parameter(
+                name="qk_norm",
+                kind="word",
+                default="none",
+                words=("none", "rms"),
+                meaning="normalisation of the queries and keys of each head, with gains that heads share",
+            ),
         ),
         summary="multi-head softmax self-attention",
         equation="y = concat_h softmax(Q_h K_hᵀ / (√head_width · temperature)) V_h · W_o, without biases",
         source=(
             "Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; "
-            "positions and spans of Sukhbaatar et al. 2019"
+            "positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; kv_heads: Ainslie et al. "
+            "2023; qk_norm: Henry et al. 2020"
         ),
         cost=_cost,
         reach=_reach,

@@ -16,7 +16,7 @@ def example_block(name):
         if parameter.kind == "integer":
             small = 4 if parameter.default is REQUIRED else 2
             number = (parameter.name, int(min(max(small, parameter.low), parameter.high)))
-            if parameter.default is REQUIRED or _allows(spec, number):
+            if parameter.default is REQUIRED or _allows(spec, (*arguments, number)):
                 arguments.append(number)
         elif parameter.default is REQUIRED:
             assert parameter.words, f"no example for parameter '{parameter.name}' of {name}: add one here"
@@ -24,6 +24,6 @@ def example_block(name):
     return BlockNode(name, tuple(arguments))
 
 
-def _allows(spec, argument):
-    """Whether a parameter may have a value of its own while the others have their defaults."""
-    return spec.check is None or spec.check(spec.settings(BlockNode(spec.name, (argument,)))) is None
+def _allows(spec, arguments):
+    """Whether parameters may have these values while the others have their defaults."""
+    return spec.check is None or spec.check(spec.settings(BlockNode(spec.name, arguments))) is None

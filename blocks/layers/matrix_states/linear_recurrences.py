@@ -12,6 +12,7 @@ from ....grammar.vocabulary.matrix_states.linear_recurrences import GATE_RANK, G
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Linear
+from ..head_parts import turn
 from .chunked_recurrence import run_in_chunks, run_vector_decays
 from .recurrent_heads import HeadRates, LinearRecurrence
 
@@ -58,26 +59,19 @@ class Retention(LinearRecurrence):
         length = x.shape[1]
         angles = 1e4 ** -(_count(0, self.head_width, x, step=2) / self.head_width)
         if self.rotate:
-            qk = _rotate(qk, (_count(0, length, x)[:, None] * angles)[:, None, None])
+            qk = turn(qk, (_count(0, length, x)[:, None] * angles)[:, None, None])
         q, k = qk.unbind(2)
         log_decay = torch.log1p(-(2.0 ** (-5.0 - _count(0, self.heads, x))))
         log_decay = log_decay.to(v.dtype).expand(1, length, -1)
         y, last = run_in_chunks(q * self.head_width**-0.5, k, v, log_decay, state, keep=keep)
         if last is not None and self.rotate:
-            last = _rotate(last.transpose(-1, -2), -length * angles).transpose(-1, -2)
+            last = turn(last.transpose(-1, -2), -length * angles).transpose(-1, -2)
         return y, last
 
 
 def _count(low: int, high: int, x: Tensor, *, step: int = 1) -> Tensor:
     """Whole numbers where x is, in double precision."""
     return torch.arange(low, high, step, device=x.device, dtype=torch.float64)
-
-
-def _rotate(x: Tensor, angles: Tensor) -> Tensor:
-    """Each two neighbours of (…, width) turned by an angle of (…, width / 2)."""
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    even, odd = x[..., ::2], x[..., 1::2]
-    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
 
 
 @register_block("gla")

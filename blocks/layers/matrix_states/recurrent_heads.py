@@ -14,22 +14,10 @@ from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Block, Context
 from ...core.initialisation import Initialisable, Linear
 from ..convolutions import zero_masked
-from ..short_convolution import GATES, ShortConvolution
+from ..head_parts import GATES, HeadNorm, ShortConvolution
 
-NORM_EPSILON, KEY_EPSILON = 1e-5, 1e-6
-"""What is added to the mean square of what a head gives, and to the sum of squares of a query or a key."""
-
-
-class HeadNorm(nn.Module):
-    """Each head divided by its root mean square; the gains begin at one (Zhang and Sennrich 2019)."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-
-    def forward(self, y: Tensor) -> Tensor:
-        """(…, width) to the same."""
-        return y * (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt() * self.weight
+KEY_EPSILON = 1e-6
+"""What is added to the sum of squares of a query or a key."""
 
 
 class LinearRecurrence(Block):

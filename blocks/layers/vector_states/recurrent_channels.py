@@ -12,7 +12,7 @@ from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Block, Context
 from ...core.initialisation import Linear
 from ..convolutions import zero_masked
-from ..short_convolution import GATES, ShortConvolution
+from ..head_parts import GATES, ShortConvolution
 
 
 class RecurrentChannels(Block):

@@ -12,7 +12,7 @@ from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Block, Context, register_block
 from ...core.initialisation import Initialisable, Linear, glorot
 from ..convolutions import zero_masked
-from ..matrix_states.recurrent_heads import HeadNorm
+from ..head_parts import HeadNorm
 
 
 class HeadTransitions(Initialisable):

@@ -46,7 +46,8 @@ MAMBA = register_channels(
     "mamba",
     "selective state space: every channel has a state whose steps, keys and queries are of the input",
     "u = silu(conv(W x)); Δ_t = softplus(W₂ W₁ u_t + b); "
-    "h_t = exp(−exp(A) Δ_t) ⊗ h_{t−1} + (Δ_t ⊗ u_t) (W_B u_t)ᵀ; y_t = W_o ((h_t W_C u_t + D ⊗ u_t) ⊗ silu(W_g x_t))",
+    "h_t = exp(−exp(A) Δ_t) ⊗ h_{t−1} + (Δ_t ⊗ u_t) (W_B u_t)ᵀ; "
+    "y_t = W_o ((h_t W_C u_t + D ⊗ u_t) ⊗ silu(W_g x_t))",
     "Gu and Dao 2023 (Mamba), sections 3.2 to 3.6",
     _mamba,
     CHANNELS,

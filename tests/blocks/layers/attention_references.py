@@ -73,9 +73,29 @@ def _windows(block, k, v, *, causal, relative, span, adaptive=False, ramp=32, po
     ]
 
 
+def turned(rows):
+    """Each row (…, width) of a position as complex numbers, turned by angles that grow with the position."""
+    width = rows.shape[-1]
+    rates = 1e4 ** -(torch.arange(0, width, 2, dtype=rows.dtype) / width)
+    angles = torch.arange(rows.shape[-2], dtype=rows.dtype)[:, None] * rates
+    pairs = torch.view_as_complex(rows.unflatten(-1, (-1, 2)).contiguous())
+    return torch.view_as_real(pairs * torch.exp(1j * angles)).flatten(-2)
+
+
 @register_reference("sa")
-def sa(block, x, *, causal, heads, pos="none", span=0, temperature=1.0, **settings):
-    q, k, v = (project_heads(weight, x, heads) for weight in block.qkv.weight.chunk(3))
+def sa(block, x, *, causal, heads, head_width, pos="none", span=0, temperature=1.0, kv_heads=0, **settings):
+    shared = kv_heads or heads
+    weights = block.qkv.weight.split([heads * head_width, *[shared * head_width] * 2])
+    q, k, v = (project_heads(w, x, len(w) // head_width) for w in weights)
+    if settings.pop("qk_norm", "none") == "rms":
+        norms = (block.query_norm, block.key_norm)
+        q, k = (
+            each / torch.sqrt((each * each).mean(-1, keepdim=True) + 1e-5) * norm.weight
+            for each, norm in zip((q, k), norms, strict=True)
+        )
+    if pos == "rope":
+        q, k = turned(q), turned(k)
+    k, v = (torch.stack([each[h * shared // heads] for h in range(heads)]) for each in (k, v))
     q = q / temperature
     seen = _windows(block, k, v, causal=causal, relative=pos == "relative", span=span or len(x), **settings)
     rows = [torch.cat([attend(q[h, t], seen[h][t]) for h in range(heads)]) for t in range(len(x))]

@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
 from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.testing import conformance
 from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, gradients_are_right
 from activemem.blocks.testing.fixtures import (
     WIDTH,
@@ -265,3 +266,31 @@ def test_forgetting_attention_whose_gates_are_open_is_attention():
         fox.gate.bias.fill_(60.0)
     x = random_sequences(2, 70)
     assert_close(fox(x), sa(x), rtol=1e-12, atol=1e-12)
+
+
+TOUCHED = (
+    conformance.parameters_are_counted,
+    conformance.flops_are_counted,
+    conformance.training_memory_is_stated,
+    conformance.weights_can_be_stacked,
+    conformance.gradients_are_right,
+    conformance.padding_changes_nothing,
+    outputs_equal_the_reference,
+    *STEP_CHECKS,
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sa(heads=4, head_width=2, kv_heads=2)",
+        "sa(heads=3, head_width=2, pos=rope)",
+        "sa(heads=2, head_width=3, qk_norm=rms, temperature=0.5)",
+        "sa(heads=4, head_width=2, kv_heads=1, qk_norm=rms, pos=rope)",
+    ],
+)
+def test_shared_turned_and_normalised_heads_hold_to_the_checks_that_they_touch(text):
+    for check in TOUCHED:
+        check(text, causal=True)
+    outputs_equal_the_reference(text, causal=False)
+    conformance.training_memory_is_stated(text, causal=False)

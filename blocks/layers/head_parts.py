@@ -1,4 +1,4 @@
-"""What stands around recurrences: a causal convolution of each channel, and gates of outputs."""
+"""What heads and recurrences have in common: norms, turns, short convolutions and gates."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
 }
 """What a gate makes of a map of the input."""
+
+NORM_EPSILON = 1e-5
+"""What is added to the mean square of a head."""
 
 
 class ShortConvolution(Initialisable):
@@ -39,3 +42,22 @@ class ShortConvolution(Initialisable):
         for place in range(1, taps):
             y = y + seen[:, place : place + length] * self.weight[place]
         return functional.silu(y) if self.active else y, seen[:, length:]
+
+
+class HeadNorm(nn.Module):
+    """Each head divided by its root mean square; the gains begin at one (Zhang and Sennrich 2019)."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, y: Tensor) -> Tensor:
+        """(…, width) to the same."""
+        return y * (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt() * self.weight
+
+
+def turn(x: Tensor, angles: Tensor) -> Tensor:
+    """Each two neighbours of (…, width) turned by an angle of (…, width / 2)."""
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    even, odd = x[..., ::2], x[..., 1::2]
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
