@@ -25,6 +25,16 @@ MIXERS = (
     "delta",
     "delta(gate=true)",
     "delta(gate=true, short_conv=4, output_gate=silu)",
+    "delta_product(n=2)",
+    "kda",
+    "rwkv7",
+    "mlstm",
+    "slstm",
+    "min_gru(channels=64)",
+    "rg_lru",
+    "mamba(channels=64)",
+    "sa(kv_heads=1)",
+    "sa(pos=rope, qk_norm=rms)",
 )
 WIDTH, HEADS, HEAD_WIDTH, LENGTHS, TOKENS = 64, 4, 16, (64, 256, 1024), 8192
 """The width of the model, its heads, and how many tokens a batch has."""
