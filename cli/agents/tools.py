@@ -19,10 +19,10 @@ from ...studies.planning.status import study_outcomes, study_status
 from ...studies.resolve.costs import REFERENCE_TOKENS, cost, max_training_flops, step_flops
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
+from ..plan_json import plan_to_dict
 from ..schemas import SCHEMA
 from ..schemas.recipes import nearest_page
 from ..schemas.search_points import answer_line, metrics_over_seeds, proposal_line
-from ..views.plan import plan_to_dict
 from ..views.settings import settings_to_dict
 from ..views.status import status_to_dict
 from ..views.studies import studies_with_status

@@ -67,6 +67,7 @@ def plan(
     from ...studies.planning.subset import select_trials
     from ...studies.study import load_study
     from ..machine_settings import load_settings
+    from ..plan_json import plan_to_dict
     from ..views import plan as view
 
     size = read_device_memory(device_memory)
@@ -77,7 +78,7 @@ def plan(
     noise = StudyResults(found, configured.store).noise
     if as_json:
         told = {"noise": noise} if found.search else {}
-        print_json({**view.plan_to_dict(found, page, groups, device_bytes=size), **told})
+        print_json({**plan_to_dict(found, page, groups, device_bytes=size), **told})
     else:
         text = view.format_plan(found, page, configured.values, groups, device_bytes=size, noise=noise)
         print_stdout(text)

@@ -7,7 +7,8 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from activemem.cli.machine_settings import MachineSettings
-from activemem.cli.views.plan import format_plan, plan_to_dict
+from activemem.cli.plan_json import plan_to_dict
+from activemem.cli.views.plan import format_plan
 from activemem.engine.trial.training import Training
 from activemem.grammar import analyse
 from activemem.storage import Store

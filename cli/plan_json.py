@@ -1,0 +1,112 @@
+"""A plan as data, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ..studies.planning.memory_estimates import trials_on_device
+from ..studies.planning.plan import ModelCost, Plan
+from ..studies.planning.shorter_trials import ShorterTrial
+from ..studies.planning.time_estimates import TimeEstimate
+from ..studies.presentation.design_notes import alias_words, explain_design
+from ..studies.study import Study
+from .views.plan import count_to_run
+
+if TYPE_CHECKING:
+    from ..engine.optimisers.parameter_groups import GroupSize
+
+
+def plan_to_dict(
+    study: Study, plan: Plan, groups: Sequence[GroupSize] = (), *, device_bytes: int | None = None
+) -> dict[str, Any]:
+    """The plan with all its trials, for a program; seconds are null where nothing is known."""
+    return {
+        "study": study.name,
+        "title": study.title,
+        "total": plan.total,
+        "part": plan.subset_size,
+        "counts": dict(plan.counts),
+        "left": count_to_run(study, plan),
+        "elsewhere": plan.elsewhere,
+        "estimate": _estimate(plan.estimate),
+        "design": {
+            "kind": study.design.kind,
+            "told": explain_design(study.design),
+            "aliases": alias_words(study.design),
+        },
+        **_models(study, plan),
+        "memory": None if plan.memory is None else {"label": plan.memory[0], **asdict(plan.memory[1])},
+        "device": None
+        if plan.memory is None or device_bytes is None
+        else {"bytes": device_bytes, "trials": trials_on_device(plan.memory[1], device_bytes)},
+        "test": None if plan.test is None else asdict(plan.test),
+        "groups": _groups_to_list(groups),
+        "trials": [
+            {
+                "id": each.trial.id,
+                "levels": dict(each.trial.levels),
+                "status": each.status,
+                "estimate": _estimate(each.estimate),
+                "goes_on": _goes_on(plan.going_on.get(each.trial.id)),
+            }
+            for each in plan.trials
+        ],
+    }
+
+
+def _models(study: Study, plan: Plan) -> dict[str, list[dict[str, Any]]]:
+    """The models, those that are refused or were trained by other code, and how far models see."""
+    return {
+        "models": [
+            {**_model_to_dict(model), "estimate": _estimate(model.estimate), **_match(study, model)}
+            for model in plan.models
+        ],
+        "refused": [{**_model_to_dict(each), "excess": each.excess} for each in plan.over_budget],
+        "stale": [
+            {
+                "id": trial,
+                "stored": each.stored,
+                "code": {what: list(both) for what, both in each.changes.items()},
+            }
+            for trial, each in plan.stale.items()
+        ],
+        "ceilings": [
+            {"labels": each.labels, "left": each.left, "right": each.right, "lengths": dict(each.max_lengths)}
+            for each in plan.reach_limits
+        ],
+        "short": [
+            {"labels": each.labels, "task": each.task, "sees": each.sees, "needs": each.needs}
+            for each in plan.short_reaches
+        ],
+    }
+
+
+def _goes_on(shorter: ShorterTrial | None) -> dict[str, str | int] | None:
+    return None if shorter is None else {"trial": shorter.trial, "epoch": shorter.epochs}
+
+
+def _model_to_dict(model: ModelCost) -> dict[str, Any]:
+    names = ("label", "recipe", "trials", "parameters", "step_flops")
+    return {name: getattr(model, name) for name in names}
+
+
+def _match(study: Study, model: ModelCost) -> dict[str, Any]:
+    """The size solved for a model, and how far its parameters are from the baseline's."""
+    if study.design.matched_size is None or model.size_match is None:
+        return {}
+    name, found = study.design.matched_size[0], model.size_match
+    return {"match": {"name": name, "value": found.size, "target": found.target, "residual": found.residual}}
+
+
+def _estimate(estimate: TimeEstimate) -> dict[str, Any]:
+    return {"seconds": estimate.seconds, "basis": estimate.basis}
+
+
+def _groups_to_list(sizes: Sequence[GroupSize]) -> list[dict[str, Any]]:
+    """Each group of each model, for a program."""
+    return [
+        {**each.group.model_dump(), "weights": each.weights, "numbers": each.numbers, "of": each.of}
+        for each in sizes
+    ]
