@@ -87,8 +87,6 @@ def test_what_a_plug_in_raises_is_told_with_its_name(tmp_path):
         make_sampler(settings(sampler="no_sampler"), searched)
     with pytest.raises(PluginError, match=r"broken_searching.py: scheduler .* RuntimeError: no such sch"):
         make_pruner(settings(scheduler="broken_scheduler"))
-    study = optuna.create_study(
-        sampler=make_sampler(settings(sampler="broken_sampler"), load_study(conformance.STUDY))
-    )
+    study = optuna.create_study(sampler=make_sampler(settings(sampler="broken_sampler"), searched))
     with pytest.raises(PluginError, match=r"^broken_searching.py: sampler 'broken_sampler': KeyError: 'ke"):
         study.ask().suggest_int("kernel", 1, 3)
