@@ -14,7 +14,7 @@ import psutil
 from activemem.engine.core.model_file import read_model_file
 from activemem.reporting.outcomes import load_outcomes
 from activemem.storage import Store
-from activemem.studies.planning import best_points
+from activemem.studies.searches import best_points
 from activemem.studies.study import load_study
 
 from . import damage

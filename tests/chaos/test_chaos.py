@@ -1,10 +1,10 @@
 """Faults of a seeded schedule, a few in every run of the tests, a thousand by `make chaos`."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from ..forked_commands import run_program
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +19,5 @@ ROOT = Path(__file__).parents[2]
 )
 def test_a_study_survives_whatever_happens_to_its_drivers_its_files_and_its_disk(scene, faults, seed):
     options = ["--scene", scene, "--faults", str(faults), "--seed", str(seed)]
-    command = [sys.executable, "-m", "tests.chaos", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    done = run_program("tests.chaos", *options, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
