@@ -36,6 +36,7 @@ SAMPLERS: OpenRegistry[SearchPart[MakeSampler]] = OpenRegistry(
             "tpe": "Bergstra et al. 2011; Watanabe 2023",
             "evolution": "Real et al. 2019",
             "random": "Bergstra and Bengio 2012",
+            "quasi_random": "Sobol 1967; Owen 1998",
             "cmaes": "Hansen and Ostermeier 2001",
             "gp": "Jones, Schonlau and Welch 1998",
             "gp_trees": "Ru et al. 2021",

@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ..catalog.samplers import SAMPLERS, SCHEDULERS
 from ..text.strict_model import StrictModel
+from ..text.units import plural
 from .objectives import Direction, Limit, SearchObjective, read_limit, usual_direction
 from .settings import Names
 
@@ -21,6 +22,11 @@ Directions = Annotated[
 EVOLUTION_POPULATION, EVOLUTION_SAMPLE = 20, 10
 """The sizes of evolution by default."""
 
+ASHA_REDUCTION, HYPERBAND_REDUCTION = 4, 3
+"""How many points each rung has for one that goes on, by default."""
+
+_SCHEDULERS_WITH_RUNGS = ("asha", "hyperband")
+
 _SAMPLER_KEYS = {
     "evolution": ("population", "sample"),
     "tpe": ("multivariate", "group", "constant_liar"),
@@ -28,12 +34,30 @@ _SAMPLER_KEYS = {
 """The keys of `[search]` that only one sampler has."""
 
 
+class SearchBudget(StrictModel):
+    """`budget`: no point is begun any more once trainings of this search have come to one of these."""
+
+    trainings: int | None = Field(default=None, ge=1)
+    """number of trainings, those that were given up among them"""
+    flops: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """operations of all trainings"""
+    hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """hours of all trainings, added up over those that run at once"""
+
+    def words(self) -> str:
+        """`40 trainings or 2 h`."""
+        parts = [plural(self.trainings, "training")] if self.trainings is not None else []
+        parts += [f"{self.flops:.3g} FLOPs"] if self.flops is not None else []
+        parts += [f"{self.hours:g} h of training"] if self.hours is not None else []
+        return " or ".join(parts)
+
+
 class SearchSettings(StrictModel):
     """`[search]`: how points are chosen; `space` names dimensions that fill holes, in the recipe language."""
 
     sampler: str = "tpe"
-    """how points are proposed: tpe, evolution, gp_trees, random, cmaes, gp, nsga2, nsga3, or grid: all in
-    order"""
+    """how points are proposed: tpe, evolution, gp_trees, random, quasi_random, cmaes, gp, nsga2, nsga3,
+    or grid: all in order"""
     trials: int = Field(ge=1)
     """number of points, each trained with every seed"""
     metric: Names
@@ -43,6 +67,12 @@ class SearchSettings(StrictModel):
     """which way is better, of several metrics a list in their order; by default as is usual for each"""
     scheduler: str = "none"
     """how points that fall behind are stopped early: asha, hyperband, median, or none"""
+    min_epochs: int | None = Field(default=None, ge=1)
+    """for asha and hyperband: after how many epochs points are first compared, 1 by default"""
+    reduction: int | None = Field(default=None, ge=2)
+    """for asha and hyperband: of so many points one goes on, to so many times the epochs; by default 4, 3"""
+    budget: SearchBudget | None = None
+    """what ends a search before its last point"""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """the sampler's seed"""
     population: int | None = Field(default=None, ge=2)
@@ -110,6 +140,11 @@ class SearchSettings(StrictModel):
             for sampler, keys in _SAMPLER_KEYS.items()
             for key in keys
             if getattr(self, key) is not None and self.sampler != sampler
+        ]
+        faults += [
+            f"{key}: for the schedulers {' and '.join(_SCHEDULERS_WITH_RUNGS)} alone, got {self.scheduler}"
+            for key in ("min_epochs", "reduction")
+            if getattr(self, key) is not None and self.scheduler not in _SCHEDULERS_WITH_RUNGS
         ]
         population = self.population or EVOLUTION_POPULATION
         if self.sample is not None and self.sample > population:

@@ -18,4 +18,5 @@ def goal_words(search: SearchSettings) -> str:
 def search_words(search: SearchSettings) -> str:
     """`20 points by tpe for the lowest loss, cut short by asha`."""
     cut = f", cut short by {search.scheduler}" if search.scheduler != "none" else ""
-    return f"{plural(search.trials, 'point')} by {search.sampler} for {goal_words(search)}{cut}"
+    end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
+    return f"{plural(search.trials, 'point')} by {search.sampler} for {goal_words(search)}{cut}{end}"

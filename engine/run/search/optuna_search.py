@@ -81,6 +81,7 @@ class OptunaSearch:
         self._elsewhere: dict[str, tuple[optuna.trial.Trial | None, SearchPoint]] = {}
         self._seen: set[str] = set()  # trials of this study that the store holds or others have begun
         self._open: dict[str, tuple[optuna.trial.Trial, SearchPoint, list[Job]]] = {}
+        self._trained: set[str] = set()  # trials of this study that the store has
         self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
         self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
         self._fitting = FittingTrials(study) if self._settings.warm_start else None
@@ -165,7 +166,7 @@ class OptunaSearch:
     def _ask(self) -> tuple[SearchPoint, optuna.trial.Trial, str] | None:
         """A point that is not known yet, with Optuna's trial for it, and what proposes it."""
         self._learn_from_others()
-        if len(self._known) >= self._settings.trials:
+        if len(self._known) >= self._settings.trials or (self._is_spent and not self._waiting):
             return None
         for trial, source in self._proposals():
             point = self._points.of_values(self._study.choose(partial(suggest, trial)))
@@ -173,6 +174,21 @@ class OptunaSearch:
                 return point, trial, source
             self._optuna.tell(trial, state=TrialState.FAIL)
         return None
+
+    @property
+    def _is_spent(self) -> bool:
+        """Whether this search's trainings, those that run among them, have come to an end of its budget."""
+        budget = self._settings.budget
+        if budget is None:
+            return False
+        running = sum(len(jobs) for _, _, jobs in self._open.values())
+        spent = {
+            "trainings": len(self._trained) + running,
+            "flops": sum(self._stored[trial]["flops"] or 0 for trial in self._trained),
+            "hours": sum(self._stored[trial]["seconds"] for trial in self._trained) / 3600,
+        }
+        limits = {name: getattr(budget, name) for name in spent}
+        return any(limit is not None and spent[name] >= limit for name, limit in limits.items())
 
     def _learn_from_others(self) -> None:
         """Take note of points that other drivers have begun, and tell Optuna those that they have ended."""
@@ -201,6 +217,7 @@ class OptunaSearch:
             self._seen.add(trial)
             if (row := self._stored[trial])["study"] == self._study.name and self._is_own(trial, row):
                 begun[trial] = json.loads(row["factors"])
+                self._trained.add(trial)
             elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
                 begun[trial] = found.levels
                 elsewhere.add(trial)

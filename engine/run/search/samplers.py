@@ -13,10 +13,17 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ....plugins import OpenRegistry, PluginError
 from ....studies.catalog.samplers import SAMPLERS, SCHEDULERS
-from ....studies.schema.search_settings import EVOLUTION_POPULATION, EVOLUTION_SAMPLE, SearchSettings
+from ....studies.schema.search_settings import (
+    ASHA_REDUCTION,
+    EVOLUTION_POPULATION,
+    EVOLUTION_SAMPLE,
+    HYPERBAND_REDUCTION,
+    SearchSettings,
+)
 from ....studies.study import Study
 from .evolution import EvolutionSampler
 from .gp_trees import TreeSampler
+from .quasi_random import QuasiRandomSampler
 
 _OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
     "cmaes": optuna.samplers.CmaEsSampler,
@@ -46,6 +53,8 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
                 population=population or EVOLUTION_POPULATION,
                 sample=sample or EVOLUTION_SAMPLE,
             )
+        case "quasi_random":
+            return QuasiRandomSampler(tuple(study.dimensions), seed=settings.seed)
         case "gp_trees":
             return TreeSampler(study, seed=settings.seed)
         case name:
@@ -83,9 +92,14 @@ def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
         return PluginPruner(settings.scheduler, found)
     match settings.scheduler:
         case "asha":
-            return optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=4)
+            return optuna.pruners.SuccessiveHalvingPruner(
+                min_resource=settings.min_epochs or 1, reduction_factor=settings.reduction or ASHA_REDUCTION
+            )
         case "hyperband":
-            return optuna.pruners.HyperbandPruner()
+            return optuna.pruners.HyperbandPruner(
+                min_resource=settings.min_epochs or 1,
+                reduction_factor=settings.reduction or HYPERBAND_REDUCTION,
+            )
         case "median":
             return optuna.pruners.MedianPruner()
         case _:

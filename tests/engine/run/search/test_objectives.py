@@ -60,3 +60,11 @@ def test_an_evolution_for_trade_offs_goes_on_as_if_it_had_not_been_cut_off(tmp_p
     while run(SEARCH, parts, notes, changes, max_trials=3).ran:
         pass
     assert points(parts) == points(whole)
+
+
+def test_a_search_ends_where_its_budget_does_and_goes_on_with_more(store, notes):
+    changes = ["search.sampler=quasi_random", "factors.seed=[0, 1]"]
+    assert run(SEARCH, store, notes, [*changes, "search.budget={ trainings = 3 }"]).ran == 4  # whole points
+    assert run(SEARCH, store, notes, [*changes, "search.budget={ trainings = 4 }"]).ran == 0
+    assert run(SEARCH, store, notes, [*changes, "search.budget={ hours = 1e-9, flops = 1e30 }"]).ran == 0
+    assert run(SEARCH, store, notes, [*changes, "search.budget={ hours = 1, trainings = 5 }"]).ran == 2

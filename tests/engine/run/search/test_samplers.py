@@ -1,10 +1,14 @@
 """Samplers and schedulers conform, the suites find what does not, and what a plug-in raises has its name."""
 
+from collections import Counter
+
 import optuna
 import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from activemem import PluginError, load_plugin, register_sampler, register_scheduler
 from activemem.engine.run.search import conformance
+from activemem.engine.run.search.quasi_random import QuasiRandomSampler
 from activemem.engine.run.search.samplers import make_pruner, make_sampler
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from activemem.studies.schema.search_settings import SearchSettings
@@ -14,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalW
 
 
 @pytest.mark.parametrize("check", conformance.SAMPLER_CHECKS)
-@pytest.mark.parametrize("name", ["tpe", "evolution", "gp_trees", "random", "nsga2"])
+@pytest.mark.parametrize("name", ["tpe", "evolution", "gp_trees", "random", "quasi_random", "nsga3"])
 def test_a_sampler_conforms(name, check):
     check(name)
 
@@ -90,3 +94,30 @@ def test_what_a_plug_in_raises_is_told_with_its_name(tmp_path):
     study = optuna.create_study(sampler=make_sampler(settings(sampler="broken_sampler"), searched))
     with pytest.raises(PluginError, match=r"^broken_searching.py: sampler 'broken_sampler': KeyError: 'ke"):
         study.ask().suggest_int("kernel", 1, 3)
+
+
+def test_a_scheduler_compares_points_from_the_first_rung_on_and_lets_one_of_so_many_go_on(monkeypatch):
+    monkeypatch.setattr(
+        conformance,
+        "make_pruner",
+        lambda settings: make_pruner(settings.model_copy(update={"min_epochs": 2, "reduction": 2})),
+    )
+    ends = conformance._given_up("asha", [[place / 10] * 9 for place in range(8, 0, -1)])
+    assert ends == [None, *[2] * 7]
+
+
+def test_quasi_random_points_fill_a_space_evenly():
+    sampler = QuasiRandomSampler(("kernel", "width", "rate", "mixer"), seed=3)
+    study = optuna.create_study(sampler=sampler)
+    space = {
+        "kernel": IntDistribution(2, 16, step=2),
+        "width": IntDistribution(1, 1),
+        "rate": FloatDistribution(1e-4, 1.0, log=True),
+        "mixer": CategoricalDistribution(("sa", "conv")),
+    }
+    values = [study.ask(space).params for _ in range(64)]
+    assert Counter(each["kernel"] for each in values) == dict.fromkeys(range(2, 17, 2), 8)
+    assert Counter((each["mixer"], each["rate"] < 1e-2) for each in values).keys() == {
+        (mixer, low) for mixer in ("sa", "conv") for low in (True, False)
+    }
+    assert sum(each["rate"] < 1e-2 for each in values) == 32
