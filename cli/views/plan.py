@@ -17,7 +17,6 @@ from ...studies.planning.stale_trials import describe_stale
 from ...studies.planning.time_estimates import TimeEstimate
 from ...studies.presentation.design_notes import alias_words, explain_design
 from ...studies.schema.level_names import level_name, short_level_names
-from ...studies.schema.search_settings import SearchSettings
 from ...studies.schema.training import ParameterGroupSettings
 from ...studies.searches.best_points import comparison_note
 from ...studies.searches.words import search_words
@@ -110,7 +109,7 @@ def _notes(
         text = "; ".join(_going_on(plan.going_on.values()))
         yield wrap(text, WIDTH, initial_indent="  on     ", subsequent_indent=" " * 9)
     if study.search is not None:
-        text = f"{search_words(study.search)}{_elsewhere(study.search, plan)}"
+        text = search_words(study.search, plan.elsewhere)
         yield wrap(text, WIDTH, initial_indent="  search ", subsequent_indent=" " * 9)
     if note := comparison_note(study):
         yield wrap(note, WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)
@@ -120,14 +119,6 @@ def _notes(
     for each in plan.over_budget:
         text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
         yield wrap(text, WIDTH, initial_indent="  over   ", subsequent_indent=" " * 9)
-
-
-def _elsewhere(search: SearchSettings, plan: Plan) -> str:
-    """How many points other studies have trained, and what becomes of them."""
-    if not plan.elsewhere:
-        return ""
-    points = f"{plural(plan.elsewhere, 'point')} of its space {'is' if plan.elsewhere == 1 else 'are'} known"
-    return f"; {points} of other studies, which {'count' if search.warm_start else 'warm_start = true takes'}"
 
 
 def _memory(held: StepMemory) -> str:

@@ -15,8 +15,12 @@ def goal_words(search: SearchSettings) -> str:
     return f"{text}, with {limits}" if limits else text
 
 
-def search_words(search: SearchSettings) -> str:
-    """`20 points by tpe for the lowest loss, cut short by asha`."""
+def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
+    """`20 points by tpe for the lowest loss, cut short by asha`, and how many other studies have trained."""
     cut = f", cut short by {search.scheduler}" if search.scheduler != "none" else ""
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
-    return f"{plural(search.trials, 'point')} by {search.sampler} for {goal_words(search)}{cut}{end}"
+    text = f"{plural(search.trials, 'point')} by {search.sampler} for {goal_words(search)}{cut}{end}"
+    if not elsewhere:
+        return text
+    are, what = "is" if elsewhere == 1 else "are", "count" if search.warm_start else "warm_start = true takes"
+    return f"{text}; {plural(elsewhere, 'point')} of its space {are} known of other studies, which {what}"
