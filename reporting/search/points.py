@@ -20,6 +20,7 @@ from ...studies.resolve.trial import Trial
 from ...studies.schema.design import level_key
 from ...studies.schema.objectives import is_known_before
 from ...studies.schema.settings import Level
+from ...studies.searches.pareto import front
 from ...studies.searches.points import search_points
 from ...studies.study import Study
 from ...studies.text.units import plural
@@ -93,9 +94,15 @@ class SearchPoints:
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
-        """The complete points, the best first by what is optimised first; of equals the earlier one."""
-        first = self.goals[0]
-        return tuple(sorted(self.complete, key=lambda point: -first.sign * (point.mean(first.metric) or 0.0)))
+        """The complete points, the best first by what is optimised first; of equals the earlier one.
+
+        Of several goals those come before all others that no other point surpasses in all.
+        """
+        points = self.complete
+        losses = [[-goal.sign * (point.mean(goal.metric) or 0.0) for goal in self.goals] for point in points]
+        best = set(front(losses)) if len(self.goals) > 1 else set(range(len(points)))
+        order = sorted(range(len(points)), key=lambda number: (number not in best, losses[number][0]))
+        return tuple(points[number] for number in order)
 
 
 def beyond_sentence(found: SearchPoints) -> Iterator[str]:

@@ -130,13 +130,13 @@ def _sentences(
     counts = sorted({len(point.trials) for point in complete})
     over = "one seed" if counts[-1:] == [1] else f"mean {_SPREADS[spec.spread]} of n seeds"
     if not complete:
-        yield f"{subject}: no point is done yet."
+        yield f"{subject}: no point that counts is done yet."
     else:
-        order = "highest" if first.sign > 0 else "lowest"
-        yield (
-            f"{subject}: {shown} of {plural(len(complete), 'point')}, those with the {order}"
-            f" {first.metric}; {over}."
-        )
+        goals = [f"the {'highest' if goal.sign > 0 else 'lowest'} {goal.metric}" for goal in found.goals]
+        which = f"those with {goals[0]}"
+        if len(goals) > 1:
+            which = f"first those that none surpasses in all of {', '.join(goals)}"
+        yield f"{subject}: {shown} of {plural(len(complete), 'point')}, {which}; {over}."
         yield "Bold: best in its column."
         yield "The best of many is better here than it would be once more: activemem study promote."
     yield from noise_sentences(study, found, find_metric(first.metric, spec.digits))

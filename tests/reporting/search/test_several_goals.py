@@ -1,0 +1,54 @@
+"""A search for several things at once, within limits."""
+
+import pytest
+
+from activemem.reporting.results import StudyResults
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from .conftest import POINTS, WITH_BASELINE, fill_search
+
+TWO = WITH_BASELINE.replace('metric = "max_length"', 'metric = ["max_length", "parameters"]').replace(
+    'direction = "max"', 'direction = ["max", "min"]'
+)
+FRONT = '[[curve]]\nname = "front"\nkind = "front"\n'
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    store, study = Store(tmp_path_factory.mktemp("two")), load_study(TWO)
+    fill_search(store, study, [(POINTS[0][0], (10.0, 12.0, 11.0, 9.0), 3000), *POINTS[1:]])
+    return store
+
+
+def test_what_none_surpasses_comes_first(store):
+    table = StudyResults(load_study(TWO), store).best_table().table
+    assert [row[1].text for row in table.cells] == ["1,700", "1,500", "1,000", "3,000", "3,000"]
+    assert (
+        "first those that none surpasses in all of the highest max_length, the lowest parameters"
+        in (table.caption[0])
+    )
+
+
+def test_a_front_is_of_what_is_optimised(store):
+    curve = StudyResults(load_study(TWO + FRONT), store).curve().curve
+    assert [(point.x, point.y) for point in curve.panels[0].content.front] == [
+        (1000, 8),
+        (1500, 15),
+        (1700, 17.5),
+    ]
+
+
+def test_only_what_is_measured_is_claimed(store):
+    study = load_study(StudyResults(load_study(TWO), store).promote(best=2))
+    assert [claim.spec.name for claim in study.claims] == [
+        "best_1 has a higher max_length than baseline",
+        "best_2 has a higher max_length than baseline",
+    ]
+
+
+def test_points_beyond_a_limit_are_told_and_left_out(store):
+    limited = TWO.replace("[search]", '[search]\nlimits = { seconds = "< 10" }', 1)
+    table = StudyResults(load_study(limited), store).best_table().table
+    assert table.rows == ()
+    assert "Left out: 6 points beyond a limit of the search." in table.caption
