@@ -72,6 +72,7 @@ def peak_bytes(training):
     model, optimizer = training.model.train(), training.optimizer
 
     def step():
+        training.objective.begin_batch(1)
         training._accumulate_gradients(0)
         optimizer.step()
 
