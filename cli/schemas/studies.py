@@ -33,6 +33,7 @@ class StudyPlanPage(TypedDict):
     groups: list[dict[str, Any]]
     trials: list[dict[str, Any]]
     search: NotRequired[Any]
+    noise: NotRequired[list[str]]
 
 
 class StudySettingEntry(TypedDict):
