@@ -10,7 +10,8 @@ from typing_extensions import TypedDict
 class StudyPlanPage(TypedDict):
     """What a run would train: `models` with their costs, `trials` with their status and time in seconds.
 
-    `refused` are over the budget, `stale` were trained with other code, `ceilings` are lengths out of reach.
+    `refused` are over the budget, `stale` were trained with other code, `ceilings` are lengths out of reach,
+    `elsewhere` are the points of a search that other studies have trained.
     """
 
     schema: int
@@ -20,6 +21,7 @@ class StudyPlanPage(TypedDict):
     part: int | None
     counts: dict[str, int]
     left: int
+    elsewhere: int
     estimate: dict[str, Any]
     design: dict[str, Any]
     models: list[dict[str, Any]]

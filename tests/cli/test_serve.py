@@ -30,7 +30,11 @@ def test_it_serves_until_it_is_interrupted_and_keeps_the_token_to_itself(tiny):
             assert "/study/tiny" in browser.open(f"{address}?token={TOKEN}").read().decode()
         finally:
             server.send_signal(signal.SIGINT)
-        assert server.wait(timeout=30) == 0
+            try:
+                status = server.wait(timeout=30)
+            finally:
+                server.kill()
+        assert status == 0
 
 
 def test_others_are_not_let_in_without_a_token(run):

@@ -89,7 +89,9 @@ def test_the_wiring_equals_the_plain_reference(norm, position):
 
     def both(part, x):
         conv, sa = part.parts
-        return references.conv(conv, x, **causal) + attention_references.sa(sa, x, **causal, heads=2)
+        return references.conv(conv, x, **causal) + attention_references.sa(
+            sa, x, **causal, heads=2, head_width=3
+        )
 
     apply = [both, references.ff, partial(references.cgru, **causal)]
     inputs = tokens(1, 6)
