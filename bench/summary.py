@@ -29,7 +29,7 @@ from activemem.engine.trial import provenance
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "performance.md"
 MARK = re.compile(r"(<!-- measured: python bench/summary.py --write -->\n).*?(<!-- end -->)", re.DOTALL)
-TRIALS = 400
+TRIALS = 200
 """So many trials that do nothing."""
 
 PACKS = (("sa(heads=4)", 16, 16), ("sa(heads=4)", 64, 8), ("conv(k=10)", 16, 16), ("conv(k=10)", 64, 8))
