@@ -27,8 +27,8 @@ import polars as pl
 from optuna.trial import TrialState
 
 from activemem.engine.run.search.optuna_search import MAX_REJECTED_PROPOSALS
-from activemem.engine.run.search.optuna_space import suggest
-from activemem.engine.run.search.samplers import make_sampler
+from activemem.engine.run.search.samplers.factory import make_sampler
+from activemem.engine.run.search.samplers.optuna_space import suggest
 from activemem.studies.schema.search_settings import SearchSettings
 from activemem.studies.study import Study, load_study
 

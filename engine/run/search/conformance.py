@@ -21,8 +21,9 @@ from ....studies.schema.search import contains
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.schema.settings import Level
 from ....studies.study import Study, load_study
-from .optuna_space import suggest
-from .samplers import make_pruner, make_sampler
+from .samplers.factory import make_sampler
+from .samplers.optuna_space import suggest
+from .schedulers.factory import make_pruner
 
 Values = dict[str, Level]
 

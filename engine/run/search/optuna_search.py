@@ -29,8 +29,9 @@ from ...core.events import Event, Listener, Taken
 from ...trial.checkpoints import STARTS_FILE, unfinished_trials
 from ...trial.outcome import Job
 from ...trial.pruned import store_pruned
-from .optuna_space import suggest
-from .samplers import make_pruner, make_sampler
+from .samplers.factory import make_sampler
+from .samplers.optuna_space import suggest
+from .schedulers.factory import make_pruner
 from .stored_points import SearchPoint, StoredPoints, mean_course
 
 MAX_REJECTED_PROPOSALS = 500

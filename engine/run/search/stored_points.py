@@ -19,7 +19,7 @@ from ....studies.resolve.trial import Trial
 from ....studies.schema.objectives import is_known_before
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from .optuna_space import distribution
+from .samplers.optuna_space import distribution
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 
 from activemem import PluginError, load_plugin, register_sampler, register_scheduler
 from activemem.engine.run.search import conformance
-from activemem.engine.run.search.quasi_random import QuasiRandomSampler
-from activemem.engine.run.search.samplers import make_pruner, make_sampler
+from activemem.engine.run.search.samplers.factory import make_sampler
+from activemem.engine.run.search.samplers.quasi_random import QuasiRandomSampler
+from activemem.engine.run.search.schedulers.factory import make_pruner
 from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
 from activemem.studies.schema.search_settings import SearchSettings
 from activemem.studies.study import load_study

@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from ....studies.searches.pareto import crowding, ranks
+from .....studies.searches.pareto import crowding, ranks
 
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.recipe_features import PLACES, RecipeFeatures
+from activemem.engine.run.search.samplers.recipe_features import PLACES, RecipeFeatures
 from activemem.studies.study import load_study
 
 

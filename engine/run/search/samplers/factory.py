@@ -1,4 +1,4 @@
-"""The samplers and schedulers of a search as Optuna has them; plug-ins' are told by name where they fail."""
+"""The samplers of a search as Optuna has them; plug-ins' are told by name where they fail."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from ....plugins import OpenRegistry, PluginError
-from ....studies.catalog.samplers import SAMPLERS, SCHEDULERS
-from ....studies.schema.search_settings import (
-    ASHA_REDUCTION,
+from .....studies.catalog.samplers import SAMPLERS
+from .....studies.schema.search_settings import (
     EVOLUTION_POPULATION,
     EVOLUTION_SAMPLE,
-    HYPERBAND_REDUCTION,
     SearchSettings,
 )
-from ....studies.study import Study
+from .....studies.study import Study
+from ..plugged_in import made_by_plugin, told_by_name
 from .evolution import EvolutionSampler
 from .gp_trees import TreeSampler
 from .quasi_random import QuasiRandomSampler
@@ -41,7 +39,9 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
     """
     make = SAMPLERS[settings.sampler].make
     if make is not None:
-        found = _made(SAMPLERS, settings.sampler, lambda: make(settings.seed), optuna.samplers.BaseSampler)
+        found = made_by_plugin(
+            SAMPLERS, settings.sampler, lambda: make(settings.seed), optuna.samplers.BaseSampler
+        )
         return PluginSampler(settings.sampler, found)
     match settings.sampler:
         case "tpe":
@@ -84,28 +84,6 @@ def _experiments_allowed() -> Iterator[None]:
         yield
 
 
-def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
-    """Optuna's form of the scheduler. PluginError if it cannot be made."""
-    make = SCHEDULERS[settings.scheduler].make
-    if make is not None:
-        found = _made(SCHEDULERS, settings.scheduler, make, optuna.pruners.BasePruner)
-        return PluginPruner(settings.scheduler, found)
-    match settings.scheduler:
-        case "asha":
-            return optuna.pruners.SuccessiveHalvingPruner(
-                min_resource=settings.min_epochs or 1, reduction_factor=settings.reduction or ASHA_REDUCTION
-            )
-        case "hyperband":
-            return optuna.pruners.HyperbandPruner(
-                min_resource=settings.min_epochs or 1,
-                reduction_factor=settings.reduction or HYPERBAND_REDUCTION,
-            )
-        case "median":
-            return optuna.pruners.MedianPruner()
-        case _:
-            return optuna.pruners.NopPruner()
-
-
 class PluginSampler(optuna.samplers.BaseSampler):
     """A plug-in's sampler; what it raises becomes a PluginError with its name."""
 
@@ -116,65 +94,31 @@ class PluginSampler(optuna.samplers.BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """The dimensions that it chooses together."""
-        with _told(SAMPLERS, self._name):
+        with told_by_name(SAMPLERS, self._name):
             return self._sampler.infer_relative_search_space(study, trial)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """What it chooses together."""
-        with _told(SAMPLERS, self._name):
+        with told_by_name(SAMPLERS, self._name):
             return self._sampler.sample_relative(study, trial, search_space)
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:  # noqa: ANN401 -- as Optuna has it
         """What it chooses by itself."""
-        with _told(SAMPLERS, self._name):
+        with told_by_name(SAMPLERS, self._name):
             return self._sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """A point is asked for."""
-        with _told(SAMPLERS, self._name):
+        with told_by_name(SAMPLERS, self._name):
             self._sampler.before_trial(study, trial)
 
     def after_trial(
         self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
         """A point has ended."""
-        with _told(SAMPLERS, self._name):
+        with told_by_name(SAMPLERS, self._name):
             self._sampler.after_trial(study, trial, state, values)
-
-
-class PluginPruner(optuna.pruners.BasePruner):
-    """A plug-in's scheduler; what it raises becomes a PluginError with its name."""
-
-    def __init__(self, name: str, pruner: optuna.pruners.BasePruner) -> None:
-        self._name, self._pruner = name, pruner
-
-    def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Whether a point is given up."""
-        with _told(SCHEDULERS, self._name):
-            return bool(self._pruner.prune(study, trial))
-
-
-def _made(registry: OpenRegistry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
-    """What a plug-in makes, if it is what it should be."""
-    with _told(registry, name):
-        found = make()
-    if not isinstance(found, base):
-        raise PluginError(
-            f"{registry.owner(name)}: {registry.kind} '{name}': "
-            f"expected an optuna {base.__name__}, got {type(found).__name__}"
-        )
-    return found
-
-
-@contextmanager
-def _told(registry: OpenRegistry[Any], name: str) -> Iterator[None]:
-    """A context in which a plug-in's code runs: what it raises is told with its owner and its name."""
-    try:
-        yield
-    except Exception as error:
-        fault = f"{type(error).__name__}: {error}"
-        raise PluginError(f"{registry.owner(name)}: {registry.kind} '{name}': {fault}") from error

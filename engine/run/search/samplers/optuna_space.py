@@ -10,9 +10,9 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from ....grammar.dimensions import option_label
-from ....grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
-from ....studies.schema.settings import Level
+from .....grammar.dimensions import option_label
+from .....grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
+from .....studies.schema.settings import Level
 
 
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:

@@ -17,9 +17,9 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from ....grammar import RecipeError
-from ....grammar.dimensions import option_label, resolve
-from ....grammar.nodes import (
+from .....grammar import RecipeError
+from .....grammar.dimensions import option_label, resolve
+from .....grammar.nodes import (
     BlockNode,
     ChoiceDimension,
     Dimension,
@@ -32,9 +32,9 @@ from ....grammar.nodes import (
     TiedNode,
     Value,
 )
-from ....studies.resolve.template import RECIPE_PATH
-from ....studies.schema.settings import Level
-from ....studies.study import Study
+from .....studies.resolve.template import RECIPE_PATH
+from .....studies.schema.settings import Level
+from .....studies.study import Study
 
 Numbers = NDArray[np.float64]
 

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
 
-from ....grammar.nodes import Dimension
-from ....studies.schema.settings import Level
-from ....studies.study import Study
+from .....grammar.nodes import Dimension
+from .....studies.schema.settings import Level
+from .....studies.study import Study
 from .evolution import change, cross, draw
 from .gaussian_process import GaussianProcess, likeliest, settings_grid, squared_distances
 from .optuna_space import distribution

@@ -7,7 +7,7 @@ import pytest
 from optuna.trial import TrialState
 
 from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.gp_trees import (
+from activemem.engine.run.search.samplers.gp_trees import (
     DRAWN,
     KEPT,
     RENEWAL,
@@ -17,8 +17,8 @@ from activemem.engine.run.search.gp_trees import (
     normal_scores,
     window,
 )
-from activemem.engine.run.search.optuna_space import suggest
-from activemem.engine.run.search.told_points import EndedPoint, ToldPoints, point_key
+from activemem.engine.run.search.samplers.optuna_space import suggest
+from activemem.engine.run.search.samplers.told_points import EndedPoint, ToldPoints, point_key
 from activemem.studies.study import load_study
 
 

@@ -1,0 +1,6 @@
+"""A sampler proposes points from what Optuna has been told alone, so that a restored search goes on.
+
+`factory` makes the sampler of a search. Three are our own: `evolution` with its `population`, `quasi_random`,
+and `gp_trees`, which is a `gaussian_process` on `recipe_features` of the `told_points`. `optuna_space` has
+dimensions in Optuna's terms.
+"""

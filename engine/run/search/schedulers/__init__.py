@@ -1,0 +1,4 @@
+"""A scheduler gives points up by what the store holds of them, here and on Ray by the same rule.
+
+`factory` makes the scheduler of a search.
+"""
