@@ -1,8 +1,12 @@
-"""Compaction: the files of a partition become one, with no moment at which a row is missing."""
+"""Compaction: the files of a partition become one, with no moment at which a row is missing.
+
+A run merges the files of what has ended, as soon as they are many; at its end all become one.
+"""
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -10,12 +14,15 @@ import polars as pl
 
 from .durable_write import encode, sync, write_durably
 from .integrity.quarantine import Quarantine
-from .paths import Layout, data_files, is_compacted, new_compacted_path
-from .read import RANK, batches, load_partition, scan
+from .paths import Layout, data_files, data_names, is_compacted, new_compacted_path
+from .read import RANK, batches, load_partition, read_verified, scan
 from .schema import SCHEMAS, SORT_KEYS
 
 _MAX_TURNS: Final = 6
 _FIRST_PAUSE_S: Final = 0.1
+
+_OF_ENDED: Final = ("metrics", "outputs")
+"""What is written of an attempt before its row, and never again."""
 
 
 def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Path) -> int:
@@ -40,8 +47,47 @@ def _merge_files(layout: Layout, quarantine: Quarantine, dataset: str, partition
     contents = load_partition(partition, quarantine)
     if not contents or (len(contents) == 1 and is_compacted(next(iter(contents)))):
         return 0
-    merged = merge(dataset, contents)
-    write_merged(layout, dataset, partition, merged)
+    return _replace(layout, dataset, partition, contents)
+
+
+def merge_ended(layout: Layout, quarantine: Quarantine, study: str, *, at_least: int) -> int:
+    """Merge a study's files of attempts that have ended into one more merged file, if they are so many.
+
+    For a run that goes on: what is merged is not read again, and return how many files were. An attempt has
+    ended once its row is there, since nothing but probes is written of it then. So rows are merged last: who
+    is killed in between leaves what is merged with the next ones, or at the end by a compaction. Others may
+    compact meanwhile.
+    """
+    ended = {
+        name
+        for partition in layout.partitions("trials", [study])
+        for name in data_names(partition)
+        if not is_compacted(partition / name)
+    }
+    if len(ended) < at_least:
+        return 0
+    return sum(
+        _merge_some(layout, quarantine, dataset, partition, ended)
+        for dataset in (*_OF_ENDED, "trials")
+        for partition in layout.partitions(dataset, [study])
+    )
+
+
+def _merge_some(
+    layout: Layout, quarantine: Quarantine, dataset: str, partition: Path, names: Collection[str]
+) -> int:
+    """Merge those of a partition's files that have these names and are intact; return how many they were."""
+    contents: dict[Path, bytes] = {}
+    for name in sorted(data_names(partition).intersection(names)):
+        with suppress(FileNotFoundError):  # merged by another process
+            if (data := read_verified(partition / name, quarantine)) is not None:
+                contents[partition / name] = data
+    return _replace(layout, dataset, partition, contents) if contents else 0
+
+
+def _replace(layout: Layout, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
+    """Write a merged file for these files of a partition, then remove them; return how many they were."""
+    write_merged(layout, dataset, partition, merge(dataset, contents))
     layout.remove(*contents)
     sync(partition)
     return len(contents)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import polars as pl
 
 from .integrity.quarantine import Quarantine
-from .paths import Layout, data_files, entries, is_compacted
+from .paths import Layout, data_names, entries, is_compacted
 from .read import RANK, batches, read, read_verified, scan
 from .rows import TRIALS
 
@@ -75,19 +75,27 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._layout, self._quarantine = layout, quarantine
         now = read_latest(layout, quarantine, [*_KEYS, "status"])  # a row that comes later has its metrics
         self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
-        self._known: set[Path] = set()
+        self._known: dict[Path, set[str]] = {}  # the names of files by their folders
         self._rows: dict[str, dict[str, Any]] = {}
         self._numbers: dict[str, int] = {}
+        self._order: list[str] = []
 
     def refresh(self) -> None:
         """Read the files that are new.
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
-        it; so a folder is listed twice, and again until there is nothing new.
+        it; so a folder is listed twice, and again until there is nothing new. Names alone are compared, since
+        a search refreshes at every point.
         """
         for partition in self._layout.partitions("trials"):
-            while new := {*data_files(partition), *data_files(partition)} - self._known:
-                self._read(sorted(new, key=lambda path: (not is_compacted(path), path.name)))
+            known = self._known.setdefault(partition, set())
+            while new := (data_names(partition) | data_names(partition)) - known:
+                paths = (partition / name for name in new)
+                self._read(sorted(paths, key=lambda path: (not is_compacted(path), path.name)), known)
+
+    def since(self, count: int) -> list[str]:
+        """The trials in the order in which they were first read, without so many of the first."""
+        return self._order[count:]
 
     def last_number(self, trial: str) -> int:
         """The number of a trial's last attempt, whether or not it counts; -1 without any."""
@@ -97,7 +105,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """The rows of these trials, as far as they have any."""
         return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=TRIALS)
 
-    def _read(self, paths: Sequence[Path]) -> None:
+    def _read(self, paths: Sequence[Path], known: set[str]) -> None:
         """Add the rows of these files of a partition, merged ones first; those that are gone are left out."""
         contents: dict[Path, bytes] = {}
         for path in paths:
@@ -105,7 +113,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 data = read_verified(path, self._quarantine)
             except FileNotFoundError:
                 continue
-            self._known.add(path)
+            known.add(path.name)
             if data is not None:
                 contents[path] = data
         for batch in batches(contents):
@@ -117,6 +125,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         if (trial, row["attempt"]) in self._incomplete:
             row |= {"status": INCOMPLETE, "reason": INCOMPLETE_REASON}
         self._numbers[trial] = max(row["attempt"], self.last_number(trial))
+        if known is None:
+            self._order.append(trial)
         if known is None or _counts_as(known) <= _counts_as(row):
             self._rows[trial] = row
 

@@ -31,6 +31,7 @@ from ..errors import ActivememError
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _TRIAL: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _COMPACTED: Final = "compacted-"
+DATA_ENDING: Final = ".parquet"
 _TIME_OF_MERGE: Final = re.compile(rf"{_COMPACTED}([0-9a-f]{{16}})-")
 
 
@@ -191,7 +192,15 @@ def new_salvaged_path(compacted: Path) -> Path:
 
 def data_files(partition: Path) -> tuple[Path, ...]:
     """List the data files of a partition, merged ones first, then by name; a missing folder has none."""
-    return tuple(sorted(entries(partition, ".parquet"), key=lambda path: (not is_compacted(path), path.name)))
+    return tuple(sorted(entries(partition, DATA_ENDING), key=lambda path: (not is_compacted(path), path.name)))
+
+
+def data_names(partition: Path) -> set[str]:
+    """The names of the data files of a partition; a missing folder has none."""
+    try:
+        return {name for name in os.listdir(partition) if name.endswith(DATA_ENDING)}
+    except FileNotFoundError:
+        return set()
 
 
 def entries(folder: Path, ending: str = "") -> list[Path]:
@@ -209,7 +218,7 @@ def has_strangers(partition: Path) -> bool:
     """Say whether something in a partition has a data file's name and is no file."""
     try:
         with os.scandir(partition) as found:  # which mostly knows without looking at each
-            return any(each.name.endswith(".parquet") and not each.is_file() for each in found)
+            return any(each.name.endswith(DATA_ENDING) and not each.is_file() for each in found)
     except FileNotFoundError:
         return False
 

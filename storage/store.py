@@ -10,7 +10,7 @@ import polars as pl
 
 from . import study_records
 from .checkpoint_notes import NOTE_FILE, CheckpointNote, read_note
-from .compaction import compact, latest_copies
+from .compaction import compact, latest_copies, merge_ended
 from .durable_write import encode, write_durably, write_once
 from .integrity.quarantine import Quarantine
 from .latest_attempts import LatestAttempts, read_latest
@@ -221,6 +221,10 @@ class Store:
             for partition in self._layout.partitions(dataset):
                 merged += compact(self._layout, self._quarantine, dataset, partition)
         return merged
+
+    def merge_ended(self, study: str, *, at_least: int) -> int:
+        """Merge the files of attempts that have ended, if they are so many, while a run goes on, as `compact`."""
+        return merge_ended(self._layout, self._quarantine, study, at_least=at_least)
 
     def check(self) -> StoreCheck:
         """Read all files to their ends and say what is wrong with them; nothing is changed.

@@ -39,6 +39,10 @@ from .other_drivers import OtherDrivers
 from .preflight import check_gpu, check_leaks, check_precisions, check_test_lengths, prepare_corpora
 
 
+MERGED_TOGETHER, ENDED_BETWEEN_LOOKS = 256, 32
+"""While a run goes on, the files of so many ended trials become one; it looks when so many more have ended."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """How a study stands after a run: trials in the store by status, those that ran now, those that are left.
@@ -63,10 +67,16 @@ class Summary:
 
 
 class _Counter(Listener):
-    """Passes everything on, notes what ends and what others train, and asks for a stop where it must."""
+    """Passes everything on, notes what ends and what others train, and asks for a stop where it must.
 
-    def __init__(self, listener: Listener, stop: Stop, max_failures: int | None) -> None:
+    It has the files of what has ended merged now and then, so that a folder never holds thousands.
+    """
+
+    def __init__(
+        self, listener: Listener, stop: Stop, max_failures: int | None, merge: Callable[[], object]
+    ) -> None:
         self._listener, self._stop, self._max_failures = listener, stop, max_failures
+        self._merge = merge
         self.planned: set[str] = set()
         self.ended: dict[str, str] = {}
         self.machine_failure: str | None = None
@@ -99,6 +109,9 @@ class _Counter(Listener):
     def on_event(self, event: Event) -> None:
         if isinstance(event, Ended):
             self.ended[event.trial] = event.status
+            if len(self.ended) % ENDED_BETWEEN_LOOKS == 0:
+                with suppress(OSError):  # it can wait for the end of the run
+                    self._merge()
         elif isinstance(event, MachineFailed):
             self.machine_failure = event.reason
         elif isinstance(event, Taken):
@@ -175,7 +188,8 @@ def _run_round(
     _prepare(study, settings, machine)
     _save_record(study, store)
     with on_interrupt(listener.stopping) as stop:
-        counter = _Counter(listener, stop, max_failures)
+        merge = partial(store.merge_ended, study.name, at_least=MERGED_TOGETHER)
+        counter = _Counter(listener, stop, max_failures, merge)
 
         def run(source: CohortSource) -> list[str]:
             return _run(

@@ -1,6 +1,6 @@
 """Does one thing to copies of a store, each time in a process that is killed one step later.
 
-Usage: kill_at_every_step.py TEMPLATE FOLDER write|compact|remember. Copies are FOLDER/0, FOLDER/1, ...; the
+Usage: kill_at_every_step.py TEMPLATE FOLDER write|compact|merge|remember. Copies are FOLDER/0, FOLDER/1, ...; the
 last one is not killed, and prints its steps, one a line: what it asks of the file system.
 """
 
@@ -18,6 +18,7 @@ AUDIT_EVENTS = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.sca
 ACTIONS = {
     "write": lambda store: store.write(make_trial_row(9), make_metric_rows(9), make_outputs()),
     "compact": lambda store: store.compact(),
+    "merge": lambda store: store.merge_ended("alpha", at_least=2),
     "remember": lambda store: store.save_study_record("alpha", {"text": "new"}),
 }
 

@@ -154,3 +154,20 @@ def test_the_merged_file_is_found_when_the_own_file_is_gone(root):
     store.compact()
     assert not uncompacted_path(root, 1).exists()
     assert list(store.latest_attempts()) == [make_trial_id(1), make_trial_id(2)]
+
+
+def test_while_a_run_goes_on_what_has_ended_is_merged_once_it_is_much(root):
+    store, latest = fill_store(root, range(3)), Store(root).follow()
+    assert store.merge_ended("alpha", at_least=4) == 0
+    assert store.merge_ended("beta", at_least=1) == 0
+    begun = uncompacted_path(root, 9, dataset="metrics")
+    uncompacted_path(root, 2, dataset="metrics").rename(begun)  # of an attempt without a row yet
+    assert store.merge_ended("alpha", at_least=3) == 3 + 2
+    fill_store(root, range(3, 6))
+    assert store.merge_ended("alpha", at_least=3) == 2 * 3
+    assert [len(names(root, dataset)) for dataset in ("trials", "metrics")] == [2, 2 + 1]
+    assert begun.exists()
+    latest.refresh()
+    assert latest.frame(sorted(latest)).equals(store.trials())
+    assert store.compact() == 2 + 3
+    assert store.metrics().height == 4 * 6

@@ -48,11 +48,12 @@ def test_a_writer_killed_at_any_step_leaves_all_of_its_trial_or_nothing(root, tm
     assert (seen[0], seen[-1]) == (False, True)
 
 
-def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_path):
+@pytest.mark.parametrize("action", ["compact", "merge"])
+def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_path, action):
     fill_store(root, [1, 2]).compact()
     fill_store(root, [2, 3, 4])
     before = store_contents(root)
-    killed, whole, _ = deaths(root, tmp_path / "dead", "compact")
+    killed, whole, _ = deaths(root, tmp_path / "dead", action)
     assert len(killed) >= 20
     assert str(store_contents(whole)) == str(before)
     for folder in killed:
