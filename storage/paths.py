@@ -192,13 +192,16 @@ def new_salvaged_path(compacted: Path) -> Path:
 
 def data_files(partition: Path) -> tuple[Path, ...]:
     """List the data files of a partition, merged ones first, then by name; a missing folder has none."""
-    return tuple(sorted(entries(partition, DATA_ENDING), key=lambda path: (not is_compacted(path), path.name)))
+    return tuple(
+        sorted(entries(partition, DATA_ENDING), key=lambda path: (not is_compacted(path), path.name))
+    )
 
 
 def data_names(partition: Path) -> set[str]:
     """The names of the data files of a partition; a missing folder has none."""
     try:
-        return {name for name in os.listdir(partition) if name.endswith(DATA_ENDING)}
+        with os.scandir(partition) as found:
+            return {each.name for each in found if each.name.endswith(DATA_ENDING)}
     except FileNotFoundError:
         return set()
 

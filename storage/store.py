@@ -223,7 +223,7 @@ class Store:
         return merged
 
     def merge_ended(self, study: str, *, at_least: int) -> int:
-        """Merge the files of attempts that have ended, if they are so many, while a run goes on, as `compact`."""
+        """Merge the files of attempts that have ended, if they are so many, while a run goes on."""
         return merge_ended(self._layout, self._quarantine, study, at_least=at_least)
 
     def check(self) -> StoreCheck:

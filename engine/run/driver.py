@@ -38,9 +38,8 @@ from .local.last_resort import killed_if_stuck
 from .other_drivers import OtherDrivers
 from .preflight import check_gpu, check_leaks, check_precisions, check_test_lengths, prepare_corpora
 
-
 MERGED_TOGETHER, ENDED_BETWEEN_LOOKS = 256, 32
-"""While a run goes on, the files of so many ended trials become one; it looks when so many more have ended."""
+"""While a run goes on, the files of so many ended trials become one; it looks when so many more ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ other settings those that fill a hole by themselves, and the trial that these va
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -18,10 +18,12 @@ from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, 
 from ...grammar.space.derivations import DerivationFinder
 from ..resolve.search_points import contains
 from ..resolve.template import HOLE_PATTERN, RECIPE_PATH
-from ..resolve.trial import Trial, settings_from_json
+from ..resolve.trial import Trial, settings_from_json, settings_to_json
+from ..schema.factors import SEED
 from ..schema.search import representative_values
 from ..schema.settings import Level
 from ..study import Study
+from ..text.toml_positions import KeyPath
 
 
 class FittingTrials:
@@ -29,7 +31,9 @@ class FittingTrials:
 
     def __init__(self, study: Study) -> None:
         self._study, self._space = study, RecipeSpace(study)
-        self._tasks = {trial.settings.task.name for trial in study.boundary_trials()}
+        ends = study.boundary_trials()
+        self._tasks = {trial.settings.task.name for trial in ends}
+        self._fixed = _shared([json.loads(settings_to_json(trial.settings)) for trial in ends], self._open())
         self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
@@ -40,7 +44,13 @@ class FittingTrials:
             self._found[row["trial"]] = self._match(row)
         return self._found[row["trial"]]
 
+    def _open(self) -> set[KeyPath]:
+        """The paths of settings that differ from point to point, or from seed to seed, or mean the same."""
+        return {*self._study.template.holes, RECIPE_PATH, (SEED,), ("code",)}
+
     def _match(self, row: Mapping[str, Any]) -> Trial | None:
+        if _differs(json.loads(row["settings"]), self._fixed):
+            return None
         try:
             settings = settings_from_json(row["settings"])
             recipe = self._space.values(parse(settings.model.recipe))
@@ -69,6 +79,32 @@ class FittingTrials:
             if dimension is not None and isinstance(value, Level) and contains(dimension, value):
                 found[names[0]] = _as_written(dimension, value)
         return found
+
+
+def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
+    """What several settings have in common, without what is at these paths: a cheap first look at a row."""
+    found: dict[str, Any] = {}
+    for name, first in several[0].items():
+        if (name,) in apart or not all(name in each for each in several):
+            continue
+        if all(isinstance(each[name], dict) for each in several):
+            inner = {path[1:] for path in apart if path[:1] == (name,)}
+            found[name] = _shared([each[name] for each in several], inner)
+        elif all(each[name] == first for each in several) and not any(path[:1] == (name,) for path in apart):
+            found[name] = first
+    return found
+
+
+def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
+    """Whether settings have another value of something that is the same at all points."""
+    for name in settings.keys() & fixed.keys():
+        known, value = fixed[name], settings[name]
+        if isinstance(known, dict) and isinstance(value, dict):
+            if _differs(value, known):
+                return True
+        elif value is not None and value != known:  # None of an earlier version is a default now
+            return True
+    return False
 
 
 def fitting_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:

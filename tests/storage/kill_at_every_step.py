@@ -1,7 +1,7 @@
 """Does one thing to copies of a store, each time in a process that is killed one step later.
 
-Usage: kill_at_every_step.py TEMPLATE FOLDER write|compact|merge|remember. Copies are FOLDER/0, FOLDER/1, ...; the
-last one is not killed, and prints its steps, one a line: what it asks of the file system.
+Usage: kill_at_every_step.py TEMPLATE FOLDER write|compact|merge|remember. Copies are FOLDER/0, FOLDER/1, ...;
+the last one is not killed, and prints its steps, one a line: what it asks of the file system.
 """
 
 import os

@@ -80,6 +80,7 @@ class OptunaSearch:
         self._in_order = enumerate_points(study.choose) if is_enumerable(study.dimensions) else iter(())
         self._known: set[str] = set()
         self._elsewhere: dict[str, tuple[optuna.trial.Trial | None, SearchPoint]] = {}
+        self._read = 0  # so many of the stored trials have been looked at
         self._seen: set[str] = set()  # trials of this study that the store holds or others have begun
         self._open: dict[str, tuple[optuna.trial.Trial, SearchPoint, list[Job]]] = {}
         self._trained: set[str] = set()  # trials of this study that the store has
@@ -212,7 +213,8 @@ class OptunaSearch:
         """The points that have rows or checkpoints since the last call; of other studies the whole ones."""
         begun: dict[str, Mapping[str, Level]] = {}
         elsewhere: set[str] = set()
-        new = self._stored.keys() - self._seen
+        new = [trial for trial in self._stored.since(self._read) if trial not in self._seen]
+        self._read = len(self._stored)
         ends = {trial: (self._stored[trial]["finished"], trial) for trial in new}
         for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
             self._seen.add(trial)

@@ -54,7 +54,7 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
                 sample=sample or EVOLUTION_SAMPLE,
             )
         case "quasi_random":
-            return QuasiRandomSampler(tuple(study.dimensions), seed=settings.seed)
+            return QuasiRandomSampler(study, seed=settings.seed)
         case "gp_trees":
             return TreeSampler(study, seed=settings.seed)
         case name:

@@ -1,13 +1,14 @@
 """Points that fill a space evenly: each new one is the next of a scrambled Sobol sequence that is not known.
 
-The sequence has an axis for each dimension of the search, whether or not a point takes it. What a search
-knows is refused, so that one which was killed goes on with the point that would have come.
+The sequence has an axis for each dimension of the search, whether or not a point takes it. A place of it is
+passed over if its point is known or over the budget, so that a search which was killed goes on with the point
+that would have come, by its points alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import optuna
@@ -20,40 +21,81 @@ from optuna.distributions import (
 from optuna.trial import FrozenTrial
 from scipy.stats.qmc import Sobol
 
+from .....studies.resolve.study_budget import StudyBudget
+from .....studies.schema.settings import Level
+from .....studies.study import Study
+from .optuna_space import distribution
+from .told_points import PointKey, point_key
+
 _FIRST = 10
 """2 to the power of this many points of the sequence are made at first."""
 
+_TRIES = 1_000
+"""So many places are looked at beyond as many as there are points: the space may have nothing new."""
+
 
 class QuasiRandomSampler(optuna.samplers.BaseSampler):
-    """Sobol's sequence (1967) with Owen's scrambling (1998) over these dimensions, by a seed."""
+    """Sobol's sequence (1967) with Owen's scrambling (1998) over the dimensions of a search, by a seed."""
 
-    def __init__(self, dimensions: Sequence[str], *, seed: int) -> None:
-        self._axes = {name: axis for axis, name in enumerate(dimensions)}
-        self._seed = seed
-        self._points = self._make(_FIRST)
+    def __init__(self, study: Study, *, seed: int) -> None:
+        self._study, self._seed = study, seed
+        self._space = {name: distribution(each) for name, each in study.dimensions.items()}
+        self._axes = {name: axis for axis, name in enumerate(study.dimensions)}
+        self._places = self._make(_FIRST)
+        self._next = 0  # all points at places before it are known, or over the budget
+        self._seen, self._known = set[int](), set[PointKey]()  # Optuna's trials, and their points
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """None: each dimension is an axis of its own."""
+        """All dimensions: a point is proposed whole."""
         del study, trial
-        return {}
+        return self._space
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Nothing."""
-        del study, trial, search_space
-        return {}
+        """The values of the first point of the sequence that is new."""
+        del search_space
+        self._learn(study, trial.number)
+        values = self._point(self._next)
+        for _ in range(_TRIES + len(self._known)):
+            if self._is_new(values):
+                break
+            self._next += 1
+            values = self._point(self._next)
+        return values
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:  # noqa: ANN401 -- as Optuna has it
-        """The value of a dimension at its place of the sequence, which has one for each proposal."""
-        del study
-        while trial.number >= len(self._points):
-            self._points = self._make(1 + int(math.log2(len(self._points))))
-        return at(param_distribution, float(self._points[trial.number, self._axes[param_name]]))
+        """A value that the next point does not have, of a point that is partly given: that of its place."""
+        del study, trial
+        return at(param_distribution, self._place(self._next, param_name))
+
+    def _learn(self, study: optuna.Study, before: int) -> None:
+        """Take note of the points of all trials with a lower number, also of those that came to nothing."""
+        for trial in study.get_trials(deepcopy=False):
+            if trial.number < before and trial.number not in self._seen:
+                self._seen.add(trial.number)
+                self._known.add(point_key(trial.params))
+
+    def _is_new(self, values: Mapping[str, Level]) -> bool:
+        """Whether a point is not known, and within the budget of the study."""
+        if point_key(values) in self._known:
+            return False
+        budget = self._study.budget
+        return budget == StudyBudget() or budget.allows(self._study.trial_for(values).settings)
+
+    def _point(self, place: int) -> dict[str, Level]:
+        """The point at a place of the sequence, with the dimensions that it takes."""
+        return self._study.choose(lambda name, _: at(self._space[name], self._place(place, name)))
+
+    def _place(self, place: int, name: str) -> float:
+        """Where a dimension is at a place of the sequence, from 0 to 1."""
+        while place >= len(self._places):
+            self._places = self._make(1 + int(math.log2(len(self._places))))
+        return float(self._places[place, self._axes[name]])
 
     def _make(self, power: int) -> Any:  # noqa: ANN401 -- an array
         """The first points of the sequence, as many as 2 to that power; more of them begin with the same."""
