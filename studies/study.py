@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -148,15 +149,21 @@ class Study:
     @property
     def total(self) -> int:
         """The number of trials: all of a grid, or as many as a search may choose."""
+        if self.search is None:
+            return len(self.trials)
         more = len(self.point_seeds(self.baseline)) - len(self.seeds)
-        return self.search.trials * len(self.seeds) + more if self.search else len(self.trials)
+        return (self.search.trials * len(self.seeds) + more) * len(self.point_levels)
 
     def boundary_trials(self) -> list[Trial]:
-        """The two trials that represent a search: every dimension at its first value, or at its last."""
+        """The trials that represent a search: every dimension at its first value, or at its last.
+
+        They are two, or two for each of the levels that all points are trained at.
+        """
         values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
         return [
-            self.trial_for({name: ends[index] for name, ends in values.items()}, self.seeds[0])
+            self.trial_for({name: ends[index] for name, ends in values.items()}, self.seeds[0], at)
             for index in (0, -1)
+            for at in self.point_levels
         ]
 
     def point_seeds(self, values: Mapping[str, Level]) -> tuple[int, ...]:
@@ -167,15 +174,28 @@ class Study:
         return (*self.seeds, *range(first, first + max(0, more)))
 
     def point_trials(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
-        """The trials of a search point, one for each seed."""
-        return tuple(self.trial_for(values, seed) for seed in self.point_seeds(values))
+        """The trials of a search point, one for each seed, at each of the levels that points are across."""
+        return tuple(
+            self.trial_for(values, seed, at) for seed in self.point_seeds(values) for at in self.point_levels
+        )
+
+    @property
+    def point_levels(self) -> tuple[Mapping[str, Level], ...]:
+        """What each search point is trained at beside its values: the levels that the search is across."""
+        names = self.search.across if self.search else ()
+        return tuple(
+            dict(zip(names, levels, strict=True))
+            for levels in product(*(self.factors[name] for name in names))
+        )
 
     def choose(self, suggest: Suggest) -> dict[str, Level]:
         """The values of a search point by name, suggested one by one, only those that the point uses."""
         return resolve_point(self.template, self.dimensions, self._fixed, suggest)
 
-    def trial_for(self, values: Mapping[str, Level | Recipe], seed: int = 0) -> Trial:
-        """The trial of a search point, whose values are named as in `dimensions`.
+    def trial_for(
+        self, values: Mapping[str, Level | Recipe], seed: int = 0, at: Mapping[str, Level] | None = None
+    ) -> Trial:
+        """The trial of a search point, whose values are named as in `dimensions`, at some of `point_levels`.
 
         Values that it does not use are left out. Raises ValueError for missing values, names that are not
         dimensions, and values that do not fit.
@@ -185,7 +205,7 @@ class Study:
         if used.keys() - values.keys() or values.keys() - self.dimensions.keys():
             expected, got = (", ".join(sorted(names)) or "none" for names in (used, values))
             raise ValueError(f"expected values of {expected}, got {got}")
-        levels = {**self._fixed, **used, SEED: seed}
+        levels = {**self._fixed, **(at or {}), **used, SEED: seed}
         return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
 
     @property
@@ -321,7 +341,7 @@ def _dimensions(draft: Draft, search: SearchSettings | None) -> dict[str, Dimens
     if search is None:
         return {}
     factors = draft.design.factors
-    dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft))
+    dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft), search.across)
     check_search(draft.diagnostics, search, factors, dimensions)
     return dimensions
 

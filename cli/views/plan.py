@@ -174,7 +174,8 @@ def _counts(study: Study, plan: Plan) -> str:
     seeds = plural(len(study.seeds), "seed")
     product = math.prod(map(len, study.factors.values()))
     if study.search:
-        axes, product = [plural(study.search.trials, "point"), seeds], plan.total
+        across = [_axis(name, len(study.factors[name])) for name in study.search.across]
+        axes, product = [plural(study.search.trials, "point"), *across, seeds], plan.total
     elif product != len(study.cells):
         axes, product = [plural(len(study.cells) // len(study.seeds), "cell"), seeds], len(study.cells)
     trials = plural(plan.total, "trial" if product == plan.total else "distinct trial")

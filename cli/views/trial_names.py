@@ -99,6 +99,7 @@ class PointNames:
 
     def __init__(self, study: Study) -> None:
         self._dimensions, self._has_seeds = tuple(study.dimensions), len(study.seeds) > 1
+        self._across = study.search.across if study.search else ()
         self._width = 0
 
     def add(self, trials: Iterable[Trial]) -> None:
@@ -107,7 +108,8 @@ class PointNames:
     def cells(self, trial: Trial, max_width: int) -> list[str]:
         """The text that names a trial, as wide as the widest so far."""
         values = {name: trial.levels[name] for name in self._dimensions if name in trial.levels}
-        seed = [f"seed {trial.settings.seed}"] if self._has_seeds else []
+        apart = [level_name(trial.levels[name]) for name in self._across]
+        apart += [f"seed {trial.settings.seed}"] if self._has_seeds else []
         forms = (
             [f"{name}={value_text(value)}" for name, value in values.items()],
             [
@@ -116,7 +118,7 @@ class PointNames:
             ],
             [value_text(value) for value in values.values()],
         )
-        texts = ["  ".join([*form, *seed]) for form in forms]
+        texts = ["  ".join([*form, *apart]) for form in forms]
         text = next((each for each in texts if len(each) <= max_width), texts[-1])
         [text] = abbreviate_all([text], max_width)
         self._width = min(max_width, max(self._width, len(text)))

@@ -78,7 +78,7 @@ def find_plateau(found: SearchPoints, goal: SearchGoal, noise: Noise) -> Plateau
     """The points that nothing tells from the best; None with fewer than two points."""
     means = [(number, point, point.mean(goal.metric)) for number, point in enumerate(found.points, 1)]
     known = [
-        (number, len(point.trials), value)
+        (number, point.seeds, value)
         for number, point, value in means
         if value is not None and point in found.complete
     ]
@@ -122,7 +122,7 @@ def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> f
     others = [point for point in found.complete if point is not baseline]
     if not others:
         return None
-    return noise.lead(len(others), min(len(point.trials) for point in others), len(baseline.trials))
+    return noise.lead(len(others), min(point.seeds for point in others), baseline.seeds)
 
 
 def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:

@@ -42,13 +42,15 @@ class SearchGoal:
 class FoundPoint:
     """A point by the values of the dimensions that it takes, in the order of the search.
 
-    `measured` has the values of each metric by seed. `status` is "done" where every seed has a value of what
+    `measured` has the values of each metric by seed, of which there are `seeds`: each the mean over all that
+    the search is across. `status` is "done" where every seed has a value of what
     is optimised, else why one has none. `seconds` are what its trainings took together. One that is not
     `allowed` is beyond a limit of the search.
     """
 
     values: Mapping[str, Level]
     trials: tuple[str, ...]
+    seeds: int
     measured: Mapping[str, Mapping[int, float]]
     status: ValueStatus
     seconds: float
@@ -63,7 +65,7 @@ class FoundPoint:
     def mean(self, metric: str) -> float | None:
         """The mean of a metric over the seeds; None where a seed has no value, or none is done."""
         found = self.measured.get(metric, {})
-        return mean(sorted(found.values())) if found and len(found) == len(self.trials) else None
+        return mean(sorted(found.values())) if found and len(found) == self.seeds else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +131,7 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         point = tried_point(study, row["trial"], json.loads(row["factors"])) or {}
         points.setdefault(point_key(point), point)
         rows.setdefault(point_key(point), []).append(row)
-    found = [
-        _found(points[key], members, values, goals, len(study.point_seeds(points[key])))
-        for key, members in rows.items()
-    ]
+    found = [_found(points[key], members, values, goals, study) for key, members in rows.items()]
     if study.search is not None and study.search.limits:
         beyond = {point_key(each.values) for each in search_points(study, outcomes) if each.feasible is False}
         found = [replace(point, allowed=point.key not in beyond) for point in found]
@@ -155,28 +154,35 @@ def _found(
     rows: Sequence[Mapping[str, Any]],
     measured: Mapping[str, Mapping[str, tuple[float, ValueStatus]]],
     goals: Sequence[SearchGoal],
-    count: int,
+    study: Study,
 ) -> FoundPoint:
-    """The point of these rows, of which there are `count` where it is whole."""
+    """The point of these rows, which lacks some as long as it is not whole."""
+    across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
     statuses = [measured[each.metric][row["trial"]][1] for each in goals for row in rows]
-    if len(rows) < count:
+    if len(rows) < across * len(study.point_seeds(values)):
         statuses.append(ValueStatus.MISSING)
     lacking = [status for status in statuses if status != ValueStatus.DONE]
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
-        measured={
-            name: {
-                int(row["seed"]): found[row["trial"]][0]
-                for row in rows
-                if found[row["trial"]][1] == ValueStatus.DONE
-            }
-            for name, found in measured.items()
-        },
+        seeds=len(seeds),
+        measured={name: _by_seed(found, rows, across) for name, found in measured.items()},
         status=combined_status(lacking) if lacking else ValueStatus.DONE,
         seconds=fsum(row["seconds"] or 0.0 for row in rows),
         finished=max(row["finished"] for row in rows),
     )
+
+
+def _by_seed(
+    found: Mapping[str, tuple[float, ValueStatus]], rows: Sequence[Mapping[str, Any]], across: int
+) -> dict[int, float]:
+    """The value of each seed that is done at all that a point is trained at, the mean over these."""
+    done: dict[int, list[float]] = {}
+    for row in rows:
+        value, status = found[row["trial"]]
+        if status == ValueStatus.DONE:
+            done.setdefault(int(row["seed"]), []).append(value)
+    return {seed: mean(sorted(values)) for seed, values in done.items() if len(values) == across}
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:

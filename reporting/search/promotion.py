@@ -177,7 +177,7 @@ def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
         for goal in found.goals
         if (value := point.mean(goal.metric)) is not None
     ]
-    return f"in the search {', '.join(told)} over {plural(len(point.trials), 'seed')}"
+    return f"in the search {', '.join(told)} over {plural(point.seeds, 'seed')}"
 
 
 def _shown(found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:

@@ -61,10 +61,10 @@ class FittingTrials:
             return None
         try:
             known = {name: values[name] for name in self._study.choose(lambda name, _: values[name])}
-            trial = self._study.trial_for(known, settings.seed)
+            trials = [self._study.trial_for(known, settings.seed, at) for at in self._study.point_levels]
         except (ValueError, KeyError):  # a value is of no dimension, or nothing tells one
             return None
-        return trial if trial.id == row["trial"] else None
+        return next((trial for trial in trials if trial.id == row["trial"]), None)
 
     def _other_values(self, settings: Mapping[str, Any]) -> dict[str, Level]:
         """The values that fill holes outside of the recipe by themselves, as they stand in settings."""
@@ -120,7 +120,8 @@ def fitting_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     whole = [
         each
         for several in points.values()
-        if {trial.settings.seed for trial in several} >= {*study.point_seeds(several[0].levels)}
+        if len({trial.id for trial in several})
+        >= len(study.point_seeds(several[0].levels)) * len(study.point_levels)
         for each in several
     ]
     factors = {trial.id: json.dumps(dict(trial.levels)) for trial in whole}

@@ -151,7 +151,8 @@ def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
     """The trial of a search that has these levels."""
     values = read_point(study.choose, levels)
     try:
-        return None if values is None else study.trial_for(values, int(levels.get(SEED, 0)))
+        at = next((each for each in study.point_levels if each.items() <= levels.items()), None)
+        return None if values is None or at is None else study.trial_for(values, int(levels.get(SEED, 0)), at)
     except ValueError:  # the file has other settings now, and these values no longer fit them
         return None
 

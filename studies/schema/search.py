@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
@@ -59,6 +59,10 @@ def check_search(
         diagnostics.report_error(
             ("search", "sampler"), f"a grid cannot enumerate real dimensions: {', '.join(real)}"
         )
+    for name in settings.across:
+        if name not in factors or name == SEED:
+            known = ", ".join(each for each in factors if each != SEED) or "none"
+            diagnostics.report_error(("search", "across"), f"expected factors, of {known}, got '{name}'")
     for name in settings.space:
         if name in factors:
             diagnostics.report_error(("search", "space", name), f"'{name}' is a factor already", key=True)
@@ -166,14 +170,21 @@ def read_baseline(
 
 
 def search_dimensions(
-    factors: Mapping[str, tuple[Level, ...]], space: Mapping[str, Dimension], own: Mapping[str, Dimension]
+    factors: Mapping[str, tuple[Level, ...]],
+    space: Mapping[str, Dimension],
+    own: Mapping[str, Dimension],
+    across: Collection[str] = (),
 ) -> dict[str, Dimension]:
     """What a search chooses: factors with several levels, [search.space], and the recipe's `own` dimensions.
+
+    It does not choose those that its points are `across`.
 
     The options of a choice are plain data, parts of a recipe as text.
     """
     choices = {
-        name: ChoiceDimension(levels) for name, levels in factors.items() if name != SEED and len(levels) > 1
+        name: ChoiceDimension(levels)
+        for name, levels in factors.items()
+        if name not in (SEED, *across) and len(levels) > 1
     }
     plain = {name: _with_plain_options(dimension) for name, dimension in own.items()}
     return {**choices, **space, **plain}

@@ -85,6 +85,9 @@ class SearchSettings(StrictModel):
     """for tpe: whether those are that only some points have, true by default where `multivariate` is"""
     constant_liar: bool | None = None
     """for tpe: whether points in training count as bad ones, so that others are tried, true by default"""
+    across: Names = ()
+    """factors that no point chooses, such as `["task"]`: each point is trained at all of their levels, and
+    what is optimised is the mean over these"""
     warm_start: bool = False
     """whether points that other studies have trained on all seeds count as tried, whatever their names"""
     limits: dict[str, str] = Field(default={})

@@ -30,10 +30,10 @@ _WORST_FIRST = ("failed", "incomplete", "pruned", "done")
 class PointResult:
     """A point of a search that has trials in the store.
 
-    `objectives` has the mean of each objective over the trials that have a value, in the order of the search,
-    NaN where none has; `per_seed` the same of each trial, in the order of `trials`. `seeds` are those with a
-    value of all objectives, `complete` says that these are all seeds of the study. `feasible` says whether
-    the means keep to all limits, None where that is not known. `status` is that of its worst trial.
+    `objectives` has the mean of each objective over the seeds that have a value, in the order of the search,
+    NaN where none has; `per_seed` the same of each seed, the mean over all that the search is across. `seeds`
+    are those with a value of all objectives, `complete` says that these are all. `feasible` says whether the
+    means keep to all limits, None where that is not known. `status` is that of its worst trial.
     """
 
     values: Mapping[str, Level]
@@ -123,23 +123,39 @@ def _point(
     found = sorted(found, key=lambda each: each[1].settings.seed)
     rows, trials = [row for row, _ in found], [trial for _, trial in found]
     values = {name: trials[0].levels[name] for name in study.dimensions if name in trials[0].levels}
-    per_seed = {trial.id: quantities.objectives(trial.id) for trial in trials}
-    measured = {trial for trial, values in per_seed.items() if not any(map(math.isnan, values))}
-    whole = [trial for row, trial in found if row["status"] == "done" and trial.id in measured]
+    ended = {trial.id for row, trial in found if row["status"] == "done"}
+    seeds = {
+        seed: [trial for trial in trials if trial.settings.seed == seed]
+        for seed in dict.fromkeys(trial.settings.seed for trial in trials)
+    }
+    per_seed = {seed: _means(quantities, of_seed, study) for seed, of_seed in seeds.items()}
+    usable = [
+        seed
+        for seed, means in per_seed.items()
+        if not any(map(math.isnan, means)) and ended.issuperset(trial.id for trial in seeds[seed])
+    ]
+    whole = [trial for seed in usable for trial in seeds[seed]]
     limits = quantities.limits([trial.id for trial in whole]) if whole else []
     is_known = bool(whole) and not any(math.isnan(value) for _, value in limits)
-    means = [fmean(values) for values in zip(*(per_seed[trial.id] for trial in whole), strict=True)]
+    means = [fmean(values) for values in zip(*(per_seed[seed] for seed in usable), strict=True)]
     return PointResult(
         values=values,
         recipe=trials[0].settings.model.recipe,
         trials=tuple(trial.id for trial in trials),
-        seeds=tuple(trial.settings.seed for trial in whole),
+        seeds=tuple(usable),
         studies=tuple(sorted({row["study"] for row in rows})),
         status=next(each for each in _WORST_FIRST if any(row["status"] == each for row in rows)),
         objectives=tuple(means) or (math.nan,) * len(next(iter(per_seed.values()))),
         per_seed=tuple(per_seed.values()),
         feasible=all(bound.holds(value) for bound, value in limits) if is_known else None,
-        complete={*study.point_seeds(values)} <= {trial.settings.seed for trial in whole},
+        complete={*study.point_seeds(values)} <= {*usable},
         seconds=fsum(row["seconds"] for row in rows),
         finished=max(row["finished"].timestamp() for row in rows),
     )
+
+
+def _means(quantities: QuantityValues, trials: Sequence[Trial], study: Study) -> tuple[float, ...]:
+    """The objectives of one seed, over all that its point is trained at; NaN as long as some of it lacks."""
+    objectives = [quantities.objectives(trial.id) for trial in trials]
+    whole = len(trials) == len(study.point_levels)
+    return tuple(fmean(values) if whole else math.nan for values in zip(*objectives, strict=True))

@@ -19,7 +19,8 @@ def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
     """`20 points by tpe for the lowest loss, cut short by asha`, and how many other studies have trained."""
     cut = f", cut short by {search.scheduler}" if search.scheduler != "none" else ""
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
-    text = f"{plural(search.trials, 'point')} by {search.sampler} for {goal_words(search)}{cut}{end}"
+    mean = f", means over each {' and '.join(search.across)}" if search.across else ""
+    text = f"{plural(search.trials, 'point')} by {search.sampler} for {goal_words(search)}{mean}{cut}{end}"
     if not elsewhere:
         return text
     are, what = "is" if elsewhere == 1 else "are", "count" if search.warm_start else "warm_start = true takes"

@@ -24,7 +24,7 @@ from .samplers.optuna_space import distribution
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint:
-    """The values of the dimensions that a point takes, and its trials, one for each seed."""
+    """The values of the dimensions that a point takes, and its trials, those of the first seed first."""
 
     values: dict[str, Level]
     trials: tuple[Trial, ...]
@@ -55,6 +55,7 @@ class StoredPoints:
         assert study.search is not None
         self._study, self._store, self._search = study, store, study.search
         self._metric = study.search.objectives[0].name
+        self._alike = len(study.point_levels)  # the trials of the first seed, as costly as those of any other
         self._learnt = [each for each in study.search.bounds if not is_known_before(each.name)]
         self.attempts = store.follow()
 
@@ -123,7 +124,7 @@ class StoredPoints:
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
         """The mean of an objective or of what is limited over rows; NaN if one of them has none."""
         if is_known_before(name):
-            return model_cost(name, point.trials[0].settings)
+            return fmean(model_cost(name, each.settings) for each in point.trials[: self._alike])
         return fmean(row_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:

@@ -137,7 +137,7 @@ def _title(metric: Metric) -> str:
 
 def _notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iterator[str]:
     """What marks are, over how many points and seeds, and what is left out."""
-    counts = sorted({len(point.trials) for point in found.complete})
+    counts = sorted({point.seeds for point in found.complete})
     if not counts:
         yield "Nothing to draw: no point of it is done."
     else:

@@ -32,7 +32,7 @@ def _slice(study: Study, found: SearchPoints, metric: Metric, name: str) -> Slic
     """The points that take a dimension, by its values."""
     dimension, sign = study.dimensions[name], found.sign(metric)
     dots = tuple(
-        Point(x=_place(dimension, point.values[name]), y=value, n=len(point.trials))
+        Point(x=_place(dimension, point.values[name]), y=value, n=point.seeds)
         for point, value in _known(found, metric)
         if name in point.values
     )

@@ -29,7 +29,7 @@ def trace_panel(study: Study, found: SearchPoints, metric: Metric, *, hours: boo
     return Panel(
         title="",
         content=PointTrace(
-            points=tuple(Point(x=place, y=value, n=len(point.trials)) for place, point, value in shown),
+            points=tuple(Point(x=place, y=value, n=point.seeds) for place, point, value in shown),
             best=tuple(_steps([place for place, _, _ in shown], best)),
             baseline=None if start is None else _baseline(found, metric, start),
         ),
@@ -43,14 +43,14 @@ def _baseline(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point |
         return None
     limit = lead_by_chance(found, start, noise) if noise else None
     ends = sorted((value, value + found.sign(metric) * limit)) if limit is not None else (None, None)
-    return Point(x=0.0, y=value, low=ends[0], high=ends[1], n=len(start.trials))
+    return Point(x=0.0, y=value, low=ends[0], high=ends[1], n=start.seeds)
 
 
 def front_panel(found: SearchPoints, up: Metric, across: Metric) -> Panel:
     """Every point by two metrics, and the front."""
     points, pairs = known_pairs(found, up, across)
     signs = signs_of(found, up, across)
-    dots = tuple(Point(x=x, y=y, n=len(point.trials)) for point, (x, y) in zip(points, pairs, strict=True))
+    dots = tuple(Point(x=x, y=y, n=point.seeds) for point, (x, y) in zip(points, pairs, strict=True))
     front = [dots[number] for number in front_of(pairs, signs)]
     return Panel(
         title="",

@@ -58,7 +58,7 @@ def points_table(study: Study, spec: PointsSpec, outcomes: pl.DataFrame) -> Tabl
         cells=tuple(
             (
                 *(_measured(point, metric, spec, best[metric.name]) for metric, _ in metrics),
-                _count(len(point.trials)),
+                _count(point.seeds),
                 *(_value(point.values.get(name)) for name in dimensions),
             )
             for point in shown
@@ -127,7 +127,7 @@ def _sentences(
     subject = one_line(spec.caption or joined_titles([metric.title for metric in metrics])).removesuffix(".")
     complete, first = found.complete, found.goals[0]
     shown = min(spec.points, len(complete))
-    counts = sorted({len(point.trials) for point in complete})
+    counts = sorted({point.seeds for point in complete})
     over = "one seed" if counts[-1:] == [1] else f"mean {_SPREADS[spec.spread]} of n seeds"
     if not complete:
         yield f"{subject}: no point that counts is done yet."

@@ -31,6 +31,7 @@ def made(count):
             FoundPoint(
                 values=values,
                 trials=(str(number),),
+                seeds=1,
                 measured={"max_length": {0: length + drawn.gauss(0, 0.1)}},
                 status=ValueStatus.DONE,
                 seconds=1.0,

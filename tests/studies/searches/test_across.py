@@ -1,0 +1,84 @@
+"""A search whose points are trained on several tasks."""
+
+import json
+
+import pytest
+
+from activemem.reporting.search.points import find_points
+from activemem.storage import Store
+from activemem.studies.planning.fitting_trials import fitting_outcomes
+from activemem.studies.searches.points import search_points
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ...study_texts import replaced, study_text
+from ..planning.test_plan import keep
+
+SEARCH = study_text(
+    study={"baseline": {"k": 5}, "baseline_seeds": 3},
+    model={"recipe": "conv(k={k}) >> ff(8)"},
+    task={"name": "{task}"},
+    search={"trials": 9, "metric": ["max_length", "parameters"], "across": ["task"]},
+    space={"k": "integer(2, 9)"},
+    factors={"task": ["sort", "not"], "seed": [0, 1]},
+)
+
+
+@pytest.fixture
+def study():
+    return load_study(SEARCH)
+
+
+@pytest.fixture
+def store(tmp_path, study):
+    """Two whole points, and one that lacks a task with its second seed."""
+    found = Store(tmp_path / "results")
+    for minutes, (kernel, lengths) in enumerate({2: (5, 8, 7, 10), 3: (6, 6, 6, 6), 4: (9, 9, 9)}.items()):
+        for trial, length in zip(study.point_trials({"k": kernel}), lengths, strict=False):
+            keep(
+                found,
+                trial,
+                minutes=minutes,
+                parameters=1000 + kernel,
+                metrics=(("max_length", float(length)),),
+                settings=trial.settings.model_dump_json(),
+                factors=json.dumps(dict(trial.levels)),
+            )
+    return found
+
+
+def test_a_point_is_trained_on_each_task_with_each_seed(study):
+    trials = [(trial.settings.task.name, trial.settings.seed) for trial in study.point_trials({"k": 4})]
+    assert trials == [("sort", 0), ("not", 0), ("sort", 1), ("not", 1)]
+    assert "task" not in study.dimensions
+    assert len(study.point_trials({"k": 5})) == 6
+    assert study.total == 9 * 4 + 2
+
+
+def test_what_is_optimised_is_the_mean_over_the_tasks(study, store):
+    found = {each.values["k"]: each for each in search_points(study, store.trials())}
+    costs = [trial.settings for trial in study.point_trials({"k": 2})[:2]]
+    assert costs[0].task.name != costs[1].task.name
+    assert [each[0] for each in found[2].per_seed] == [6.5, 8.5]
+    assert (found[2].objectives[0], found[2].seeds, found[2].complete) == (7.5, (0, 1), True)
+    assert (found[4].seeds, found[4].complete) == ((0,), False)
+
+
+def test_tables_and_figures_have_the_same_means(study, store):
+    found = {each.values["k"]: each for each in find_points(study, store.trials()).points}
+    assert found[2].measured["max_length"] == {0: 6.5, 1: 8.5}
+    assert (found[2].mean("max_length"), found[2].seeds) == (7.5, 2)
+    assert found[4].mean("max_length") is None
+
+
+def test_what_another_study_has_trained_fits_on_every_task(study, store):
+    other = load_study(replaced(SEARCH, ('name = "tiny"', 'name = "other"')))
+    factors = [json.loads(text) for text in fitting_outcomes(other, store.trials())["factors"]]
+    assert sorted((each["k"], each["task"], each["seed"]) for each in factors) == [
+        (kernel, task, seed) for kernel in (2, 3) for task in ("not", "sort") for seed in (0, 1)
+    ]
+
+
+def test_a_search_is_across_its_factors():
+    with pytest.raises(StudyError, match="expected factors, of task, got 'tasks'"):
+        load_study(replaced(SEARCH, ('across = ["task"]', 'across = ["tasks"]')))
