@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import islice
 
 from ...grammar.nodes import Dimension
-from ..schema.design import level_key
+from ..schema.conditions import is_level
+from ..schema.design import Design, level_key
 from ..schema.factors import ABSENT, SEED
 from ..schema.search import representative_values
 from ..schema.settings import Level
@@ -47,11 +48,12 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
     faults are reported for levels, not for cells, and a grid of any size takes one trial per level.
     """
     first = {name: levels[0][1] for name, levels in axes.items()}
-    first_problems = _problems(draft, first)
+    first_problems = _problems(draft, draft.design.settled(first))
     cured_by: dict[ValidationProblem, set[str]] = {problem: set() for problem in first_problems}
     for name, levels in axes.items():
-        for path, level in levels[1:]:
-            problems = _problems(draft, {**first, name: level})
+        first_too = name in draft.design.conditions  # the first levels together may be without it
+        for path, level in levels if first_too else levels[1:]:
+            problems = _problems(draft, _where_it_is(draft.design, {**first, name: level}, name))
             for problem in problems:
                 if problem not in first_problems:
                     report_problem(draft.diagnostics, problem, path)
@@ -63,6 +65,16 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
         causes = cured_by[problem] or set(draft.template.names_at(problem.path, values)) & axes.keys()
         origin = axes[causes.pop()][0][0] if len(causes) == 1 else None
         report_problem(draft.diagnostics, problem, origin)
+
+
+def _where_it_is(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
+    """The levels with those of other factors that the condition of one asks for, and absent ones told."""
+    asked = list(design.conditions.get(name, {}).items())
+    found = dict(levels)
+    for other, of in asked:  # grows while it is walked
+        found[other] = of[0] if other in found and not is_level(found[other], of) else found[other]
+        asked += design.conditions.get(other, {}).items()
+    return design.settled(found)
 
 
 def _try_cell(

@@ -27,11 +27,11 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     """The settings of the trial with these values; InvalidTableError with all its problems.
 
     `values` has a level for every hole and every dimension that needs one. What does not depend on a key that
-    is wrong is checked all the same.
+    is wrong is checked all the same. A key that is the hole of a factor that is not there is left out.
     """
     absent = [name for name, level in values.items() if level == ABSENT]
     values = {name: level for name, level in values.items() if name not in absent}
-    tables = template.fill({**values, **{name: f"{{{name}}}" for name in absent}})
+    tables = template.fill({**values, **{name: f"{{{name}}}" for name in absent}}, left_out=absent)
     problems = [*_unfilled(template, values, absent)]
     unfilled = {problem.path for problem in problems}
     if RECIPE_PATH in unfilled:
@@ -64,6 +64,8 @@ def _unfilled(
     """The holes of factors that are not there."""
     levels = {name: [level] for name, level in values.items()}
     for path in template.holes if absent else ():
+        if template.is_left_out(path, absent):
+            continue
         for name in template.names_at(path, levels):
             if name in absent:
                 message = f"nothing fills the hole {{{name}}}, since {name} is not there"

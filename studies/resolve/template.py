@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,12 +71,22 @@ class Template:
             self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
         return self._expanded[text]
 
-    def fill(self, values: Mapping[str, Level]) -> dict[str, Any]:
+    def fill(self, values: Mapping[str, Level], left_out: Collection[str] = ()) -> dict[str, Any]:
         """The tables with all holes filled except the recipe's; KeyError for a hole without a value.
 
-        A text that is exactly one hole becomes the value itself.
+        A text that is exactly one hole becomes the value itself; a key of a hole in `left_out` is not there.
         """
-        return _filled(self.tables, values, ())
+        keys = {_key_of(path) for path in self.holes if self.is_left_out(path, left_out)} if left_out else ()
+        return _filled(self.tables, values, (), keys)
+
+    def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
+        """Whether the value of a key is the hole of one of these names alone, or a list of such."""
+        value: Any = self.tables
+        for part in _key_of(path):
+            value = value[part]
+        texts: list[Any] = value if isinstance(value, list) else [value]
+        holes = [HOLE_PATTERN.fullmatch(text) if isinstance(text, str) else None for text in texts]
+        return path != RECIPE_PATH and all(hole and hole[1] in names for hole in holes)
 
     def recipe(self, values: Mapping[str, Level]) -> str:
         """The recipe with holes and dimensions filled; RecipeError for a value that does not fit."""
@@ -134,12 +144,23 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
             yield from iter_texts(inner, (*path, index))
 
 
-def _filled(value: Any, values: Mapping[str, Level], path: KeyPath) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """A copy of the value at a path, with holes filled except the recipe's."""
+def _key_of(path: KeyPath) -> KeyPath:
+    """The key in whose value, a text or a list, a text stands."""
+    return path if isinstance(path[-1], str) else _key_of(path[:-1])
+
+
+def _filled(
+    value: Any,  # noqa: ANN401 -- TOML holds anything
+    values: Mapping[str, Level],
+    path: KeyPath,
+    left_out: Collection[KeyPath],
+) -> Any:  # noqa: ANN401 -- TOML holds anything
+    """A copy of the value at a path without some keys, with holes filled except the recipe's."""
     if isinstance(value, Mapping):
-        return {key: _filled(inner, values, (*path, key)) for key, inner in value.items()}
+        inside = {key: inner for key, inner in value.items() if (*path, key) not in left_out}
+        return {key: _filled(inner, values, (*path, key), left_out) for key, inner in inside.items()}
     if isinstance(value, list):
-        return [_filled(inner, values, (*path, index)) for index, inner in enumerate(value)]
+        return [_filled(inner, values, (*path, index), left_out) for index, inner in enumerate(value)]
     if not isinstance(value, str) or path == RECIPE_PATH:
         return value
     hole_only = HOLE_PATTERN.fullmatch(value)

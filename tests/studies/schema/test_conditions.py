@@ -178,3 +178,55 @@ def test_what_cannot_be_a_condition_is_told(keys, told):
 def test_a_random_sample_that_is_larger_than_what_is_there_is_told():
     (message,) = faults(design="random", cells=8, design_seed=0)
     assert message == "[study] cells: found 7 different cells, since factors are not everywhere, got 8"
+
+
+OWN_KEYS = """
+[study]
+name = "own-keys"
+title = "Two tasks"
+
+[model]
+recipe = "sa(heads=1, head_width=4)"
+d_model = 4
+
+[task]
+name = "{task}"
+pairs = "{pairs}"
+lengths = ["{shortest}", "{longest}"]
+
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 2
+epochs = 1
+steps_per_epoch = 1
+
+[factors]
+task = ["mqar", "parity"]
+pairs = [2, 3]
+shortest = [4]
+longest = [9]
+
+[when]
+pairs = { task = "mqar" }
+shortest = { task = "parity" }
+longest = { task = "parity" }
+"""
+
+
+def test_a_key_that_is_the_hole_of_a_factor_that_is_not_there_is_left_out():
+    found = [trial.settings.task for trial in load_study(OWN_KEYS).trials]
+    assert [(task.name, getattr(task, "pairs", None)) for task in found] == [
+        ("mqar", 2),
+        ("mqar", 3),
+        ("parity", None),
+    ]
+    assert found[2].lengths == (4, 9)
+
+
+def test_levels_are_tried_where_their_factor_is_there():
+    with pytest.raises(StudyError) as caught:
+        load_study(OWN_KEYS.replace("[2, 3]", "[2, 900]"))
+    (fault,) = caught.value.faults
+    assert fault.message == (
+        "as [task] pairs: expected an even length and at most 16 pairs in 64 tokens of 8192 symbols, got 900"
+    )
