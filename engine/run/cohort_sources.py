@@ -36,6 +36,10 @@ class CohortSource(Protocol):
         """A name and the tasks of the next cohort for one of so many workers; None when there are no more."""
         ...
 
+    def may_have_more(self) -> bool:
+        """Whether the end of a cohort may lead to another, though there are no more now."""
+        ...
+
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Whether a cohort whose metric has this value after an epoch is to be given up."""
         ...
@@ -109,6 +113,10 @@ class GridCohorts:
         others = [each for place, each in enumerate(left) if place not in chosen]
         self._jobs[self._next :] = [*(left[place] for place in chosen), *others]
         return len(chosen)
+
+    def may_have_more(self) -> bool:
+        """Never: all are known from the beginning."""
+        return False
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Never: every trial of a grid is wanted."""

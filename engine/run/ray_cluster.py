@@ -75,8 +75,10 @@ class _CohortSearcher(Searcher):
         self._again: list[tuple[str, bytes]] = []
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """The next cohort as a configuration, or Tune's mark for the end."""
+        """The next cohort as a configuration, None to be asked again later, or Tune's mark for the end."""
         cohort = None if self._stop.requested else self._next_cohort()
+        if cohort is None and not self._stop.requested and self._source.may_have_more():
+            return None
         if cohort is None:
             return Searcher.FINISHED  # pyright: ignore[reportReturnType] -- the mark is a text
         self._cohorts[trial_id] = cohort

@@ -62,6 +62,7 @@ SCHEDULERS: OpenRegistry[SearchPart[MakeScheduler]] = OpenRegistry(
             "asha": "Li et al. 2020",
             "hyperband": "Li et al. 2018",
             "median": "Golovin et al. 2017",
+            "race": "Birattari et al. 2002",
             "none": "no point is given up",
         }.items()
     },

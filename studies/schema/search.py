@@ -19,7 +19,7 @@ from ..text.toml_positions import KeyPath
 from .epoch_metrics import final_metrics, last_metrics
 from .factors import SEED
 from .objectives import find_quantity, is_known_before, quantity_fault, usual_direction
-from .search_settings import SearchSettings
+from .search_settings import RACE, SearchSettings
 from .settings import Level, StudySettings, TrialSettings
 
 
@@ -63,6 +63,10 @@ def check_search(
         if name not in factors or name == SEED:
             known = ", ".join(each for each in factors if each != SEED) or "none"
             diagnostics.report_error(("search", "across"), f"expected factors, of {known}, got '{name}'")
+    if settings.scheduler == RACE and len(factors[SEED]) < 2:
+        diagnostics.report_error(
+            ("search", "scheduler"), f"{RACE} is over several seeds, got one in [factors]"
+        )
     for name in settings.space:
         if name in factors:
             diagnostics.report_error(("search", "space", name), f"'{name}' is a factor already", key=True)
@@ -74,7 +78,7 @@ def check_search_metrics(
     """Note metrics that trials at the ends of a search's dimensions do not have, or have too late."""
     ends = list(ends)
     for objective in settings.objectives:
-        if fault := _missing(objective.name, ends) or _too_late(objective.name, settings.scheduler, ends):
+        if fault := _missing(objective.name, ends) or _too_late(objective.name, settings, ends):
             diagnostics.report_error(("search", "metric"), fault)
     for limit in settings.bounds:
         if fault := _missing(limit.name, ends):
@@ -99,7 +103,11 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
         diagnostics.report_error(("search", "sampler"), f"{settings.sampler} is {several}")
     if len(names) > 1 and settings.scheduler != "none":
         diagnostics.report_error(("search", "scheduler"), f"{settings.scheduler} is {several}")
-    if settings.scheduler != "none" and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
+    if settings.scheduler == RACE and is_known_before(names[0]):
+        diagnostics.report_error(
+            path, f"{RACE} needs a metric that differs from seed to seed, got '{names[0]}'"
+        )
+    if settings.compares_epochs and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
         diagnostics.report_error(path, f"{settings.scheduler} needs a metric of each epoch, got '{names[0]}'")
     learnt = [each.name for each in settings.bounds if not is_known_before(each.name)]
     if learnt and settings.sampler in WITHOUT_LIMITS:
@@ -119,12 +127,12 @@ def _missing(name: str, ends: Sequence[TrialSettings]) -> str:
     return ""
 
 
-def _too_late(name: str, scheduler: str, ends: Sequence[TrialSettings]) -> str:
+def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) -> str:
     """What is wrong with a metric that a scheduler does not hear of after each epoch; or nothing."""
-    for each in ends if scheduler != "none" else ():
+    for each in ends if search.compares_epochs else ():
         if name in (late := last_metrics(each)):
             early = [one for one in final_metrics(each) if one not in late]
-            return f"{scheduler} needs a metric of each epoch, of {', '.join(early)}, got '{name}'"
+            return f"{search.scheduler} needs a metric of each epoch, of {', '.join(early)}, got '{name}'"
     return ""
 
 

@@ -25,6 +25,9 @@ EVOLUTION_POPULATION, EVOLUTION_SAMPLE = 20, 10
 ASHA_REDUCTION, HYPERBAND_REDUCTION = 4, 3
 """How many points each rung has for one that goes on, by default."""
 
+RACE, RACE_RISK = "race", 0.05
+"""The scheduler that compares points after each seed, and the chance of an error by default."""
+
 _SCHEDULERS_WITH_RUNGS = ("asha", "hyperband")
 
 _SAMPLER_KEYS = {
@@ -66,11 +69,14 @@ class SearchSettings(StrictModel):
     direction: Directions = ()
     """which way is better, of several metrics a list in their order; by default as is usual for each"""
     scheduler: str = "none"
-    """how points that fall behind are stopped early: asha, hyperband, median, or none"""
+    """how points that fall behind are given up: asha, hyperband and median after some epochs, race after some
+    seeds, or none"""
     min_epochs: int | None = Field(default=None, ge=1)
     """for asha and hyperband: after how many epochs points are first compared, 1 by default"""
     reduction: int | None = Field(default=None, ge=2)
     """for asha and hyperband: of so many points one goes on, to so many times the epochs; by default 4, 3"""
+    risk: float | None = Field(default=None, gt=0, lt=1)
+    """for race: how likely it may be at most that the best point is given up, 0.05 by default"""
     budget: SearchBudget | None = None
     """what ends a search before its last point"""
     seed: int = Field(default=0, ge=0, lt=2**32)
@@ -95,6 +101,11 @@ class SearchSettings(StrictModel):
     exceeded, others are learnt"""
     space: dict[str, str] = Field(default={})
     """dimensions that fill holes, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
+
+    @property
+    def compares_epochs(self) -> bool:
+        """Whether a scheduler hears of each epoch."""
+        return self.scheduler not in ("none", RACE)
 
     @property
     def objectives(self) -> tuple[SearchObjective, ...]:
@@ -149,6 +160,8 @@ class SearchSettings(StrictModel):
             for key in ("min_epochs", "reduction")
             if getattr(self, key) is not None and self.scheduler not in _SCHEDULERS_WITH_RUNGS
         ]
+        if self.risk is not None and self.scheduler != RACE:
+            faults.append(f"risk: for the scheduler {RACE} alone, got {self.scheduler}")
         population = self.population or EVOLUTION_POPULATION
         if self.sample is not None and self.sample > population:
             faults.append(f"sample: expected at most the population, {population}, got {self.sample}")

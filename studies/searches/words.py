@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..schema.search_settings import SearchSettings
+from ..schema.search_settings import RACE, SearchSettings
 from ..text.units import plural
 
 
@@ -17,7 +17,8 @@ def goal_words(search: SearchSettings) -> str:
 
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
     """`20 points by tpe for the lowest loss, cut short by asha`, and how many other studies have trained."""
-    cut = f", cut short by {search.scheduler}" if search.scheduler != "none" else ""
+    cut = f", cut short by {search.scheduler}" if search.compares_epochs else ""
+    cut = ", further seeds for those that may be the best" if search.scheduler == RACE else cut
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
     text = f"{plural(search.trials, 'point')} by {search.sampler} for {goal_words(search)}{mean}{cut}{end}"

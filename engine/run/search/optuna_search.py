@@ -32,6 +32,7 @@ from ...trial.pruned import store_pruned
 from .samplers.factory import make_sampler
 from .samplers.optuna_space import suggest
 from .schedulers.factory import make_pruner
+from .schedulers.race import make_race
 from .stored_points import SearchPoint, StoredPoints, mean_course
 
 MAX_REJECTED_PROPOSALS = 500
@@ -50,6 +51,7 @@ class OptunaSearch:
     What the store holds of it is told to Optuna first, unfinished points are taken up before new ones are
     asked for, and a point that is already known is never trained again. Points over the study's budget are
     passed over. When Optuna comes up with nothing new, points are taken in order as long as there are any.
+    In a race over seeds a cohort is one training, and a point that is behind gets no further ones.
 
     Other drivers may search the same study: their points count, and are told to Optuna when they are whole.
     Of trials that were theirs, `gone` has the attempts up to which these drivers are no more.
@@ -85,6 +87,8 @@ class OptunaSearch:
         self._open: dict[str, tuple[optuna.trial.Trial, SearchPoint, list[Job]]] = {}
         self._trained: set[str] = set()  # trials of this study that the store has
         self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
+        self._race = make_race(study)
+        self._racing: list[tuple[SearchPoint, optuna.trial.Trial]] = []  # that may get another seed
         self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
         self._fitting = FittingTrials(study) if self._settings.warm_start else None
         self._stored = self._points.attempts
@@ -92,18 +96,22 @@ class OptunaSearch:
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         """The missing trials of the next point, unfinished points first; None when there are no more."""
-        while (self._left is None or self._left > 0) and (proposed := self._ask()) is not None:
-            point, trial, _ = proposed
-            name, tasks = point.name, self._missing(point)
+        while (self._left is None or self._left > 0) and (proposed := self._next_point()) is not None:
+            point, trial = proposed
+            name, tasks = point.name, self._wanted(point)
             self._known.add(name)
-            if not tasks:  # another study has trained it
-                self._tell(point, trial)
+            if not tasks:  # another study has trained it, or it is out of the race
+                self._note_end(point, trial)
                 continue
             self._open[name] = trial, point, tasks
             self._left = None if self._left is None else self._left - len(tasks)
             self._listener.on_planned([task.trial for task in tasks])
             return name, tasks
         return None
+
+    def may_have_more(self) -> bool:
+        """Whether a point in training may get another seed."""
+        return self._race is not None and bool(self._open)
 
     def propose(self) -> tuple[SearchPoint, str] | None:
         """The next point that nobody has begun, and what proposes it; None when there are no more.
@@ -134,7 +142,7 @@ class OptunaSearch:
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
         """Whether Optuna's pruner gives a point up."""
-        if self._settings.scheduler == "none":
+        if not self._settings.compares_epochs:
             return False
         trial, *_ = self._open[name]
         if not math.isnan(value) and epoch:
@@ -154,11 +162,42 @@ class OptunaSearch:
                 if self._stored.last_number(task.trial.id) < task.attempt
             ]
         self._stored.refresh()
+        if self._race is not None and all(job.trial.id in self._stored for job in tasks):
+            self._racing.append((point, trial))
+        else:
+            self._note_end(point, trial)
+        return events
+
+    def _next_point(self) -> tuple[SearchPoint, optuna.trial.Trial] | None:
+        """A point in the race, or one that is not known yet."""
+        if self._racing:
+            return self._racing.pop(0)
+        proposed = self._ask()
+        return None if proposed is None else proposed[:2]
+
+    def _wanted(self, point: SearchPoint) -> list[Job]:
+        """What is to be trained of a point now: what is missing, in a race its next seed, or nothing."""
+        missing = self._missing(point)
+        if self._race is None or not missing or point.values == self._study.baseline:
+            return missing
+        if not self._points.is_given_up(point) and self._race.is_promising(self._points.losses(point)):
+            return missing[:1]
+        self._give_up(missing)
+        return []
+
+    def _note_end(self, point: SearchPoint, trial: optuna.trial.Trial) -> None:
+        """Tell Optuna a point that has ended, or wait for whoever has it."""
         if self._missing(point):  # another driver has it, or its workers died too often
-            self._elsewhere[name] = trial, point
+            self._elsewhere[point.name] = trial, point
         else:
             self._tell(point, trial)
-        return events
+
+    def _give_up(self, jobs: Sequence[Job]) -> None:
+        """Store trials as pruned, and say so."""
+        for job in jobs:
+            self._listener.on_planned([job.trial])
+            self._listener.on_event(store_pruned(job, self._store, self._reason))
+        self._stored.refresh()
 
     @property
     def _reason(self) -> str:
@@ -220,7 +259,7 @@ class OptunaSearch:
             self._seen.add(trial)
             if (row := self._stored[trial])["study"] == self._study.name and self._is_own(trial, row):
                 begun[trial] = json.loads(row["factors"])
-                self._trained.add(trial)
+                self._trained |= {trial} if row["epochs"] or row["status"] != "pruned" else set()
             elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
                 begun[trial] = found.levels
                 elsewhere.add(trial)
@@ -279,8 +318,9 @@ class OptunaSearch:
 
         A pruner hears of each epoch in turn, as when the point was trained: it compares others with them.
         """
-        if self._settings.scheduler == "none":
+        if not self._settings.compares_epochs:
             self._optuna.add_trial(self._points.frozen(point, {}, {}))
+            self._join_race(point)
             return
         self._optuna.enqueue_trial(point.values)
         trial = self._optuna.ask()
@@ -293,7 +333,12 @@ class OptunaSearch:
 
     def _courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
         """The metric of the points' trials after each epoch, for a pruner; nothing where there is none."""
-        return {} if self._settings.scheduler == "none" else self._points.courses(points)
+        return self._points.courses(points) if self._settings.compares_epochs else {}
+
+    def _join_race(self, point: SearchPoint) -> None:
+        """Others race against a point that has ended."""
+        if self._race is not None:
+            self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 
     def _give_up_with_others(self, point: SearchPoint) -> None:
         """Store the begun trials of a point as pruned if others of it are, as its driver would have.
@@ -304,10 +349,7 @@ class OptunaSearch:
         if any(row["status"] == "pruned" for row in stored):
             missing = self._missing(point)
             begun = self._store.trials_with_checkpoint(job.trial.id for job in missing)
-            for job in (job for job in missing if job.trial.id in begun):
-                self._listener.on_planned([job.trial])
-                self._listener.on_event(store_pruned(job, self._store, self._reason))
-            self._stored.refresh()
+            self._give_up([job for job in missing if job.trial.id in begun])
 
     def _missing(self, point: SearchPoint) -> list[Job]:
         """The trials of a point that have no outcome, or one that is to be tried again."""
@@ -329,6 +371,7 @@ class OptunaSearch:
     def _tell(self, point: SearchPoint, trial: optuna.trial.Trial) -> None:
         """Tell Optuna how a point ended; of one that was given up also the last value, if that is news."""
         end = self._points.end(point)
+        self._join_race(point)
         if end.state == TrialState.PRUNED and self._judged.pop(point.name, 0) < end.epoch:
             trial.report(end.values[0], end.epoch)
         for limit, excess in end.excess.items():

@@ -17,6 +17,7 @@ from ....studies.resolve.costs import model_cost
 from ....studies.resolve.search_points import read_point
 from ....studies.resolve.trial import Trial
 from ....studies.schema.objectives import is_known_before
+from ....studies.schema.search_settings import RACE
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from .samplers.optuna_space import distribution
@@ -104,6 +105,8 @@ class StoredPoints:
         Of a point that was given up, all are taken at the last epoch that all have reached.
         """
         rows = [self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts]
+        if self._search.scheduler == RACE:  # it stands for what its seeds have come to
+            rows = [row for row in rows if row["status"] != "pruned"]
         statuses, epochs = {row["status"] for row in rows}, [row["epochs"] for row in rows]
         epoch = max(epochs, default=0)
         if not rows or "failed" in statuses:
@@ -120,6 +123,27 @@ class StoredPoints:
             return PointEnd(TrialState.FAIL, epoch)
         state = TrialState.PRUNED if "pruned" in statuses else TrialState.COMPLETE
         return PointEnd(state, epoch, tuple(values), excess)
+
+    def is_given_up(self, point: SearchPoint) -> bool:
+        """Whether one of its trials has been."""
+        rows = (self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts)
+        return any(row["status"] == "pruned" for row in rows)
+
+    def losses(self, point: SearchPoint) -> dict[int, float]:
+        """The first objective of its trials that have ended, by seed, less being better; NaN for none."""
+        objective = self._search.objectives[0]
+        rows = [(trial, self.attempts[trial.id]) for trial in point.trials if trial.id in self.attempts]
+        return {
+            trial.settings.seed: objective.loss(row_value(row, objective.name))
+            if row["status"] == "done"
+            else math.nan
+            for trial, row in rows
+            if row["status"] in ("done", "failed")
+        }
+
+    def keeps_limits(self, point: SearchPoint) -> bool:
+        """Whether a point that has ended is within the limits that training tells."""
+        return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
         """The mean of an objective or of what is limited over rows; NaN if one of them has none."""

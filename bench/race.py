@@ -1,0 +1,91 @@
+"""How often a race over seeds gives up the best point, and how many trainings it saves, on simulated noise.
+
+Points lie around 0 with a standard deviation that is so many times that of the noise; each seed of each point
+has noise of its own, beside what all points have in common of a seed. They race one after the other, as in a
+search on one worker. Noise is equal; or heavy, of Student's t with three degrees of freedom; or it grows with
+the loss, from half to one and a half; or the point that is truly best alone has three times that of others.
+The last columns say by how many standard deviations of the noise the winner is worse than the best, with the
+race and without it.
+
+Run: python bench/race.py [SEARCHES]
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from activemem.engine.run.search.schedulers.race import SeedRace
+
+POINTS, SEEDS, SPREADS = (20, 100), (3, 5), (1.0, 3.0, 10.0)
+NOISES = ("equal", "heavy", "grows", "best 3 times")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A search: whether the best was given up, the share of trainings, and both regrets."""
+
+    wrong: bool
+    trainings: float
+    regret: float
+    regret_of_all: float
+
+
+def simulate(shape: tuple[int, int], spread: float, noise: str, rng: np.random.Generator) -> Outcome:
+    """One search over so many points and seeds."""
+    points, seeds = shape
+    true = spread * rng.standard_normal(points)
+    values = true[:, None] + 2 * rng.standard_normal(seeds) + draw_noise(true, seeds, noise, rng)
+    race, trained, whole = SeedRace(range(seeds)), 0, list[int]()
+    for place in range(points):
+        losses: dict[int, float] = {}
+        while len(losses) < seeds and race.is_promising(losses):
+            losses[len(losses)] = float(values[place, len(losses)])
+        race.add(losses)
+        trained += len(losses)
+        whole += [place] if len(losses) == seeds else []
+    means, best = values.mean(axis=1), int(true.argmin())
+    winner = min(whole, key=means.__getitem__)
+    return Outcome(
+        wrong=best not in whole,
+        trainings=trained / (points * seeds),
+        regret=float(true[winner] - true[best]),
+        regret_of_all=float(true[means.argmin()] - true[best]),
+    )
+
+
+def draw_noise(
+    true: NDArray[np.float64], seeds: int, kind: str, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """The noise of each seed of each point."""
+    if kind == "heavy":
+        return rng.standard_t(3, (len(true), seeds)) / np.sqrt(3)
+    scale = np.ones(len(true))
+    if kind == "grows":
+        scale = 0.5 + (true - true.min()) / np.ptp(true)
+    elif kind == "best 3 times":
+        scale[true.argmin()] = 3.0
+    return scale[:, None] * rng.standard_normal((len(true), seeds))
+
+
+def main() -> None:
+    """Print a table of rates."""
+    searches = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
+    print(f"{searches:,} searches each")
+    print(f"{'points':>7}{'seeds':>6}{'spread':>7}  {'noise':<14}", end="")
+    print(f"{'best given up':>14}{'trainings':>11}{'regret':>8}{'of all':>8}")
+    for points, seeds, spread, noise in product(POINTS, SEEDS, SPREADS, NOISES):
+        rng = np.random.default_rng(0)
+        found = [simulate((points, seeds), spread, noise, rng) for _ in range(searches)]
+        wrong, share = np.mean([each.wrong for each in found]), np.mean([each.trainings for each in found])
+        regrets = np.mean([(each.regret, each.regret_of_all) for each in found], axis=0)
+        print(f"{points:>7}{seeds:>6}{spread:>7g}  {noise:<14}", end="")
+        print(f"{wrong:>14.1%}{share:>11.0%}{regrets[0]:>8.2f}{regrets[1]:>8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

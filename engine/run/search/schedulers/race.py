@@ -1,0 +1,82 @@
+"""A race over seeds: a point gets its first seed, and each further one only while it may still be the best.
+
+As in F-Race (Birattari et al. 2002) points are compared on the same seeds, and as with the best of many
+(Hsu 1984) the limit grows with how many it has been chosen from: the best so far owes a part of its lead to
+noise. Few seeds are too few for tests by ranks: of three pairs alike the Wilcoxon test says 0.125.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .....studies.schema.search_settings import RACE, RACE_RISK
+from .....studies.study import Study
+
+
+class SeedRace:
+    """The points that have all of the seeds so far, and who is still in the race with them.
+
+    The noise is what points and seeds do not explain of the losses. It is taken as normal and alike for all
+    points; `bench/race.py` says how often the best is given up where it is neither.
+    """
+
+    def __init__(self, seeds: Sequence[int], risk: float = RACE_RISK) -> None:
+        self._seeds, self._risk = tuple(seeds), risk
+        self._losses: list[list[float]] = []  # of complete points, by seed
+        self._eligible: list[bool] = []  # whether they keep to the limits, so that they can be the best
+
+    def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
+        """Take note of a point that has ended; one without all seeds tells nothing."""
+        found = [losses.get(seed, math.nan) for seed in self._seeds]
+        if all(map(math.isfinite, found)):
+            self._losses.append(found)
+            self._eligible.append(eligible)
+
+    def is_promising(self, losses: Mapping[int, float]) -> bool:
+        """Whether a point with losses on some of the seeds may be the best; never if one of them is none."""
+        if not all(map(math.isfinite, losses.values())):
+            return False
+        places = [place for place, seed in enumerate(self._seeds) if seed in losses]
+        rivals = np.array(self._losses).reshape(-1, len(self._seeds))
+        if not places or not any(self._eligible) or (noise := residual_deviation(rivals)) is None:
+            return True
+        deviation, degrees = noise
+        means = np.where(self._eligible, rivals.mean(axis=1), math.inf)
+        best = rivals[int(means.argmin())]
+        behind = float(np.mean([losses[self._seeds[place]] - best[place] for place in places]))
+        looks = max(1, len(self._seeds) - 1)
+        quantile = _t_quantile(self._risk / (looks * sum(self._eligible)), degrees)
+        return behind <= quantile * deviation * math.sqrt(2 / len(places))
+
+
+def make_race(study: Study) -> SeedRace | None:
+    """The race of a study's search, if it has one."""
+    search = study.search
+    if search is None or search.scheduler != RACE:
+        return None
+    return SeedRace(study.seeds, RACE_RISK if search.risk is None else search.risk)
+
+
+def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
+    """The standard deviation that rows and columns do not explain, with its degrees of freedom.
+
+    None where it cannot be known, and where nothing varies: that says too little of what comes.
+    """
+    rows, columns = losses.shape
+    degrees = (rows - 1) * (columns - 1)
+    if degrees < 1:
+        return None
+    rest = losses - losses.mean(axis=1, keepdims=True) - losses.mean(axis=0, keepdims=True) + losses.mean()
+    deviation = math.sqrt(float((rest**2).sum()) / degrees)
+    return (deviation, degrees) if deviation > 1e-12 * float(np.abs(losses).max()) else None
+
+
+def _t_quantile(chance: float, degrees: int) -> float:
+    """What Student's t exceeds with this chance."""
+    from scipy.special import stdtrit  # noqa: PLC0415 -- only races need it
+
+    return -float(stdtrit(degrees, chance))

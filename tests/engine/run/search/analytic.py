@@ -1,0 +1,32 @@
+"""A search whose trainings are a formula: run as by a driver on one worker, and nothing is trained."""
+
+from datetime import UTC, datetime
+
+from activemem.engine.run.search.optuna_search import OptunaSearch
+from activemem.engine.trial.outcome import Totals, trial_row
+from activemem.studies.study import load_study
+
+
+def search(text, store, value, notes, changes=(), *, max_trials=None):
+    """Run a search until it has no more points; `value` is its metric of a point's values and a seed.
+
+    Returns the points in the order in which their trainings ended: their values and the seed.
+    """
+    study = load_study(text, changes)
+    source = OptunaSearch(study, store, "run", notes, max_trials=max_trials)
+    trained = []
+    while (cohort := source.next_cohort()) is not None:
+        name, jobs = cohort
+        for job in jobs:
+            values = {each: job.trial.levels[each] for each in study.dimensions if each in job.trial.levels}
+            found = value(values, job.trial.settings.seed)
+            (metric,) = study.search.metric
+            totals = Totals(epochs=job.trial.settings.train.epochs, seconds=1.0, flops=1.0)
+            row = trial_row(
+                job, totals, {metric: found}, status="done", reason=None, started=datetime.now(UTC)
+            )
+            store.write(row, [])
+            trained.append((values, job.trial.settings.seed))
+        for event in source.cohort_ended(name, completed=True):
+            notes.on_event(event)
+    return trained

@@ -1,0 +1,105 @@
+"""A race over seeds: what may still be the best gets its seeds, what is behind costs one training."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from activemem.engine.run.search.schedulers.race import SeedRace
+from activemem.storage import Store
+from activemem.studies.study import StudyError, load_study
+
+from .....study_texts import study_text
+from ..analytic import search
+
+SEARCH = study_text(
+    study={"name": "race", "title": "How far a convolution should see"},
+    model={"recipe": "conv(k={k}) >> ff(8)"},
+    task={"name": "addition"},
+    train={"epochs": 1, "steps_per_epoch": 1},
+    factors={"seed": [0, 1, 2]},
+    search={"sampler": "quasi_random", "trials": 12, "metric": "loss", "scheduler": "race"},
+    space={"k": "integer(2, 40)"},
+)
+
+
+def loss(values, seed):
+    """The best is near 20; of each training there is a noise of 0.3, and a seed is 2 higher than the last."""
+    return abs(values["k"] - 20) / 5 + 2 * seed + random.Random(f"{values} {seed}").gauss(0, 0.3)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "results")
+
+
+def test_only_points_that_may_be_the_best_get_all_seeds(store, notes):
+    trained = search(SEARCH, store, loss, notes)
+    seeds = Counter(values["k"] for values, _ in trained)
+    assert len(seeds) == 12
+    assert {seeds[k] for k in seeds if abs(k - 20) <= 3} == {3}
+    far = [k for k in list(seeds)[2:] if abs(k - 20) >= 12]  # before, nothing is known of the noise
+    assert far
+    assert {seeds[k] for k in far} == {1}
+    rows = store.trials()
+    given_up = rows.filter(status="pruned")
+    assert len(rows) == 36
+    assert (set(given_up["reason"]), given_up["epochs"].sum()) == ({"given up by race"}, 0)
+    assert search(SEARCH, store, loss, notes) == []
+
+
+def test_a_race_that_was_cut_off_anywhere_goes_on_as_it_would_have(tmp_path, notes):
+    few = ["search.trials=6"]
+    whole = search(SEARCH, Store(tmp_path / "whole"), loss, notes, few)
+    parts = Store(tmp_path / "parts")
+    trained = []
+    while more := search(SEARCH, parts, loss, notes, few, max_trials=2):
+        trained += more
+    assert trained == whole
+
+
+def test_the_baseline_gets_all_of_its_seeds_and_a_budget_counts_trainings_alone(store, notes):
+    text = SEARCH.replace("[model]", "baseline = { k = 40 }\nbaseline_seeds = 5\n[model]", 1)
+    trained = search(text, store, loss, notes, ["search.budget.trainings=15"])
+    assert trained[:5] == [({"k": 40}, seed) for seed in range(5)]
+    assert 15 <= len(trained) <= 17  # a point that was begun is finished
+
+
+def test_a_point_beyond_a_limit_is_no_rival():
+    race = SeedRace((0, 1))
+    for seeds in ({0: 5.0, 1: 5.3}, {0: 5.2, 1: 5.1}, {0: 5.1, 1: 5.2}):
+        race.add(seeds)
+    assert race.is_promising({0: 5.2})
+    race.add({0: 1.0, 1: 1.2}, eligible=False)
+    assert race.is_promising({0: 5.2})
+    race.add({0: 1.0, 1: 1.2})
+    assert not race.is_promising({0: 5.2})
+    assert not race.is_promising({0: float("nan")})
+
+
+def test_the_best_is_given_up_as_seldom_as_the_risk_says():
+    rng, wrong, kept = random.Random(0), 0, 0
+    for _ in range(200):
+        race, true = SeedRace(range(3)), [rng.gauss(0, 3) for _ in range(20)]
+        values = [[each + rng.gauss(0, 1) for _ in range(3)] for each in true]
+        for losses in values[:-1]:
+            race.add(dict(enumerate(losses)))
+        best = min(true) - 0.1
+        losses = [best + rng.gauss(0, 1) for _ in range(3)]
+        wrong += not all(race.is_promising(dict(enumerate(losses[:looks]))) for looks in (1, 2))
+        kept += race.is_promising({0: max(true) + rng.gauss(0, 1)})
+    assert wrong <= 0.05 * 200
+    assert kept <= 0.5 * 200
+
+
+def test_what_cannot_race_is_told_at_once():
+    changes = ["factors.seed=[0]", "search.metric=parameters", "search.reduction=2"]
+    with pytest.raises(StudyError) as told:
+        load_study(SEARCH, changes[:1])
+    assert "race is over several seeds, got one in [factors]" in str(told.value)
+    with pytest.raises(
+        StudyError, match="race needs a metric that differs from seed to seed, got 'parameters'"
+    ):
+        load_study(SEARCH, changes[1:2])
+    with pytest.raises(StudyError, match="risk: for the scheduler race alone, got none"):
+        load_study(SEARCH, ["search.scheduler=none", "search.risk=0.1"])
