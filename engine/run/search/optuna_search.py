@@ -181,7 +181,7 @@ class OptunaSearch:
         if self._race is None or not missing or point.values == self._study.baseline:
             return missing
         if not self._points.is_given_up(point) and self._race.is_promising(self._points.losses(point)):
-            return missing[:1]
+            return [job for job in missing if job.trial.settings.seed == missing[0].trial.settings.seed]
         self._give_up(missing)
         return []
 

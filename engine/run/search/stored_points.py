@@ -130,16 +130,18 @@ class StoredPoints:
         return any(row["status"] == "pruned" for row in rows)
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
-        """The first objective of its trials that have ended, by seed, less being better; NaN for none."""
+        """The first objective of each seed whose trials have ended, less being better; NaN for none."""
         objective = self._search.objectives[0]
-        rows = [(trial, self.attempts[trial.id]) for trial in point.trials if trial.id in self.attempts]
-        return {
-            trial.settings.seed: objective.loss(row_value(row, objective.name))
-            if row["status"] == "done"
-            else math.nan
-            for trial, row in rows
-            if row["status"] in ("done", "failed")
-        }
+        losses: dict[int, list[float | None]] = {}
+        for trial in point.trials:
+            row = self.attempts.get(trial.id)
+            found: float | None = None
+            if row is not None and row["status"] in ("done", "failed"):
+                is_done = row["status"] == "done"
+                found = objective.loss(row_value(row, objective.name)) if is_done else math.nan
+            losses.setdefault(trial.settings.seed, []).append(found)
+        whole = {seed: [each for each in of if each is not None] for seed, of in losses.items()}
+        return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def keeps_limits(self, point: SearchPoint) -> bool:
         """Whether a point that has ended is within the limits that training tells."""

@@ -65,6 +65,16 @@ def test_the_baseline_gets_all_of_its_seeds_and_a_budget_counts_trainings_alone(
     assert 15 <= len(trained) <= 17  # a point that was begun is finished
 
 
+def test_a_point_on_several_tasks_gets_a_seed_on_all_of_them(store, notes):
+    text = SEARCH.replace('name = "addition"', 'name = "{task}"').replace(
+        "seed = [0, 1, 2]", 'seed = [0, 1, 2]\ntask = ["addition", "sort"]'
+    )
+    trained = search(text, store, loss, notes, ['search.across=["task"]'])
+    seeds = Counter((values["k"], seed) for values, seed in trained)
+    assert set(seeds.values()) == {2}
+    assert 12 < len(seeds) < 36
+
+
 def test_a_point_beyond_a_limit_is_no_rival():
     race = SeedRace((0, 1))
     for seeds in ({0: 5.0, 1: 5.3}, {0: 5.2, 1: 5.1}, {0: 5.1, 1: 5.2}):
