@@ -228,5 +228,6 @@ def test_levels_are_tried_where_their_factor_is_there():
         load_study(OWN_KEYS.replace("[2, 3]", "[2, 900]"))
     (fault,) = caught.value.faults
     assert fault.message == (
-        "as [task] pairs: expected an even length and at most 16 pairs in 64 tokens of 8192 symbols, got 900"
+        "[factors] pairs: as [task] pairs:"
+        " expected an even length and at most 16 pairs in 64 tokens of 8192 symbols, got 900"
     )
