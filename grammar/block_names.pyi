@@ -12,6 +12,7 @@ __all__ = [
     "all_attn",
     "attention_pool",
     "attn_split",
+    "base_conv",
     "cgru",
     "conv",
     "delta",
@@ -26,6 +27,7 @@ __all__ = [
     "gru",
     "head_split",
     "highway_conv",
+    "hyena",
     "kda",
     "last",
     "linear_attn",
@@ -135,6 +137,24 @@ class _AttnSplit:
         """
 
 attn_split: _AttnSplit
+
+class _BaseConv(Recipe):
+    """The block `base_conv`: convolution of each channel, gated by a map of the input."""
+
+    def __call__(
+        _self,
+        k: int | Placeholder = 3,
+        filter: Literal["explicit", "implicit"] | Placeholder = "explicit",
+    ) -> Recipe:
+        """Convolution of each channel, gated by a map of the input: y_t = (W x_t + b) ⊗ (Σ_{s<k} h_s ⊗ x_{t−s} + b′); implicit: h as of hyena.
+
+        k: taps of the filter of each channel; whole number, 1 to 65536.
+        filter: whether each tap is a weight, or what a small network gives for its lag; explicit or implicit.
+
+        Arora et al. 2023 (Zoology), definition 4.1 and section 4.
+        """
+
+base_conv: _BaseConv
 
 class _Cgru:
     """The block `cgru`: convolutional gated recurrent unit, one step of it."""
@@ -433,6 +453,28 @@ class _HighwayConv:
         """
 
 highway_conv: _HighwayConv
+
+class _Hyena(Recipe):
+    """The block `hyena`: long convolutions with implicit filters and gates of the input between them."""
+
+    def __call__(
+        _self,
+        channels: int | Placeholder = 512,
+        order: int | Placeholder = 2,
+        k: int | Placeholder = 1024,
+        short_conv: int | Placeholder = 3,
+    ) -> Recipe:
+        """Long convolutions with implicit filters and gates of the input between them: [g_0, …, g_N−1, z] = conv(W x + b); z ← h_n ∗ (g_n ⊗ z) + D_n ⊗ g_n ⊗ z, n = N−1 … 1; y = W_o (g_0 ⊗ z); h_n(s) = exp(−δ s / (k−1)) ⊗ W₄ sin(f W₃ sin(f W₂ sin(f W₁ e(s)))).
+
+        channels: width of the recurrence; whole number, 1 to 1048576.
+        order: gates, between which there is one long convolution less; whole number, 2 to 8.
+        k: taps of each long filter; whole number, 1 to 65536.
+        short_conv: taps of a causal convolution of each channel of what is mapped; 0 for none; whole number, 0 to 64.
+
+        Poli et al. 2023 (Hyena Hierarchy), definition 3.1, sections 3.1 to 3.3 and their program.
+        """
+
+hyena: _Hyena
 
 class _Kda(Recipe):
     """The block `kda`: Kimi delta attention: the delta rule, in which each channel of the keys decays by a gate of the input."""

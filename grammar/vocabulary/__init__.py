@@ -1,9 +1,9 @@
 """Every block is data: parameters, role, cost, reach and source; the file names are those of `blocks`.
 
 `spec` is what a block states and `registry` where it is found. `attention` (with `attention_window`),
-`all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`, `feedforward`, `pooling` and
-`neural_gpu` are the families. `cost_tree` adds costs up, `output_kinds` checks what parts give, and
-`entry_points` finds blocks of other packages.
+`all_attention`, `convolutions`, `long_convolutions`, `recurrent`, `matrix_states`, `vector_states`,
+`feedforward`, `pooling` and `neural_gpu` are the families. `cost_tree` adds costs up, `output_kinds` checks
+what parts give, and `entry_points` finds blocks of other packages.
 """
 
 from . import (  # each registers its blocks
@@ -11,6 +11,7 @@ from . import (  # each registers its blocks
     attention,
     convolutions,
     feedforward,
+    long_convolutions,
     matrix_states,
     neural_gpu,
     pooling,
@@ -23,6 +24,7 @@ __all__ = [
     "attention",
     "convolutions",
     "feedforward",
+    "long_convolutions",
     "matrix_states",
     "neural_gpu",
     "pooling",

@@ -180,3 +180,45 @@ def mean_pool(_block, x, **_):
 @register_reference("last")
 def last(_block, x, **_):
     return x[-1]
+
+
+def implicit_filters(network, lags):
+    """The taps of each long convolution, (filters, channels, lags), one lag after the other."""
+    columns = []
+    count, channels = network.skip.shape
+    for lag in range(lags):
+        share = torch.tensor(lag, dtype=torch.float64) / max(1, network.taps - 1)
+        angles = 2 * math.pi * share * torch.linspace(1e-4, 15, 16, dtype=torch.float64)
+        h = torch.cat([share[None], torch.cos(angles), -torch.sin(angles)])
+        for layer in network.maps:
+            h = torch.sin(network.frequencies.weight * (layer.weight @ h + layer.bias))
+        ends = [1.5 + c * (0.3 - 1.5) / max(1, channels - 1) for c in range(channels)]
+        window = torch.tensor([0.01 ** (float(share) / end) for end in ends], dtype=torch.float64)
+        taps = (network.output.weight @ h).view(count, channels) * window
+        columns.append(taps + network.skip if lag == 0 else taps)
+    return torch.stack(columns, 2)
+
+
+def channel_convolution(taps, x):
+    """Each channel of x (length, channels) by its own taps (channels, lags)."""
+    y = torch.zeros_like(x)
+    for s in range(min(len(x), taps.shape[1])):
+        y = y + torch.cat([x.new_zeros(s, x.shape[1]), taps[:, s] * x[: len(x) - s]])
+    return y
+
+
+@register_reference("base_conv")
+def base_conv(block, x, *, k, filter="explicit", **_):
+    taps = block.explicit.weight.flip(0).T if filter == "explicit" else implicit_filters(block.implicit, k)[0]
+    return (x @ block.map.weight.T + block.map.bias) * (channel_convolution(taps, x) + block.bias)
+
+
+@register_reference("hyena")
+def hyena(block, x, *, order, k, short_conv, **_):
+    rows = x @ block.input.weight.T + block.input.bias
+    if short_conv:
+        rows = channel_convolution(block.short_conv.weight.flip(0).T, rows)
+    *gates, z = rows.chunk(order + 1, 1)
+    for place, taps in zip(range(order - 1, 0, -1), implicit_filters(block.filters, k), strict=True):
+        z = channel_convolution(taps, gates[place] * z)
+    return (gates[0] * z) @ block.output.weight.T

@@ -8,7 +8,7 @@ from activemem.blocks.testing.references import apply_reference
 
 
 def assert_outputs_and_gradients_are_those_of_the_reference(text, length):
-    """To 1e-10, at the input and at every weight."""
+    """To 1e-10 of the largest number, if above one, at the input and at every weight."""
     node = parse_block(text)
     block, x = make_block(node, causal=True), random_sequences(1, length)
     found, expected = [], []
@@ -20,4 +20,4 @@ def assert_outputs_and_gradients_are_those_of_the_reference(text, length):
         y = run(row)
         into += [y, *torch.autograd.grad((y * y.detach().cos()).sum(), [row, *block.parameters()])]
     for one, other in zip(found, expected, strict=True):
-        assert_close(one, other, rtol=1e-10, atol=1e-10)
+        assert_close(one, other, rtol=1e-10, atol=1e-10 * max(1.0, float(other.detach().abs().max())))

@@ -1,0 +1,167 @@
+"""Convolutions of each channel by itself, with filters as long as a sequence, and gates: their blocks.
+
+A convolution is computed by products with strips of its Toeplitz matrix, not by Fourier transforms: what
+comes later moves nothing at all, and up to some hundred positions that is as fast.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...grammar.vocabulary.long_convolutions import (
+    FILTER_LAYERS,
+    FILTER_WIDTH,
+    LAG_FEATURES,
+    strip_shape,
+)
+from ...grammar.vocabulary.spec import Settings, as_int, as_word
+from ..core.block import Block, Context, register_block
+from ..core.initialisation import Initialisable, Linear
+from .convolutions import zero_masked
+from .head_parts import ShortConvolution
+
+SINE_RATE = 10.0
+"""What the sines of a filter's network begin with as their frequency."""
+
+LEAST_LEFT, FASTEST, SLOWEST = 0.01, 0.3, 1.5
+"""The window of a channel falls to the first within a share of all taps between the other two."""
+
+
+def convolve(x: Tensor, filters: Tensor) -> Tensor:
+    """Σ_s h_s ⊗ x_{t−s} of x (batch, length, channels) and filters (channels, lags), no longer than it."""
+    length, lags = x.shape[1], filters.shape[1]
+    count, size, width = strip_shape(length, lags)
+    columns, missing = x.permute(2, 1, 0), count * size - length  # (channels, length, batch)
+    columns = (
+        functional.pad(columns, (0, 0, 0, missing))
+        if missing
+        else columns.clone(memory_format=torch.contiguous_format)
+    )
+    padded = functional.pad(filters, (size - 1, width - lags))
+    strip = padded.flip(1).unfold(1, width, 1).flip(1)  # (channels, size, width), lags from width - size on
+    outputs: list[Tensor] = []
+    for stop in range(size, count * size + 1, size):
+        seen = min(stop, width)
+        outputs.append(torch.bmm(strip[..., width - seen :], columns[:, stop - seen : stop]))
+    return torch.cat(outputs, 1)[:, :length].permute(2, 1, 0)
+
+
+class Frequencies(Initialisable):
+    """What each channel of a filter's network is multiplied by within its sines."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(FILTER_WIDTH))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Begin all alike."""
+        nn.init.constant_(self.weight, SINE_RATE)
+
+
+class ImplicitFilters(Initialisable):
+    """A network of sines from a lag to its tap of each channel, within a window that falls exponentially.
+
+    The numbers of a lag are its share of all taps, and sines and cosines of rates up to
+    (LAG_FEATURES - 1) / 2 a sequence. Maps begin as torch's do. Beside it each channel has a weight of what
+    is at no lag, N(0, 1) (Poli et al. 2023, section 3.3 and their program). It is computed in full precision.
+    """
+
+    def __init__(self, channels: int, taps: int, *, filters: int = 1) -> None:
+        super().__init__()
+        self.taps, self.filters = taps, filters
+        widths = (LAG_FEATURES, *(FILTER_WIDTH for _ in range(FILTER_LAYERS)))
+        self.maps = nn.ModuleList(
+            Linear(inputs, outputs, bias=True, std=(3 * inputs) ** -0.5, bias_init="uniform")
+            for inputs, outputs in pairwise(widths)
+        )
+        self.frequencies = Frequencies()
+        self.output = Linear(FILTER_WIDTH, channels, bias=False, maps=filters, std=(3 * FILTER_WIDTH) ** -0.5)
+        self.skip = nn.Parameter(torch.empty(filters, channels))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw what passes at no lag; the maps are drawn by themselves."""
+        nn.init.normal_(self.skip, generator=generator)
+
+    def forward(self, lags: int) -> Tensor:
+        """The filters at the first so many lags, (filters, channels, lags)."""
+        share = torch.arange(lags, device=self.skip.device, dtype=self.skip.dtype) / max(1, self.taps - 1)
+        ends = torch.linspace(SLOWEST, FASTEST, self.skip.shape[1], device=share.device, dtype=share.dtype)
+        window = torch.exp(share[:, None, None] * (math.log(LEAST_LEFT) / ends))
+        with torch.autocast("cuda" if share.is_cuda else "cpu", enabled=False):
+            h = _lag_features(share)
+            for each in self.maps:
+                h = torch.sin(self.frequencies.weight * each(h))
+            taps = self.output(h).unflatten(1, self.skip.shape) * window  # (lags, filters, channels)
+        return taps.permute(1, 2, 0) + functional.pad(self.skip.unsqueeze(2), (0, lags - 1))
+
+
+def _lag_features(share: Tensor) -> Tensor:
+    """What a filter's network knows of lags, given as shares of all taps: (lags, LAG_FEATURES)."""
+    bands = (LAG_FEATURES - 1) // 2
+    rates = torch.linspace(1e-4, bands - 1, bands, device=share.device, dtype=share.dtype)
+    angles = 2.0 * math.pi * share.unsqueeze(1) * rates
+    return torch.cat([share.unsqueeze(1), angles.cos(), -angles.sin()], 1)
+
+
+@register_block("base_conv")
+class BaseConv(Block):
+    """y = (W x + b) ⊗ (h ∗ x + b′) (Arora et al. 2023, definition 4.1)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__()
+        width, taps = context.width, as_int(settings, "k")
+        self.map = Linear(width, width, bias=True)
+        self.implicit = ImplicitFilters(width, taps) if as_word(settings, "filter") == "implicit" else None
+        self.explicit = None if self.implicit else ShortConvolution(width, taps, active=False)
+        self.taps, self.bias = taps, nn.Parameter(torch.zeros(width))
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `base_conv(k, filter)`."""
+        return cls(settings, context)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """All positions."""
+        x = zero_masked(x, mask)
+        return self.map(x) * (self._convolve(x) + self.bias)
+
+    def _convolve(self, x: Tensor) -> Tensor:
+        if self.explicit is not None:
+            return self.explicit(x, None)[0]
+        assert self.implicit is not None, "a filter is explicit or implicit"
+        return convolve(x, self.implicit(min(self.taps, x.shape[1]))[0])
+
+
+@register_block("hyena")
+class Hyena(Block):
+    """z ← h_n ∗ (g_n ⊗ z), n = N−1 … 1, and y = W_o (g_0 ⊗ z) (Poli et al. 2023, definition 3.1)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__()
+        channels, self.order, taps = (as_int(settings, name) for name in ("channels", "order", "short_conv"))
+        self.input = Linear(context.width, channels, bias=True, maps=self.order + 1)
+        self.short_conv = ShortConvolution((self.order + 1) * channels, taps, active=False) if taps else None
+        self.taps = as_int(settings, "k")
+        self.filters = ImplicitFilters(channels, self.taps, filters=self.order - 1)
+        self.output = Linear(channels, context.width, bias=False)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `hyena(channels, order, k, short_conv)`."""
+        return cls(settings, context)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """All positions; nothing later is seen, so that padding behind a sequence moves nothing."""
+        mapped = self.input(zero_masked(x, mask))
+        if self.short_conv is not None:
+            mapped = self.short_conv(mapped, None)[0]
+        *gates, z = mapped.chunk(self.order + 1, -1)
+        for gate, h in zip(gates[:0:-1], self.filters(min(self.taps, x.shape[1])), strict=True):
+            z = convolve(gate * z, h)
+        return self.output(gates[0] * z)

@@ -1,0 +1,28 @@
+"""Long convolutions: strips give what the sum over lags gives, for lengths that no piece divides."""
+
+import pytest
+
+from activemem.blocks.testing.conformance import (
+    flops_are_counted,
+    parameters_are_counted,
+    training_memory_is_stated,
+    weights_can_be_stacked,
+)
+from activemem.blocks.testing.step_checks import STEP_CHECKS
+
+from .gradients import assert_outputs_and_gradients_are_those_of_the_reference
+
+VARIANTS = ["base_conv(k=200, filter=implicit)", "hyena(channels=3, order=3, k=50, short_conv=0)"]
+
+
+@pytest.mark.parametrize("text", VARIANTS)
+def test_strips_give_the_outputs_and_gradients_of_the_reference(text):
+    assert_outputs_and_gradients_are_those_of_the_reference(text, 130)
+    for check in (
+        parameters_are_counted,
+        flops_are_counted,
+        training_memory_is_stated,
+        weights_can_be_stacked,
+        *STEP_CHECKS,
+    ):
+        check(text, causal=True)
