@@ -51,6 +51,9 @@ SAMPLERS: OpenRegistry[SearchPart[MakeSampler]] = OpenRegistry(
 ONE_OBJECTIVE = ("cmaes", "gp_trees")
 """The samplers that cannot weigh several objectives against each other."""
 
+WITH_PRIOR = ("random", "tpe", "evolution", "gp_trees")
+"""The samplers that can begin with a belief."""
+
 WITHOUT_LIMITS = ("cmaes", "gp_trees")
 """The samplers that learn, but not from limits that points exceed."""
 

@@ -67,6 +67,8 @@ def check_search(
         diagnostics.report_error(
             ("search", "scheduler"), f"{RACE} is over several seeds, got one in [factors]"
         )
+    if not diagnostics.faults:
+        _check_values(diagnostics, ("search", "prior"), settings.prior, dimensions)
     for name in settings.space:
         if name in factors:
             diagnostics.report_error(("search", "space", name), f"'{name}' is a factor already", key=True)
@@ -149,19 +151,13 @@ def read_baseline(
         if header.baseline_seeds is not None:
             diagnostics.report_error(("study", "baseline_seeds"), "expected a baseline beside it, got none")
         return {}
-    for name, value in given.items():
-        if name not in dimensions:
-            message = f"unknown dimension '{name}'{nearest_hint(name, dimensions)}"
-            diagnostics.report_error((*path, name), message, key=True)
-        elif not contains(dimensions[name], value):
-            expected = " or ".join(map(str, representative_values(dimensions[name])))
-            if not isinstance(dimensions[name], ChoiceDimension):
-                expected = expected.replace(" or ", " to ")
-            diagnostics.report_error((*path, name), f"expected {expected}, got {format_value(value)}")
-        elif isinstance(dimensions[name], RealDimension):
-            given[name] = float(value)
+    _check_values(diagnostics, path, given, dimensions)
     if diagnostics.faults:
         return {}
+    given = {
+        name: float(value) if isinstance(dimensions[name], RealDimension) else value
+        for name, value in given.items()
+    }
     missing = list[str]()
 
     def value_of(name: str, dimension: Dimension) -> Level:
@@ -175,6 +171,21 @@ def read_baseline(
     elif idle:
         diagnostics.report_error(path, f"this point does not take {', '.join(idle)}")
     return point
+
+
+def _check_values(
+    diagnostics: Diagnostics, path: KeyPath, given: Mapping[str, Level], dimensions: Mapping[str, Dimension]
+) -> None:
+    """Note names that are no dimensions, and values that their dimensions do not have."""
+    for name, value in given.items():
+        if name not in dimensions:
+            message = f"unknown dimension '{name}'{nearest_hint(name, dimensions)}"
+            diagnostics.report_error((*path, name), message, key=True)
+        elif not contains(dimensions[name], value):
+            expected = " or ".join(map(str, representative_values(dimensions[name])))
+            if not isinstance(dimensions[name], ChoiceDimension):
+                expected = expected.replace(" or ", " to ")
+            diagnostics.report_error((*path, name), f"expected {expected}, got {format_value(value)}")
 
 
 def search_dimensions(

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from ..catalog.samplers import SAMPLERS, SCHEDULERS
+from ..catalog.samplers import SAMPLERS, SCHEDULERS, WITH_PRIOR
 from ..text.strict_model import StrictModel
 from ..text.units import plural
 from .objectives import Direction, Limit, SearchObjective, read_limit, usual_direction
-from .settings import Names
+from .settings import Level, Names
 
 Directions = Annotated[
     tuple[Direction, ...],
@@ -27,6 +27,9 @@ ASHA_REDUCTION, HYPERBAND_REDUCTION = 4, 3
 
 RACE, RACE_RISK = "race", 0.05
 """The scheduler that compares points after each seed, and the chance of an error by default."""
+
+PRIOR_CONFIDENCE = 0.5
+"""How likely a prior is right, by default."""
 
 _SCHEDULERS_WITH_RUNGS = ("asha", "hyperband")
 
@@ -81,6 +84,10 @@ class SearchSettings(StrictModel):
     """what ends a search before its last point"""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """the sampler's seed"""
+    prior: dict[str, Level] = Field(default={})
+    """for random, tpe, evolution and gp_trees: values by dimension that are likely to be near the best"""
+    confidence: float | None = Field(default=None, gt=0, lt=1)
+    """for a prior: how likely it is right before anything is known, 0.5 by default"""
     population: int | None = Field(default=None, ge=2)
     """for evolution: how many of the last points can be changed, 20 by default"""
     sample: int | None = Field(default=None, ge=1)
@@ -101,6 +108,11 @@ class SearchSettings(StrictModel):
     exceeded, others are learnt"""
     space: dict[str, str] = Field(default={})
     """dimensions that fill holes, by name: `integer(lo, hi)`, `real(lo, hi)` or `choice(a, b, …)`"""
+
+    @property
+    def trusted(self) -> float:
+        """The confidence in the prior."""
+        return PRIOR_CONFIDENCE if self.confidence is None else self.confidence
 
     @property
     def compares_epochs(self) -> bool:
@@ -160,6 +172,11 @@ class SearchSettings(StrictModel):
             for key in ("min_epochs", "reduction")
             if getattr(self, key) is not None and self.scheduler not in _SCHEDULERS_WITH_RUNGS
         ]
+        if self.prior and self.sampler not in WITH_PRIOR:
+            can = f"{', '.join(WITH_PRIOR[:-1])} and {WITH_PRIOR[-1]}"
+            faults.append(f"prior: for the samplers {can} alone, got {self.sampler}")
+        if self.confidence is not None and not self.prior:
+            faults.append("confidence: expected a prior beside it, got none")
         if self.risk is not None and self.scheduler != RACE:
             faults.append(f"risk: for the scheduler {RACE} alone, got {self.scheduler}")
         population = self.population or EVOLUTION_POPULATION

@@ -11,7 +11,6 @@ far: a search that was killed goes on as it would have.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from random import Random
 from typing import Any
@@ -25,6 +24,7 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial
 
+from .numbers import at, draw, place_of
 from .population import Population
 
 CROSSOVER = 0.25
@@ -97,32 +97,20 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 
 def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> dict[str, Any]:
     """The values of one or the other; those that one alone has are there for where its option is taken."""
-    both = {
-        name: value if rng.random() < 0.5 else second[name] for name, value in first.items() if name in second
-    }
+    shared = [name for name in sorted(first) if name in second]
+    both = {name: first[name] if rng.random() < 0.5 else second[name] for name in shared}
     return {**second, **first, **both}
 
 
 def change(values: Mapping[str, Any], space: Mapping[str, BaseDistribution], rng: Random) -> dict[str, Any]:
     """The values with that of one dimension changed; as they are if none has another value."""
-    free = [name for name in values if not space[name].single()]
+    free = [
+        name for name in sorted(values) if not space[name].single()
+    ]  # Optuna and the store differ in order
     if not free:
         return dict(values)
     name = rng.choice(free)
     return {**values, name: _neighbour(space[name], values[name], rng)}
-
-
-def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- a value of any kind
-    """A value, all alike; of a range in logarithms, by these."""
-    match distribution:
-        case CategoricalDistribution():
-            return rng.choice(distribution.choices)
-        case IntDistribution(log=False):
-            return rng.randrange(distribution.low, distribution.high + 1, distribution.step)
-        case IntDistribution() | FloatDistribution():
-            return _at(distribution, rng.random())
-        case _:
-            raise TypeError(f"expected a distribution of a search, got {distribution!r}")
 
 
 def _neighbour(distribution: BaseDistribution, value: Any, rng: Random) -> Any:  # noqa: ANN401 -- as above
@@ -134,31 +122,11 @@ def _neighbour(distribution: BaseDistribution, value: Any, rng: Random) -> Any: 
         numbers = range(distribution.low, distribution.high + 1, distribution.step)
         if len(numbers) <= _MAX_UNORDERED:
             return rng.choice([each for each in numbers if each != value])
-    place = _place(distribution, value)
+    place = place_of(distribution, value)
     found = value
     while found == value:
-        found = _at(distribution, _reflected(place + rng.gauss(0, STEP)))
+        found = at(distribution, _reflected(place + rng.gauss(0, STEP)))
     return found
-
-
-def _place(numbers: IntDistribution | FloatDistribution, value: float) -> float:
-    """Where a number is in its range, from 0 to 1."""
-    low, high, value = (_scaled(numbers, each) for each in (numbers.low, numbers.high, value))
-    return (value - low) / (high - low)
-
-
-def _at(numbers: IntDistribution | FloatDistribution, place: float) -> float:
-    """The number at a place of its range."""
-    low, high = _scaled(numbers, numbers.low), _scaled(numbers, numbers.high)
-    value = low + place * (high - low)
-    value = min(max(math.exp(value) if numbers.log else value, numbers.low), numbers.high)
-    if isinstance(numbers, FloatDistribution):
-        return value
-    return numbers.low + round((value - numbers.low) / numbers.step) * numbers.step
-
-
-def _scaled(numbers: IntDistribution | FloatDistribution, value: float) -> float:
-    return math.log(value) if numbers.log else value
 
 
 def _reflected(place: float) -> float:

@@ -21,6 +21,7 @@ from .....studies.study import Study
 from ..plugged_in import made_by_plugin, told_by_name
 from .evolution import EvolutionSampler
 from .gp_trees import TreeSampler
+from .prior import Prior, PriorSampler
 from .quasi_random import QuasiRandomSampler
 
 _OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
@@ -37,6 +38,15 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
     Raises PluginError if it cannot be made.
     """
+    prior = Prior(settings.prior, settings.trusted) if settings.prior else None
+    if settings.sampler == "gp_trees":
+        return TreeSampler(study, seed=settings.seed, prior=prior)
+    sampler = _make_without_prior(settings, study)
+    return sampler if prior is None else PriorSampler(sampler, prior, seed=settings.seed)
+
+
+def _make_without_prior(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
+    """A sampler that knows of no belief."""
     make = SAMPLERS[settings.sampler].make
     if make is not None:
         found = made_by_plugin(
@@ -55,8 +65,6 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
             )
         case "quasi_random":
             return QuasiRandomSampler(study, seed=settings.seed)
-        case "gp_trees":
-            return TreeSampler(study, seed=settings.seed)
         case name:
             make = _OPTUNA.get(name, optuna.samplers.RandomSampler)
             with _experiments_allowed():

@@ -9,7 +9,7 @@ which is killed goes on as it would have.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from random import Random
 from statistics import NormalDist
@@ -24,9 +24,11 @@ from optuna.trial import FrozenTrial
 from .....grammar.nodes import Dimension
 from .....studies.schema.settings import Level
 from .....studies.study import Study
-from .evolution import change, cross, draw
+from .evolution import change, cross
 from .gaussian_process import GaussianProcess, likeliest, settings_grid, squared_distances
+from .numbers import draw
 from .optuna_space import distribution
+from .prior import LASTING, Prior
 from .recipe_features import PLACES, RecipeFeatures
 from .told_points import EndedPoint, ToldPoints, point_key
 
@@ -61,10 +63,14 @@ _NORMAL = NormalDist()
 
 
 class TreeSampler(optuna.samplers.BaseSampler):
-    """Proposes the points of the search of one study, which has one objective."""
+    """Proposes the points of the search of one study, which has one objective.
 
-    def __init__(self, study: Study, *, seed: int) -> None:
-        self._choose, self._seed = study.choose, seed
+    With a belief in values expected improvements are multiplied by how much likelier it makes a point, to the
+    power of 10 / n after n points (πBO, Hvarfner et al. 2022), and what is drawn is drawn by it.
+    """
+
+    def __init__(self, study: Study, *, seed: int, prior: Prior | None = None) -> None:
+        self._choose, self._seed, self._prior = study.choose, seed, prior
         self._space = {name: distribution(each) for name, each in study.dimensions.items()}
         self._features = RecipeFeatures(study)
         self._beliefs: Beliefs | None = None
@@ -86,7 +92,7 @@ class TreeSampler(optuna.samplers.BaseSampler):
         told = self._beliefs.told
         told.read(before=trial.number)
         rng = Random(f"{self._seed} {told.begun} {told.tries}")
-        drawn = self._completed({}, rng)
+        drawn = self._stranger(told.begun, rng)
         return drawn if len(told.ended) < DRAWN else self._best_candidate(self._beliefs, rng) or drawn
 
     def sample_independent(
@@ -101,10 +107,24 @@ class TreeSampler(optuna.samplers.BaseSampler):
         beliefs.update()
         best = beliefs.best()
         points = [self._child(best, rng) for _ in range(CHILDREN)]
-        points += [self._completed({}, rng) for _ in range(STRANGERS)]
-        promising = beliefs.ranked(points)
+        points += [self._stranger(beliefs.told.begun, rng) for _ in range(STRANGERS)]
+        promising = beliefs.ranked(points, self._likelihood(beliefs))
         children = [self._child(promising[:PARENTS] or best, rng) for _ in range(GRANDCHILDREN)]
-        return next(iter(beliefs.ranked([*promising[:1], *children])), None)
+        return next(iter(beliefs.ranked([*promising[:1], *children], self._likelihood(beliefs))), None)
+
+    def _likelihood(self, beliefs: Beliefs) -> Callable[[Values], float]:
+        """What improvements are multiplied by."""
+        prior, power = self._prior, LASTING / max(1, beliefs.told.begun)
+        if prior is None:
+            return lambda _: 1.0
+        return lambda values: math.exp(power * prior.log_ratio(values, self._space))
+
+    def _stranger(self, begun: int, rng: Random) -> Values:
+        """A point that is drawn, maybe by the belief."""
+        if self._prior is None or rng.random() >= self._prior.trust(begun):
+            return self._completed({}, rng)
+        prior = self._prior
+        return self._choose(lambda name, _: prior.draw(name, self._space[name], rng))
 
     def _child(self, parents: Sequence[Values], rng: Random) -> Values:
         """A changed one of the parents."""
@@ -162,7 +182,7 @@ class Beliefs:
             self._now = self._now.add(self._groups([values]))
         self._values = np.concatenate([scores, np.zeros(len(told.training))])
 
-    def ranked(self, points: Sequence[Values]) -> list[Values]:
+    def ranked(self, points: Sequence[Values], likelihood: Callable[[Values], float]) -> list[Values]:
         """Those that have not been proposed, each once, those of which most improvement is expected first."""
         known = {point_key(each): each for each in points}
         new = [each for key, each in known.items() if key not in self.told]
@@ -170,6 +190,7 @@ class Beliefs:
             return []
         means, deviations = self._now.predict(self._groups(new), self._values)
         expected = [_improvement(*each) for each in zip(means - self._highest, deviations, strict=True)]
+        expected = [gain * likelihood(point) for gain, point in zip(expected, new, strict=True)]
         return [new[place] for place in sorted(range(len(new)), key=expected.__getitem__, reverse=True)]
 
     def _fitted(self) -> GaussianProcess:
