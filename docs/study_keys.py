@@ -25,6 +25,7 @@ from activemem.studies.presentation.search import (
     FrontSpec,
     ImportanceSpec,
     IncumbentSpec,
+    PlaneSpec,
     PointsSpec,
 )
 from activemem.studies.presentation.table import TableSpec
@@ -52,6 +53,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "curve_incumbent": IncumbentSpec,
     "curve_front": FrontSpec,
     "curve_dimensions": DimensionsSpec,
+    "curve_plane": PlaneSpec,
     "claim": ClaimSpec,
 }
 """Each table of a study file whose keys are known, with its model."""

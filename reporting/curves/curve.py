@@ -221,6 +221,28 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shaded:
+    """A place over two dimensions of a search, from one number to another of each; `share` is 1 for the best.
+
+    A point of the search stands at one number of each dimension.
+    """
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plane:
+    """The points of a search over two of its dimensions, the best last, and what is expected between them."""
+
+    x: Axis
+    y: Axis
+    cells: tuple[Shaded, ...]
+    points: tuple[Shaded, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinate:
     """An axis of parallel coordinates: its title, and its ticks at heights from 0 to 1."""
 
@@ -246,7 +268,18 @@ class Parallel:
 
 
 Content = (
-    Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction | Scaling | PointTrace | Slice | Parallel
+    Lines
+    | Bars
+    | Boxes
+    | Matrix
+    | Cloud
+    | Effects
+    | Interaction
+    | Scaling
+    | PointTrace
+    | Slice
+    | Plane
+    | Parallel
 )
 
 

@@ -33,15 +33,16 @@ def front_of(pairs: Sequence[Pair], signs: Signs) -> list[int]:
     return sorted(front, key=lambda number: pairs[number][0])
 
 
-def hypervolumes(pairs: Sequence[Pair], signs: Signs) -> list[float]:
+def hypervolumes(pairs: Sequence[Pair], signs: Signs, others: Sequence[Pair] = ()) -> list[float]:
     """After each pair the share of the box between the worst and the best of each number that is surpassed.
 
-    The box is that of all pairs, so that the last share is of the whole front.
+    The box is that of all pairs, so that the last share is of the whole front, and of the others.
     """
     if not pairs:
         return []
-    scaled = list(zip(*(_scaled([pair[at] for pair in pairs], signs[at]) for at in (0, 1)), strict=True))
-    return [_area(scaled[: count + 1]) for count in range(len(scaled))]
+    every = [*pairs, *others]
+    scaled = list(zip(*(_scaled([pair[at] for pair in every], signs[at]) for at in (0, 1)), strict=True))
+    return [_area(scaled[: count + 1]) for count in range(len(pairs))]
 
 
 def _scaled(values: Sequence[float], sign: int) -> Iterator[float]:

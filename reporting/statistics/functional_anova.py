@@ -6,7 +6,7 @@ is a sum of constant boxes, so that the mean over all other coordinates and its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -33,6 +33,27 @@ def variance_shares(
         shares = _tree_shares(*_boxes(places[drawn], values[drawn]))
         found += [] if shares is None else [shares]
     return np.mean(found, axis=0) if found else None
+
+
+def expected_values(
+    places: Floats,
+    values: Floats,
+    at: Floats,
+    axes: Sequence[int],
+    *,
+    trees: int,
+    generator: np.random.Generator,
+) -> Floats:
+    """What a forest expects where `axes` have the places in a row of `at`, on average over all others."""
+    columns, found = list(axes), np.zeros(len(at))
+    for _ in range(trees):
+        drawn = generator.integers(len(values), size=len(values))
+        lows, highs, means = _boxes(places[drawn], values[drawn])
+        sizes = highs - lows
+        shares = sizes.prod(axis=1) / sizes[:, columns].prod(axis=1)  # of a box in all that has these places
+        inside = (lows[:, columns] <= at[:, None]) & (at[:, None] < highs[:, columns])
+        found += inside.all(axis=2) @ (means * shares)
+    return found / trees
 
 
 def _boxes(places: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:

@@ -22,6 +22,7 @@ from .search import (
     FrontSpec,
     ImportanceSpec,
     IncumbentSpec,
+    PlaneSpec,
     PointsSpec,
     SearchCurveSpec,
     SearchTableSpec,
@@ -58,6 +59,8 @@ _CURVES: Mapping[str, type[AnyCurveSpec]] = {
     "hypervolume": FrontSpec,
     "slices": DimensionsSpec,
     "parallel": DimensionsSpec,
+    "contour": PlaneSpec,
+    "rank": PlaneSpec,
 }
 
 

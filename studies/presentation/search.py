@@ -82,6 +82,8 @@ class FrontSpec(StrictModel):
     """what `--curve` and the file call it"""
     value: Names = ()
     """two metrics or costs, that of the height first; by default what is optimised, with parameters"""
+    against: Name | None = None
+    """of a hypervolume: another search of the same space in the same store, such as a random one"""
     caption: str | None = None
     """the text above the figure; by default with the metrics' titles"""
 
@@ -111,29 +113,56 @@ class DimensionsSpec(StrictModel):
         return False
 
 
+class PlaneSpec(StrictModel):
+    """`[[curve]] kind = "contour"` and `"rank"`: every point by two of its values."""
+
+    kind: Literal["contour", "rank"]
+    """what is to be expected over two dimensions, or the points there, darker the better they are"""
+    name: Name
+    """what `--curve` and the file call it"""
+    value: Names = ()
+    """the metric or cost; by default the first that is optimised"""
+    dimensions: Names = ()
+    """at least two: that of the height, and one for each panel; by default the first two"""
+    caption: str | None = None
+    """the text above the figure; by default with the metric's title"""
+
+    @property
+    def needs_history(self) -> bool:
+        """Final values are enough."""
+        return False
+
+
 SearchTableSpec = PointsSpec | ImportanceSpec
 """What `[[table]]` says of a search."""
 
-SearchCurveSpec = IncumbentSpec | FrontSpec | DimensionsSpec
+SearchCurveSpec = IncumbentSpec | FrontSpec | DimensionsSpec | PlaneSpec
 """What `[[curve]]` says of a search."""
 
-SEARCH_SPECS = (PointsSpec, ImportanceSpec, IncumbentSpec, FrontSpec, DimensionsSpec)
+SEARCH_SPECS = (PointsSpec, ImportanceSpec, IncumbentSpec, FrontSpec, DimensionsSpec, PlaneSpec)
 
 
 def search_faults(spec: SearchTableSpec | SearchCurveSpec) -> Iterator[tuple[KeyPath, str]]:
     """Unknown metrics, and more or fewer of them than the kind shows."""
     yield from metric_faults(spec.value, spec.digits if isinstance(spec, PointsSpec) else {})
-    wanted = {ImportanceSpec: 1, IncumbentSpec: 1, DimensionsSpec: 1, FrontSpec: 2}.get(type(spec))
+    wanted = {ImportanceSpec: 1, IncumbentSpec: 1, DimensionsSpec: 1, PlaneSpec: 1, FrontSpec: 2}.get(
+        type(spec)
+    )
     if wanted is not None and spec.value and len(spec.value) != wanted:
         what = "one metric" if wanted == 1 else "two metrics or costs"
         yield ("value",), f"expected {what}, got {len(spec.value)}"
+    if isinstance(spec, FrontSpec) and spec.kind == "front" and spec.against is not None:
+        yield ("against",), "for a hypervolume alone, got a front"
+    named = spec.dimensions if isinstance(spec, PlaneSpec) else ()
+    if named and len(set(named)) != max(len(named), 2):
+        yield ("dimensions",), f"expected at least two different dimensions, got {', '.join(named)}"
 
 
 def dimension_faults(
     spec: SearchTableSpec | SearchCurveSpec, dimensions: Mapping[str, object]
 ) -> Iterator[tuple[KeyPath, str]]:
     """Dimensions that the search does not have."""
-    named = spec.dimensions if isinstance(spec, DimensionsSpec) else ()
+    named = spec.dimensions if isinstance(spec, DimensionsSpec | PlaneSpec) else ()
     for number, name in enumerate(named):
         if name not in dimensions:
             path: KeyPath = ("dimensions",) if len(named) == 1 else ("dimensions", number)

@@ -29,13 +29,14 @@ from ..curve import (
     Lines,
     Matrix,
     Parallel,
+    Plane,
     PointTrace,
     Scaling,
     Slice,
 )
 from . import bars, boxes, effects, heatmap, interaction, lines, pareto, scaling
 from .panel import PanelLayout, Plot, write
-from .search import parallel, slices, trace
+from .search import parallel, planes, slices, trace
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_name, wrap_text
 
 WIDTH = 460.0
@@ -60,6 +61,7 @@ _RENDERERS: dict[
     Interaction: (interaction.measure, interaction.draw),
     Scaling: (scaling.measure, scaling.draw),
     PointTrace: (trace.measure, trace.draw),
+    Plane: (planes.measure, planes.draw),
     Slice: (slices.measure, slices.draw),
     Parallel: (parallel.measure, parallel.draw),
 }

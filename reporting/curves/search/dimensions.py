@@ -32,12 +32,12 @@ def _slice(study: Study, found: SearchPoints, metric: Metric, name: str) -> Slic
     """The points that take a dimension, by its values."""
     dimension, sign = study.dimensions[name], found.sign(metric)
     dots = tuple(
-        Point(x=_place(dimension, point.values[name]), y=value, n=point.seeds)
-        for point, value in _known(found, metric)
+        Point(x=place_of(dimension, point.values[name]), y=value, n=point.seeds)
+        for point, value in known_points(found, metric)
         if name in point.values
     )
     return Slice(
-        axis=_axis(dimension),
+        axis=axis_of(dimension),
         points=dots,
         best=max(dots, key=lambda dot: sign * dot.y, default=None),
     )
@@ -45,7 +45,7 @@ def _slice(study: Study, found: SearchPoints, metric: Metric, name: str) -> Slic
 
 def parallel_panel(study: Study, found: SearchPoints, metric: Metric, names: Sequence[str]) -> Panel:
     """An axis for each dimension and one for the metric, and a line for each point."""
-    sign, known = found.sign(metric), _known(found, metric)
+    sign, known = found.sign(metric), known_points(found, metric)
     ranked = sorted(known, key=lambda each: sign * each[1])
     good = len(ranked) - max(1, math.floor(_GOOD * len(ranked)))
     values = [value for _, value in ranked] or [0.0]
@@ -75,13 +75,13 @@ def parallel_panel(study: Study, found: SearchPoints, metric: Metric, names: Seq
     )
 
 
-def _known(found: SearchPoints, metric: Metric) -> list[tuple[FoundPoint, float]]:
+def known_points(found: SearchPoints, metric: Metric) -> list[tuple[FoundPoint, float]]:
     """The complete points with their means."""
     means = [(point, point.mean(metric.name)) for point in found.complete]
     return [(point, value) for point, value in means if value is not None]
 
 
-def _axis(dimension: Dimension) -> Axis:
+def axis_of(dimension: Dimension) -> Axis:
     """The axis of a dimension: numbers, or the options of a choice in their order."""
     if isinstance(dimension, ChoiceDimension):
         options = representative_values(dimension)
@@ -89,7 +89,7 @@ def _axis(dimension: Dimension) -> Axis:
     return Axis(title="", log=dimension.log)
 
 
-def _place(dimension: Dimension, value: Level) -> float:
+def place_of(dimension: Dimension, value: Level) -> float:
     """Where a value stands on the axis of its dimension."""
     if isinstance(dimension, ChoiceDimension):
         return float(representative_values(dimension).index(value))
@@ -101,7 +101,7 @@ def _height(dimension: Dimension, value: Level | None) -> float | None:
     if value is None:
         return None
     if isinstance(dimension, ChoiceDimension):
-        return (_place(dimension, value) + 0.5) / len(dimension.options)
+        return (place_of(dimension, value) + 0.5) / len(dimension.options)
     low, high, at = (_scaled(dimension, number) for number in (dimension.low, dimension.high, float(value)))
     return (at - low) / (high - low) if high > low else 0.5
 

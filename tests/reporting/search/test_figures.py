@@ -1,23 +1,37 @@
 """Figures of a search, by their values."""
 
+from random import Random
+from types import SimpleNamespace
+
 import pytest
 
-from activemem.reporting.curves.curve import Cloud, Lines, Parallel, PointTrace, Slice
+from activemem.reporting.curves.curve import Cloud, Lines, Parallel, Plane, PointTrace, Shaded, Slice
+from activemem.reporting.curves.search.planes import contour_planes
 from activemem.reporting.results import StudyResults
 from activemem.reporting.search.fronts import front_of, hypervolumes
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
-from .conftest import SEARCH
+from .conftest import CONV, POINTS, SEARCH, fill_search
 
-KINDS = ("incumbent", "front", "hypervolume", "slices", "parallel")
+KINDS = ("incumbent", "front", "hypervolume", "slices", "parallel", "contour", "rank")
 FIGURES = "".join(f'[[curve]]\nname = "{kind}"\nkind = "{kind}"\n' for kind in KINDS)
+PLANES = """[[curve]]
+name = "planes"
+kind = "rank"
+dimensions = ["conv.k", "lr"]
+
+[[curve]]
+name = "beside"
+kind = "hypervolume"
+against = "other"
+"""
 HOURS = '[[curve]]\nname = "hours"\nkind = "incumbent"\nx = "hours"\nvalue = "loss"\n'
 
 
 @pytest.fixture(scope="module")
 def figures(search_store):
-    results = StudyResults(load_study(SEARCH + FIGURES + HOURS), search_store)
+    results = StudyResults(load_study(SEARCH + FIGURES + PLANES + HOURS), search_store)
     return {each.curve.name: each for each in results.curves()}
 
 
@@ -74,6 +88,75 @@ def test_a_slice_has_the_points_that_take_its_dimension(figures):
     assert [(point.x, point.y) for point in panels["conv.k"].points] == [(3, 8), (5, 15), (6, 17.5)]
     assert (panels["conv.k"].best.x, panels["conv.k"].best.y) == (6, 17.5)
     assert "Not every point takes conv.k." in figures["slices"].curve.notes
+
+
+def test_points_over_two_dimensions_are_darker_the_better_they_rank(figures):
+    [both] = content(figures, "planes")
+    assert isinstance(both, Plane)
+    assert both.x.log
+    assert both.points == (
+        Shaded(x=(0.001, 0.001), y=(3, 3), share=0),
+        Shaded(x=(0.002, 0.002), y=(5, 5), share=0.5),
+        Shaded(x=(0.004, 0.004), y=(6, 6), share=1),
+    )
+    assert "A panel has the points that take both of its dimensions." in figures["planes"].curve.notes
+    [first] = content(figures, "rank")
+    assert [panel.title for panel in figures["rank"].curve.panels] == ["lr over choice"]
+    assert [(point.x[0], point.share) for point in first.points] == [
+        (1, 0), (0, 0.25), (0, 0.5), (1, 0.75), (1, 1)
+    ]  # fmt: skip
+
+
+def test_a_contour_is_what_is_expected_over_all_other_dimensions():
+    study = load_study(SEARCH + FIGURES)
+    draw = Random(0)
+    points = [
+        SimpleNamespace(
+            values={"lr": 10 ** draw.uniform(-4, -1), "choice": CONV, "conv.k": draw.randint(2, 9)}
+        )
+        for _ in range(200)
+    ]
+    for point in points:
+        k, lr = point.values["conv.k"], point.values["lr"]
+        point.mean = lambda _, found=k + (10 if lr > 0.01 else 0): found
+    found = SimpleNamespace(complete=points, sign=lambda _: 1)
+    metric = SimpleNamespace(name="max_length")
+    planes = contour_planes(study, found, metric, ["conv.k", "choice", "lr"])
+    by_choice, by_rate = (panel.content for panel in planes.panels)
+    expected = {cell.y: planes.low + cell.share * (planes.high - planes.low) for cell in by_choice.cells}
+    # the mean over rates: a third of their logarithms is above 0.01
+    assert all(expected[k - 0.5, k + 0.5] == pytest.approx(k + 10 / 3, abs=1) for k in range(3, 9))
+    assert len(by_choice.cells) == 2 * 8
+    assert len(by_rate.cells) == 24 * 8
+    low, high = (
+        next(each.share for each in by_rate.cells if each.x[1] > lr and each.y == (4.5, 5.5))
+        for lr in (2e-4, 0.05)
+    )
+    assert (high - low) * (planes.high - planes.low) == pytest.approx(10, abs=1)
+    few = contour_planes(
+        study, SimpleNamespace(complete=points[:5], sign=found.sign), metric, ["conv.k", "lr"]
+    )
+    assert (few.low, few.panels[0].content.cells) == (None, ())
+
+
+def test_a_hypervolume_beside_another_search_is_of_one_box(search_store, tmp_path, figures):
+    assert (
+        "Beside it other, a search of the same space, of which no point is done."
+        in figures["beside"].curve.notes[0]
+    )
+    store, study = Store(tmp_path), load_study(SEARCH + FIGURES + PLANES)
+    fill_search(store, study, POINTS)
+    fill_search(
+        store,
+        load_study(SEARCH.replace('"found"', '"other"')),
+        [({"lr": 0.03, "choice": "sa"}, (4.0, 6.0), 5000)],
+    )
+    curve = StudyResults(study, store).curve("beside").curve
+    own, other = curve.panels[0].content.lines
+    assert (own.name, own.accent, other.name) == ("found", True, "other")
+    # the box is 1000 to 5000 parameters and lengths 5 to 17.5
+    assert own.points[-1].y == pytest.approx(((5000 - 1700) * 12.5 + 200 * 10 + 500 * 3) / (4000 * 12.5))
+    assert other.points[-1].y == 0
 
 
 def test_lines_pass_below_an_axis_that_they_do_not_take(figures):
