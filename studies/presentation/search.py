@@ -28,6 +28,8 @@ class PointsSpec(StrictModel):
     """how many points it has"""
     spread: Spread = "sd"
     """what follows a mean over seeds: standard deviation, standard error, or 95 % confidence interval"""
+    show: Literal["values", "recipe"] = "values"
+    """what is told of a point: the values of its dimensions, or its recipe"""
     digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
     """decimals by metric, where they are not the metric's own"""
     caption: str | None = None

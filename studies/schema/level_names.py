@@ -59,6 +59,17 @@ def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
     return tuple(_CALL.sub(lambda call: call[1] if call[1] in shared else call[0], text) for text in texts)
 
 
+def option_names(options: Sequence[Level]) -> tuple[str, ...]:
+    """The options of a dimension in a figure: what fills them by its name, without arguments that all share.
+
+    `{attention} + conv(k={k})` beside `conv(k={k})` is `attention + conv`; where two would be equal,
+    all stay whole.
+    """
+    texts = [_FRAGMENT.sub(r"\1", value_name(option)) for option in options]
+    names = short_level_names(texts)
+    return names if len(set(names)) == len(names) else tuple(texts)
+
+
 def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
     """The blocks whose arguments `short_level_names` leaves out, with the arguments: `conv(k=20)`."""
     return tuple(name + arguments for name, arguments in _shared_arguments(levels).items() if arguments)

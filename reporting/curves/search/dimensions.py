@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ....grammar.nodes import ChoiceDimension, Dimension
 from ....studies.catalog.metrics import Metric
-from ....studies.schema.level_names import one_line, value_name
+from ....studies.schema.level_names import one_line, option_names, value_name
 from ....studies.schema.search import representative_values
 from ....studies.schema.settings import Level
 from ....studies.study import Study
@@ -85,7 +85,7 @@ def axis_of(dimension: Dimension) -> Axis:
     """The axis of a dimension: numbers, or the options of a choice in their order."""
     if isinstance(dimension, ChoiceDimension):
         options = representative_values(dimension)
-        return Axis(title="", ticks=tuple((float(at), value_name(each)) for at, each in enumerate(options)))
+        return Axis(title="", ticks=tuple(enumerate(option_names(options))))
     return Axis(title="", log=dimension.log)
 
 
@@ -114,5 +114,5 @@ def _coordinate_ticks(dimension: Dimension) -> tuple[tuple[float, str], ...]:
     """The options of a choice, or both ends of a range."""
     if isinstance(dimension, ChoiceDimension):
         options = representative_values(dimension)
-        return tuple(((at + 0.5) / len(options), value_name(each)) for at, each in enumerate(options))
+        return tuple(((at + 0.5) / len(options), name) for at, name in enumerate(option_names(options)))
     return ((0.0, value_name(dimension.low)), (1.0, value_name(dimension.high)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -130,7 +130,7 @@ def _surface(
     places = np.array(
         [[_share(study.dimensions[each], point.values[each]) for each in names] for point, _ in points]
     )
-    sides = [_cells(study.dimensions[name]) for name in pair]
+    sides = [_cells(study.dimensions[name], {point.values[name] for point, _ in points}) for name in pair]
     cells = list(product(*sides))
     at = np.array([[middle for middle, _ in cell] for cell in cells])
     found_values = expected_values(
@@ -144,11 +144,18 @@ def _surface(
     return [((x[1], y[1]), float(value)) for (x, y), value in zip(cells, found_values, strict=True)]
 
 
-def _cells(dimension: Dimension) -> list[tuple[float, tuple[float, float]]]:
-    """The cells of a dimension: the middle of each in the unit cube, and both its ends on the axis."""
+def _cells(dimension: Dimension, taken: Collection[Level]) -> list[tuple[float, tuple[float, float]]]:
+    """The cells of a dimension: the middle of each in the unit cube, and both its ends on the axis.
+
+    Options that no point has taken have none.
+    """
     if isinstance(dimension, ChoiceDimension):
         options = representative_values(dimension)
-        return [(_share(dimension, each), (at - 0.5, at + 0.5)) for at, each in enumerate(options)]
+        return [
+            (_share(dimension, each), (at - 0.5, at + 0.5))
+            for at, each in enumerate(options)
+            if each in taken
+        ]
     if isinstance(dimension, IntegerDimension) and not dimension.log:
         values = range(dimension.low, dimension.high + 1, dimension.step)
         if len(values) <= _BINS:

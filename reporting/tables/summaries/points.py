@@ -21,6 +21,7 @@ from ...outcomes import omitted_trials
 from ...provenance import provenance
 from ...search.noise import noise_sentences
 from ...search.points import FoundPoint, SearchPoints, beyond_sentence, find_points
+from ...search.promotion import RECIPE, outer_names
 from ...statistics.estimates import Estimate, estimate
 from ..axes import metric_head
 from ..captions import joined_titles
@@ -42,7 +43,7 @@ def points_table(study: Study, spec: PointsSpec, outcomes: pl.DataFrame) -> Tabl
     settings = [trial.settings for trial in found.trained]
     metrics = [with_true_title(find_metric(name, spec.digits), settings) for name in names]
     shown = found.ranked()[: spec.points]
-    dimensions = [name for name in study.dimensions if any(name in point.values for point in shown)]
+    told = _told(study, spec, shown)
     best = {metric.name: _best_text(shown, metric) for metric, _ in metrics}
     notes = Footnotes()
     return Table(
@@ -53,24 +54,34 @@ def points_table(study: Study, spec: PointsSpec, outcomes: pl.DataFrame) -> Tabl
         columns=(
             *(metric_head(metric, words) for metric, words in metrics),
             SEEDS,
-            *map(one_line, dimensions),
+            *map(one_line, told),
         ),
         cells=tuple(
             (
                 *(_measured(point, metric, spec, best[metric.name]) for metric, _ in metrics),
                 _count(point.seeds),
-                *(_value(point.values.get(name)) for name in dimensions),
+                *(_value(values[number]) for values in told.values()),
             )
-            for point in shown
+            for number, point in enumerate(shown)
         ),
         footnotes=notes.as_tuple(),
         provenance=provenance([trial.id for trial in found.trained], outcomes),
         keys=tuple(
             ColumnKey(metric=name, level="")
-            for name in (*(metric.name for metric, _ in metrics), SEEDS, *dimensions)
+            for name in (*(metric.name for metric, _ in metrics), SEEDS, *told)
         ),
         spread=spec.spread,
     )
+
+
+def _told(study: Study, spec: PointsSpec, shown: Sequence[FoundPoint]) -> dict[str, list[Level | None]]:
+    """What is told of points, by the heading of its column: values of dimensions, or recipes and others."""
+    taken = [name for name in study.dimensions if any(name in point.values for point in shown)]
+    recipes: dict[str, list[Level | None]] = {}
+    if spec.show == "recipe":
+        taken = [name for name in taken if name in outer_names(study)]
+        recipes[RECIPE] = [study.trial_for(point.values).settings.model.recipe for point in shown]
+    return recipes | {name: [point.values.get(name) for point in shown] for name in taken}
 
 
 def _measured(point: FoundPoint, metric: Metric, spec: PointsSpec, best: str) -> Cell:

@@ -30,6 +30,19 @@ def test_what_none_surpasses_comes_first(store):
     )
 
 
+def test_a_table_of_points_can_have_their_recipes(store):
+    study = load_study(TWO + '[[table]]\nname = "recipes"\nkind = "points"\npoints = 2\nshow = "recipe"\n')
+    table = StudyResults(study, store).table().table
+    assert [column.text if hasattr(column, "text") else column for column in table.columns][-2:] == [
+        "recipe",
+        "lr",
+    ]
+    assert [[cell.text for cell in row[-2:]] for row in table.cells] == [
+        ["conv(k=6) >> ff(8)", "0.004"],
+        ["conv(k=5) >> ff(8)", "0.002"],
+    ]
+
+
 def test_a_front_is_of_what_is_optimised(store):
     curve = StudyResults(load_study(TWO + FRONT), store).curve().curve
     assert [(point.x, point.y) for point in curve.panels[0].content.front] == [

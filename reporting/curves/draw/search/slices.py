@@ -14,7 +14,7 @@ from ..panel import PanelLayout, Plot, ticks_width
 from ..style import ACCENT, DIM, INK, TICK, crop_name, text_width
 
 _MIN_WIDTH = 92.0
-MAX_NAME = 44.0
+MAX_NAME = 76.0
 """The width of the name of an option that stands upright."""
 
 
