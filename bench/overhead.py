@@ -24,7 +24,7 @@ from activemem.engine.core.events import Event, Listener
 from activemem.engine.core.resources import Machine
 from activemem.engine.core.trainable import BetweenSteps
 from activemem.engine.run.cohort_sources import GridCohorts
-from activemem.engine.run.cohorts import Worker, sequentially
+from activemem.engine.run.cohorts import Worker
 from activemem.engine.run.interrupts import Stop
 from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT, run_cohorts
 from activemem.engine.trial.outcome import Job, Totals, trial_row
@@ -152,7 +152,7 @@ def in_process(folder: Path, count: int) -> tuple[float, float, float]:
     for turn in (jobs[start : start + TURN] for start in range(0, count, TURN)):
         for worker, taken in zip(workers, times, strict=False):
             attempts = worker.attempts(turn)
-            taken.append(_milliseconds(lambda attempts=attempts: list(sequentially(attempts))) / len(turn))
+            taken.append(_milliseconds(lambda worker=worker, attempts=attempts: list(worker.events(attempts))) / len(turn))
         now = datetime.now(UTC)
         rows = [trial_row(job, Totals(), {}, status="done", reason=None, started=now) for job in turn]
         times[2].append(_milliseconds(lambda rows=rows: [store.write(row, []) for row in rows]) / len(turn))

@@ -1,4 +1,4 @@
-"""A row is written once, durable the moment its trial ends, and never rewritten.
+"""A row is written once, durable before its trial is told as ended, and never rewritten.
 
 `store` is all of it in one class: `rows` are written to the datasets of `schema`, checked by
 `row_validation`; `read` reads them, `latest_attempts` says which attempt at a trial counts and keeps up with
@@ -11,8 +11,17 @@ all that is wrong with a store, and mends what can be mended. `objects` put a st
 
 from .checkpoint_notes import CheckpointNote
 from .paths import StoreError
-from .rows import MetricRow, TrialRow, WrittenOutputs
+from .rows import AttemptRows, MetricRow, TrialRow, WrittenOutputs
 from .state import StoreState
 from .store import Store
 
-__all__ = ["CheckpointNote", "MetricRow", "Store", "StoreError", "StoreState", "TrialRow", "WrittenOutputs"]
+__all__ = [
+    "AttemptRows",
+    "CheckpointNote",
+    "MetricRow",
+    "Store",
+    "StoreError",
+    "StoreState",
+    "TrialRow",
+    "WrittenOutputs",
+]

@@ -5,7 +5,7 @@ import itertools
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,8 @@ import polars as pl
 
 from .integrity.checksum import SCHEMA_KEY, add_checksum
 from .integrity.recovery import add_recovery
-from .paths import Layout
+from .paths import Layout, new_group_name
+from .rows import AttemptRows, metric_frame, output_frame, trial_frame
 from .schema import SCHEMA_VERSION
 
 STALE_AFTER_S: Final = 24 * 3600
@@ -118,6 +119,17 @@ def write_once(layout: Layout, path: Path, data: bytes) -> None:
             temporary.replace(path)
         temporary.unlink(missing_ok=True)
         sync(path.parent)
+
+
+def write_group(layout: Layout, study: str, attempts: Sequence[AttemptRows]) -> None:
+    """Write attempts of a study to one file of each dataset; their rows come last, all of them or none."""
+    name = new_group_name()
+    outputs = [output_frame(each.trial, each.outputs) for each in attempts if each.outputs]
+    metrics = [metric_frame(each.trial, each.metrics) for each in attempts if each.metrics]
+    rows = [trial_frame(*(each.trial for each in attempts))]
+    for dataset, frames in {"outputs": outputs, "metrics": metrics, "trials": rows}.items():
+        if frames:
+            write_durably(layout, layout.group_file(dataset, study, name), encode(pl.concat(frames)))
 
 
 def sync(path: Path) -> None:

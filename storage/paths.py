@@ -1,6 +1,7 @@
 """The layout of a store: the only module that knows its folders and the names of its files.
 
 trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran it
+trials/STUDY/group-TIME-CHANCE.parquet  the rows of short trials that ended one soon after the other
 trials/STUDY/compacted-TIME-CHANCE.parquet
 metrics/STUDY/...                       the same names, the rows of their metrics
 probes/STUDY/...                        the same again, what was measured in their models later
@@ -32,6 +33,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _TRIAL: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _COMPACTED: Final = "compacted-"
 DATA_ENDING: Final = ".parquet"
+_GROUP: Final = "group-"
 _TIME_OF_MERGE: Final = re.compile(rf"{_COMPACTED}([0-9a-f]{{16}})-")
 
 
@@ -119,6 +121,10 @@ class Layout:
         """Return the file of one attempt at a trial."""
         return self.root / dataset / validate_study_name(study) / f"{trial}-{attempt}.parquet"
 
+    def group_file(self, dataset: str, study: str, name: str) -> Path:
+        """Return the file of several attempts that are written together, by the name that all datasets share."""
+        return self.root / dataset / validate_study_name(study) / name
+
     def pull(self, *folders: Path) -> None:
         """Bring folders up to date with the store; those of this machine are the store."""
 
@@ -184,6 +190,11 @@ def new_compacted_path(partition: Path) -> Path:
     return partition / f"{_COMPACTED}{now:016x}-{secrets.token_hex(4)}.parquet"
 
 
+def new_group_name() -> str:
+    """Return a unique name for files of attempts that are written together; later ones sort behind it."""
+    return f"{_GROUP}{time.time_ns():016x}-{secrets.token_hex(4)}.parquet"
+
+
 def new_salvaged_path(compacted: Path) -> Path:
     """Return a new file for what is intact of a merged file; it has its time, and so its rank."""
     time_of_merge = compacted.stem.split("-")[1]
@@ -229,6 +240,11 @@ def has_strangers(partition: Path) -> bool:
 def is_compacted(path: Path) -> bool:
     """Say whether a data file was merged by a compaction."""
     return path.name.startswith(_COMPACTED)
+
+
+def is_of_one(path: Path) -> bool:
+    """Say whether a data file was written for one attempt alone."""
+    return not path.name.startswith((_COMPACTED, _GROUP))
 
 
 def validate_study_name(study: str) -> str:

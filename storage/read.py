@@ -10,7 +10,7 @@ from .durable_write import write_durably
 from .integrity.checksum import DamagedError, ForeignError, verify_checksum
 from .integrity.quarantine import Quarantine
 from .integrity.regular_file import UnreadableError, read_regular
-from .paths import Layout, StoreError, data_files, is_compacted, new_salvaged_path
+from .paths import Layout, StoreError, data_files, is_compacted, is_of_one, new_salvaged_path
 from .salvage import salvage
 from .schema import SCHEMAS
 
@@ -42,7 +42,7 @@ def read_attempts(
 ) -> pl.LazyFrame:
     """Return the rows of `read` that belong to these attempts, which have study, trial and attempt.
 
-    Only their own files are opened, if none of them has been merged.
+    Only their own files are opened, if each has one.
     """
     loose, merged = list[bytes](), set[str]()
     names = attempts.group_by("study").agg(pl.format("{}-{}.parquet", "trial", "attempt")).iter_rows()
@@ -55,7 +55,7 @@ def read_attempts(
         except FileNotFoundError:  # merged meanwhile
             merged.add(partition.name)
             continue
-        if len(own) < len(wanted[partition.name]) and any(map(is_compacted, data_files(partition))):
+        if len(own) < len(wanted[partition.name]) and not all(map(is_of_one, data_files(partition))):
             merged.add(partition.name)
         else:
             loose += [data for data in found if data is not None]
@@ -83,9 +83,9 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:
     """Group a partition's files so that no attempt is twice in one batch, later data in later batches."""
-    merged = [[data] for path, data in contents.items() if is_compacted(path)]
-    loose = [data for path, data in contents.items() if not is_compacted(path)]
-    return [*merged, loose] if loose else merged
+    several = [[data] for path, data in contents.items() if not is_of_one(path)]
+    loose = [data for path, data in contents.items() if is_of_one(path)]
+    return [*several, loose] if loose else several
 
 
 def load_partition(partition: Path, quarantine: Quarantine) -> dict[Path, bytes]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Annotated, Final, get_type_hints
+from typing import Annotated, Final, NamedTuple, get_type_hints
 
 import polars as pl
 
@@ -108,6 +108,14 @@ class WrittenOutputs:
     outputs: Sequence[str]
 
 
+class AttemptRows(NamedTuple):
+    """What is stored of one attempt."""
+
+    trial: TrialRow
+    metrics: Sequence[MetricRow]
+    outputs: WrittenOutputs | None = None
+
+
 def _columns(row: type) -> dict[str, pl.DataType]:
     return {name: _COLUMN_TYPES[kind] for name, kind in get_type_hints(row, include_extras=True).items()}
 
@@ -127,11 +135,14 @@ OUTPUTS: Final = pl.Schema(
 )
 
 
-def trial_frame(row: TrialRow) -> pl.DataFrame:
-    """Make the one row of a trial's file."""
-    values = {name: _storable(value) for name, value in _values(row).items()}
-    values["metrics"] = [{"name": name, "value": float(value)} for name, value in row.metrics]
-    return pl.DataFrame([values], schema=TRIALS, orient="row")
+def trial_frame(*rows: TrialRow) -> pl.DataFrame:
+    """Make the rows of trials, in their order."""
+    page = list[dict[str, object]]()
+    for row in rows:
+        values = {name: _storable(value) for name, value in _values(row).items()}
+        values["metrics"] = [{"name": name, "value": float(value)} for name, value in row.metrics]
+        page.append(values)
+    return pl.DataFrame(page, schema=TRIALS, orient="row")
 
 
 def metric_frame(row: TrialRow, metrics: Sequence[MetricRow]) -> pl.DataFrame:

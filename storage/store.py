@@ -11,7 +11,7 @@ import polars as pl
 from . import study_records
 from .checkpoint_notes import NOTE_FILE, CheckpointNote, read_note
 from .compaction import compact, latest_copies, merge_ended
-from .durable_write import encode, write_durably, write_once
+from .durable_write import encode, write_durably, write_group, write_once
 from .integrity.quarantine import Quarantine
 from .latest_attempts import LatestAttempts, read_latest
 from .leases import Leases, remove_old_leases, this_process
@@ -24,6 +24,7 @@ from .read import RANK, read, read_attempts
 from .rows import (
     METRICS,
     TRIALS,
+    AttemptRows,
     MetricRow,
     TrialRow,
     WrittenOutputs,
@@ -104,6 +105,11 @@ class Store:
             write_once(self._layout, path, encode(trial_frame(trial)))
         except FileExistsError:
             raise refused from None
+
+    def write_together(self, attempts: Sequence[AttemptRows]) -> None:
+        """Store several attempts as `write` does one, with a file of each dataset for all of a study."""
+        for study in dict.fromkeys(each.trial.study for each in attempts):
+            write_group(self._layout, study, [each for each in attempts if each.trial.study == study])
 
     def write_probes(self, trial: TrialRow, probes: Sequence[MetricRow]) -> None:
         """Store what was measured in a trained model, beside the metrics of its trial.
@@ -251,11 +257,7 @@ class Store:
         """
         leases, last = self.leases(f"forget {token_hex(8)}"), self.last_numbers()
         return forget(
-            *(self._layout, self._quarantine, leases),
-            study=study,
-            trials=trials,
-            last_numbers=last,
-            dry=dry,
+            *(self._layout, self._quarantine, leases), study=study, trials=trials, last_numbers=last, dry=dry
         )
 
     def rename(self, old: str, new: str, trials: Collection[str] = ()) -> int:

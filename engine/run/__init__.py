@@ -3,7 +3,8 @@
 `driver` finds what is missing and hands it to this machine, by what is in `local`, or to `ray_cluster`, whose
 workers are `ray_actor`, on nodes that `cluster_nodes` has looked at; those that do not see the store reach
 it by `remote_store`. `head_watch` leaves a cluster whose head is gone, `gpu_share` says what trials have of
-a GPU. Trials come from `cohort_sources`, or from a `search`, and run as `cohorts`. What `other_drivers` of
+a GPU. Trials come from `cohort_sources`, or from a `search`, and run as `cohorts`, whose short trials
+wait in `held_outcomes` to be stored together. What `other_drivers` of
 the same store train is waited for. `preflight` refuses what cannot be right, `interrupts` stops in order, and
 `memory_guard` ends workers that take too much.
 """

@@ -23,6 +23,7 @@ from ..trial.claims import Claims
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, Guard, TrainingFactory
 from ..trial.training import Training
+from .held_outcomes import HeldOutcomes
 
 
 class Worker:
@@ -45,6 +46,7 @@ class Worker:
         self._device = torch.device(machine.device)
         self._claims: dict[str, Claims] = {}
         self._packer = _make_packer(machine, self._device)
+        self._held = HeldOutcomes(store)
         provenance.commit()  # now: the files may change while it trains
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
@@ -68,8 +70,17 @@ class Worker:
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
         """Each trial to its end, then the next, or those together that can be and are to be: every event.
 
-        Ends with a failure of the machine.
+        Short trials are stored some at once, and told as ended then. Ends with a failure of the machine;
+        who leaves it before has `flush` tell the rest.
         """
+        return self._held.told(self._train([attempt.held_by(self._held) for attempt in attempts]))
+
+    def flush(self) -> list[Event]:
+        """Store what has ended; what is to be told of it."""
+        return self._held.flush()
+
+    def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
+        """As `events`, whether or not the ends of trials are stored."""
         if self._packer is None:
             yield from sequentially(attempts)
             return

@@ -93,6 +93,8 @@ class CohortActor(tune.Trainable):
         """Give trials back that are stopped early; Tune calls it when the actor is no longer wanted."""
         for attempt in self._attempts:
             attempt.release()
+        if self._attempts:
+            self._worker.flush()
 
     def step(self) -> dict[str, Any]:
         """Work for a while, or an epoch; the events of it."""

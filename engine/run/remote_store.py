@@ -19,7 +19,7 @@ import torch
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from ...plugins import PluginFile, load_plugin_files, loaded_files
-from ...storage import MetricRow, Store, TrialRow, WrittenOutputs
+from ...storage import AttemptRows, MetricRow, Store, TrialRow, WrittenOutputs
 from ...storage.durable_write import replacing
 from ...storage.leases import Lease
 from ..core.events import Taken
@@ -92,6 +92,10 @@ class StoreKeeper:
         """Store an attempt, as `Store.write` does."""
         self._store.write(row, metrics, outputs)
 
+    def write_together(self, attempts: Sequence[AttemptRows]) -> None:
+        """Store several attempts, as `Store.write_together` does."""
+        self._store.write_together(attempts)
+
     def publish(self, name: str, data: bytes) -> None:
         """Replace a file of weights, or of the last state of a training, by its name below the root."""
         with replacing(self._store.root / name) as temporary:
@@ -133,6 +137,10 @@ class RemoteStore(Store):
     ) -> None:
         """As any store's."""
         _wait(self.keeper.write.remote(trial, metrics, outputs))
+
+    def write_together(self, attempts: Sequence[AttemptRows]) -> None:
+        """As any store's."""
+        _wait(self.keeper.write_together.remote(attempts))
 
     def publish(self, path: Path) -> None:
         """As any store's; the file here is removed."""

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol, Self
 
 import torch
 
-from ...storage import MetricRow, Store, TrialRow
+from ...storage import AttemptRows, MetricRow, Store, TrialRow
 from ...studies.resolve.plugin_code import code_fault
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
@@ -44,6 +45,18 @@ _log = logging.getLogger(__name__)
 
 Guard = Callable[[Path], None]
 """Learns the file in which to say why, before what watches the memory of this process kills it."""
+
+
+class Holder(Protocol):
+    """Stores outcomes of attempts some time after they have ended, several at once."""
+
+    def add(self, attempt: Attempt) -> None:
+        """Store its outcome by and by, unless it is lost by then, and close it."""
+        ...
+
+    def flush_if_due(self) -> None:
+        """Store what has waited for long enough."""
+        ...
 
 
 class Attempt:
@@ -81,6 +94,19 @@ class Attempt:
         self._totals, self._rows = Totals(), list[MetricRow]()
         self._started = datetime.now(UTC)
         self._suspect_epoch: int | None = None  # in which a process has died
+        self._holder: Holder | None = None
+        self._outcome: AttemptRows | None = None
+
+    def held_by(self, holder: Holder) -> Self:
+        """This attempt, whose outcome may wait for those of others, unless a process has died of it."""
+        self._holder = holder
+        return self
+
+    @property
+    def outcome(self) -> AttemptRows:
+        """What is to be stored of it, now that it has ended."""
+        assert self._outcome is not None, "it has ended"
+        return self._outcome
 
     @property
     def epoch(self) -> int | None:
@@ -249,6 +275,8 @@ class Attempt:
         """Leave the training if somebody has asked to stop, and save it where it is time to."""
         leave_if_asked()
         self._keep_if_last(training)
+        if self._holder is not None:
+            self._holder.flush_if_due()
         if self.save_is_due:
             self._save(training)
 
@@ -286,6 +314,10 @@ class Attempt:
     def _is_lost(self) -> bool:
         return self._lease is not None and self._lease.is_lost()
 
+    def leave_if_lost(self) -> Taken | None:
+        """Leave an outcome that waits to the process that has taken the trial over meanwhile, if one has."""
+        return self._leave() if self._is_lost() else None
+
     def _leave(self) -> Taken:
         """Leave the trial to the process that has taken it over, since this one was silent for too long."""
         _log.warning(
@@ -311,14 +343,24 @@ class Attempt:
             self._keep_model(self._training, row)
             outputs = self._training.outputs()
         self.ended = True  # the row may be there although its flush fails: the lease is never given back
-        with storing():
-            self._store.write(row, self._rows, outputs)
+        self._outcome = AttemptRows(row, self._rows, outputs)
+        if self._holder is not None and status == "done" and self._suspect_epoch is None:
+            self._holder.add(self)
+        else:
+            with storing():
+                self._store.write(*self._outcome)
+            self.close()
+        self._training = None  # its memory is free for the trials behind it
+        return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
+
+    def close(self) -> None:
+        """Remove what an unfinished trial has, now that the outcome is stored."""
+        reason, self._rows = self.outcome.trial.reason, []
+        self._outcome = None
         if reason is None or not reason.startswith("time limit"):
             self._checkpoint.remove()
         if self._lease is not None:
             self._lease.end()
-        self._training = None  # its memory is free for the trials behind it
-        return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
 
     def _keep_model(self, training: Trainable, row: TrialRow) -> None:
         """Write the trained model with what it reached, but for what depends on the machine's speed."""

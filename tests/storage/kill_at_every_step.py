@@ -1,7 +1,7 @@
 """Does one thing to copies of a store, each time in a process that is killed one step later.
 
-Usage: kill_at_every_step.py TEMPLATE FOLDER write|compact|merge|remember. Copies are FOLDER/0, FOLDER/1, ...;
-the last one is not killed, and prints its steps, one a line: what it asks of the file system.
+Usage: kill_at_every_step.py TEMPLATE FOLDER ACTION. Copies are FOLDER/0, FOLDER/1, ...; the last one is not
+killed, and prints its steps, one a line: what it asks of the file system.
 """
 
 import os
@@ -12,10 +12,13 @@ from pathlib import Path
 import pyarrow.parquet  # noqa: F401  loaded once, before the forks
 from factories import copy_store, make_metric_rows, make_outputs, make_trial_row
 
-from activemem.storage import Store
+from activemem.storage import AttemptRows, Store
 
 AUDIT_EVENTS = {"open", "os.mkdir", "os.rename", "os.link", "os.remove", "os.scandir", "os.listdir"}
 ACTIONS = {
+    "together": lambda store: store.write_together(
+        [AttemptRows(make_trial_row(each), make_metric_rows(each)) for each in (8, 9)]
+    ),
     "write": lambda store: store.write(make_trial_row(9), make_metric_rows(9), make_outputs()),
     "compact": lambda store: store.compact(),
     "merge": lambda store: store.merge_ended("alpha", at_least=2),

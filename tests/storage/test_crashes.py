@@ -1,7 +1,7 @@
 import polars as pl
 import pytest
 
-from activemem.storage import Store
+from activemem.storage import AttemptRows, Store
 
 from .factories import (
     fill_store,
@@ -46,6 +46,35 @@ def test_a_writer_killed_at_any_step_leaves_all_of_its_trial_or_nothing(root, tm
         assert store.damaged == ()
     assert seen == sorted(seen)
     assert (seen[0], seen[-1]) == (False, True)
+
+
+def test_trials_that_are_written_together_are_there_all_or_none_and_count_once_when_written_again(
+    root, tmp_path
+):
+    fill_store(root, [1])
+    killed, whole, steps = deaths(root, tmp_path / "dead", "together")
+    assert steps.count("fsync") == 4, "two files, each with its name"
+    both, seen = {make_trial_id(1), make_trial_id(8), make_trial_id(9)}, []
+    for folder in (*killed, whole):
+        found = set(Store(folder).latest_attempts())
+        seen.append(found == both)
+        assert seen[-1] or found == {make_trial_id(1)}
+        assert Store(folder).metrics().height == 4 * len(found)
+    assert seen == sorted(seen)
+    again = Store(killed[-1])  # as after a power cut, which has lost the leases
+    again.write_together(
+        [AttemptRows(make_trial_row(each), make_metric_rows(each), make_outputs()) for each in (8, 9)]
+    )
+    assert again.metrics().height == 12
+    rows = again.trials().select("trial", "attempt", "study")
+    assert again.metric_course(None, rows.filter(trial=make_trial_id(8))).height == 4
+    assert {path.name for path in (killed[-1] / "outputs").rglob("*.parquet")} < {
+        path.name for path in (killed[-1] / "trials").rglob("*.parquet")
+    }
+    before = store_contents(killed[-1])
+    again.compact()
+    assert str(store_contents(killed[-1])) == str(before)
+    assert len(list((killed[-1] / "metrics").rglob("*.parquet"))) == 1
 
 
 @pytest.mark.parametrize("action", ["compact", "merge"])

@@ -44,6 +44,8 @@ def run_local(
         finally:
             for attempt in attempts:
                 attempt.release()
+            for event in worker.flush():
+                listener.on_event(event)
         for event in source.cohort_ended(name, completed=completed):
             listener.on_event(event)
 

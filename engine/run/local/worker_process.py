@@ -88,7 +88,7 @@ class _Cohort:
     """The trials that are under way."""
 
     def __init__(self, worker: Worker, attempts: Sequence[Attempt], metric: str | None) -> None:
-        self._attempts, self._metric = attempts, metric
+        self._worker, self._attempts, self._metric = worker, attempts, metric
         self._in_step = Lockstep(attempts)
         self._events: Iterator[Event] = worker.events(attempts)
 
@@ -96,6 +96,7 @@ class _Cohort:
         """Give back what has not ended."""
         for attempt in self._attempts:
             attempt.release()
+        self._worker.flush()
 
     def step(self) -> Step:
         """The next event; of a search's point, all that an epoch brings."""

@@ -1,0 +1,161 @@
+"""Short trials are stored some at once, and told as ended only then."""
+
+import errno
+from dataclasses import replace
+
+import pytest
+import torch
+
+from activemem.engine.core.events import Ended, MachineFailed, Started, Taken
+from activemem.engine.core.interruption import StoppedMidway
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.cohorts import Worker, sequentially
+from activemem.engine.run.held_outcomes import FLUSH_S, HeldOutcomes
+from activemem.engine.trial.outcome import Job
+from activemem.engine.trial.resumable_attempt import Attempt
+from activemem.storage import Store
+from activemem.studies.resolve.trial import Trial
+
+CPU = torch.device("cpu")
+
+
+class Empty:
+    """A training that is over before it begins."""
+
+    parameters = epoch = step = packed_steps = 0
+    devices = 1
+    seconds = flops = 0.0
+    finished = can_be_saved = True
+    lacks_last_evaluation = False
+
+    def __init__(self, settings, device, data):
+        pass
+
+    def state(self):
+        return {}
+
+
+class Failing(Empty):
+    """A training that raises."""
+
+    finished = False
+
+    def advance(self, between_steps):
+        raise ValueError("no")
+
+
+@pytest.fixture
+def jobs(settings):
+    plain = settings()
+    trials = (
+        Trial(study="tiny", levels={"seed": each}, settings=plain.model_copy(update={"seed": each}))
+        for each in range(6)
+    )
+    return [Job(trial=trial, attempt=0, run="run") for trial in trials]
+
+
+class Held(HeldOutcomes):
+    """Outcomes of trainings that take no time, by a clock that stands still."""
+
+    def __init__(self, store):
+        super().__init__(store, lambda: self.now)
+        self.now, self.store = 0.0, store
+
+    def attempts(self, jobs, make_training=Empty):
+        return [Attempt(job, self.store, CPU, make_training=make_training).held_by(self) for job in jobs]
+
+
+def files(root, dataset="trials"):
+    return sorted(path.name.partition("-")[0] for path in (root / dataset).rglob("*.parquet"))
+
+
+def test_the_first_is_stored_at_once_the_others_with_the_last_and_each_is_told_when_it_is(tmp_path, jobs):
+    held, told = Held(Store(tmp_path)), []
+    for event in held.told(sequentially(held.attempts(jobs))):
+        if isinstance(event, Ended):
+            assert event.trial in Store(tmp_path).latest_attempts()
+            assert not (tmp_path / "checkpoints" / event.trial).exists()
+        told.append((type(event), event.trial))
+    assert files(tmp_path) == sorted([jobs[0].trial.id, "group"])
+    first, *others = [job.trial.id for job in jobs]
+    assert told == [
+        *[(Started, first), (Ended, first)],
+        *((Started, trial) for trial in others),
+        *((Ended, trial) for trial in others),
+    ]
+    assert all(state.ended for job in jobs if (state := held.store.leases("x").find(job.trial.id, 0)))
+
+
+def test_what_waits_is_stored_between_the_steps_of_a_longer_trial(tmp_path, jobs):
+    class Long(Empty):
+        finished = False
+
+        def advance(self, between_steps):
+            held.now += FLUSH_S
+            between_steps()
+            stored.append(len(held.store.latest_attempts()))
+            self.finished = True
+            return {}
+
+    held, stored = Held(Store(tmp_path)), []
+    attempts = [*held.attempts(jobs[:3]), *held.attempts(jobs[3:4], Long)]
+    assert sum(isinstance(event, Ended) for event in held.told(sequentially(attempts))) == 4
+    assert stored == [3]
+
+
+def test_a_worker_that_dies_leaves_what_it_held_to_be_trained_again_and_then_it_does_not_wait(tmp_path, jobs):
+    held = Held(Store(tmp_path))
+    events = held.told(sequentially(held.attempts(jobs[:3])))
+    for _ in range(4):  # the second has ended and waits, the third has started
+        next(events)
+    assert len(Store(tmp_path).latest_attempts()) == 1
+    later = Held(Store(tmp_path))
+    later.flush_if_due()
+    again = [replace(job, gone=0) for job in jobs[1:3]]
+    told = list(later.told(sequentially(later.attempts(again))))
+    assert [type(event) for event in told] == [Started, Ended, Started, Ended]
+    assert "group" not in files(tmp_path)
+    assert {attempt for _, attempt in Store(tmp_path).latest_attempts().values()} == {0, 1}
+
+
+def test_a_failure_does_not_wait_and_who_stops_is_told_of_all(tmp_path, jobs):
+    held = Held(Store(tmp_path))
+
+    def until_stopped():
+        yield from sequentially([*held.attempts(jobs[:3]), *held.attempts(jobs[3:4], Failing)])
+        assert set(Store(tmp_path).latest_attempts()) == {jobs[0].trial.id, jobs[3].trial.id}
+        raise StoppedMidway
+
+    told = []
+    with pytest.raises(StoppedMidway):
+        told.extend(held.told(until_stopped()))
+    assert len(Store(tmp_path).latest_attempts()) == 4
+
+
+def test_a_trial_that_another_process_has_taken_over_is_not_stored(tmp_path, jobs):
+    held = Held(Store(tmp_path))
+    events = held.told(sequentially(held.attempts(jobs[:3])))
+    told = [next(events) for _ in range(4)]
+    Store(tmp_path).leases("other").claim(jobs[1].trial.id, 0, gone=0)
+    told += events
+    assert [event.trial for event in told if isinstance(event, Taken)] == [jobs[1].trial.id]
+    assert set(Store(tmp_path).latest_attempts()) == {jobs[0].trial.id, jobs[2].trial.id}
+
+
+def test_a_full_disk_is_told_and_nothing_that_was_held_is(tmp_path, jobs, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device", "group")
+
+    held = Held(Store(tmp_path))
+    monkeypatch.setattr(held.store, "write_together", full)
+    told = list(held.told(sequentially(held.attempts(jobs))))
+    assert told[-1] == MachineFailed(reason="No space left on device: group")
+    assert sum(isinstance(event, Ended) for event in told) == 1
+    assert held.flush() == []
+
+
+def test_a_cohort_of_a_worker_leaves_one_file(tmp_path, jobs):
+    worker = Worker(Store(tmp_path), Machine(), make_training=Empty)
+    assert sum(isinstance(event, Ended) for event in worker.events(worker.attempts(jobs))) == 6
+    assert files(tmp_path).count("group") <= 2
+    assert len(Store(tmp_path).latest_attempts()) == 6
