@@ -152,7 +152,10 @@ def in_process(folder: Path, count: int) -> tuple[float, float, float]:
     for turn in (jobs[start : start + TURN] for start in range(0, count, TURN)):
         for worker, taken in zip(workers, times, strict=False):
             attempts = worker.attempts(turn)
-            taken.append(_milliseconds(lambda worker=worker, attempts=attempts: list(worker.events(attempts))) / len(turn))
+            taken.append(
+                _milliseconds(lambda worker=worker, attempts=attempts: list(worker.events(attempts)))
+                / len(turn)
+            )
         now = datetime.now(UTC)
         rows = [trial_row(job, Totals(), {}, status="done", reason=None, started=now) for job in turn]
         times[2].append(_milliseconds(lambda rows=rows: [store.write(row, []) for row in rows]) / len(turn))
