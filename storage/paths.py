@@ -122,7 +122,7 @@ class Layout:
         return self.root / dataset / validate_study_name(study) / f"{trial}-{attempt}.parquet"
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
-        """Return the file of several attempts that are written together, by the name that all datasets share."""
+        """Return the file of attempts that are written together; all datasets share its name."""
         return self.root / dataset / validate_study_name(study) / name
 
     def pull(self, *folders: Path) -> None:

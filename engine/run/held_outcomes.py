@@ -1,4 +1,4 @@
-"""Outcomes that wait for each other: short trials that end one soon after the other become durable together."""
+"""Outcomes that wait for each other: short trials that end soon after one another are stored together."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HeldOutcomes:
             self._flush()
 
     def told(self, events: Iterator[Event]) -> Iterator[Event]:
-        """The events as they come, ends of trials when these are stored; ends with a failure of the machine."""
+        """The events as they come, ends of trials when these are stored, up to a failure of the machine."""
         try:
             for event in events:
                 if isinstance(event, Ended) and event.trial in self._held:

@@ -98,7 +98,7 @@ class Attempt:
         self._outcome: AttemptRows | None = None
 
     def held_by(self, holder: Holder) -> Self:
-        """This attempt, whose outcome may wait for those of others, unless a process has died of it."""
+        """Let its outcome wait for those of others, unless a process has died of it."""
         self._holder = holder
         return self
 

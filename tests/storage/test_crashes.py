@@ -72,6 +72,8 @@ def test_trials_that_are_written_together_are_there_all_or_none_and_count_once_w
         path.name for path in (killed[-1] / "trials").rglob("*.parquet")
     }
     before = store_contents(killed[-1])
+    again.merge_ended("alpha", at_least=2)
+    assert str(store_contents(killed[-1])) == str(before)
     again.compact()
     assert str(store_contents(killed[-1])) == str(before)
     assert len(list((killed[-1] / "metrics").rglob("*.parquet"))) == 1
