@@ -41,6 +41,12 @@ class CheckpointData:
     metrics: list[MetricRow]
     totals: Totals
 
+    @property
+    def place(self) -> str:
+        """Where a trial goes on: after how many epochs and, amid an epoch, after how many of its steps."""
+        taken = self.state.get("epoch", {}).get("taken", 0)
+        return f"{self.totals.epochs}+{taken}" if taken else f"{self.totals.epochs}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deaths:

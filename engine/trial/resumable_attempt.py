@@ -194,7 +194,7 @@ class Attempt:
         except (Exception, SystemExit) as error:  # whatever a trial raises is its outcome; the study goes on
             if machine_failure(error) is not None:
                 raise
-            summary = f"{type(error).__name__}: {_first_line(error)}"
+            summary = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
             if is_out_of_memory(error):
                 if self._tries.next():
                     self._checkpoint.record_stop()
@@ -221,7 +221,9 @@ class Attempt:
             self._tries.read()
             if words is not None and words.passed_memory_limit and self._tries.next(was_alone=True):
                 words = None
-            place = _place(saved) + (f"/{self._tries.tries}" if self._tries.tries else "")
+            place = ("0" if saved is None else saved.place) + (
+                f"/{self._tries.tries}" if self._tries.tries else ""
+            )
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
         if words is not None and (reason := words.reason(self._limit, self._where())) is not None:
             return self._end("failed", reason)
@@ -395,15 +397,3 @@ class Attempt:
 
     def _where(self) -> str:
         return f"at epoch {self._totals.epochs + 1}{self._tries.told}"
-
-
-def _place(saved: CheckpointData | None) -> str:
-    """Where a trial goes on: after how many epochs and, amid an epoch, after how many of its steps."""
-    if saved is None:
-        return "0"
-    taken = saved.state.get("epoch", {}).get("taken", 0)
-    return f"{saved.totals.epochs}+{taken}" if taken else f"{saved.totals.epochs}"
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]
