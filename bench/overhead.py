@@ -84,6 +84,9 @@ class NoOpTraining:
     def symbols(self) -> None:
         """Nothing."""
 
+    def outputs(self) -> None:
+        """Nothing."""
+
 
 class EventClock(Listener):
     """Notes when each event arrives."""
