@@ -18,6 +18,7 @@ __all__ = [
     "delta",
     "delta_product",
     "dense",
+    "diff_attn",
     "extended_neural_gpu",
     "ff",
     "ff_attn",
@@ -30,6 +31,7 @@ __all__ = [
     "hyena",
     "kda",
     "last",
+    "latent_attn",
     "linear_attn",
     "lstm",
     "mamba",
@@ -267,6 +269,30 @@ class _Dense(Recipe):
         """
 
 dense: _Dense
+
+class _DiffAttn(Recipe):
+    """The block `diff_attn`: softmax attention by the difference of two weights, values twice as wide as a head's keys."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        pos: Literal["none", "rope"] | Placeholder = "none",
+        share: float | Placeholder = 0.8,
+        head_norm: Literal["rms", "none"] | Placeholder = "rms",
+    ) -> Recipe:
+        """Softmax attention by the difference of two weights, values twice as wide as a head's keys: y = concat_h (1 − s) norm((softmax(Q₁ K₁ᵀ / √head_width) − λ softmax(Q₂ K₂ᵀ / √head_width)) V_h) · W_o, λ = exp(u₁ · w₁) − exp(u₂ · w₂) + s, s the share.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        pos: rope: queries and keys are turned; none or rope.
+        share: how much of the second weights is taken away at first; number, 0.0 to 1.0.
+        head_norm: normalisation of what each head gives, with gains that heads share; rms or none.
+
+        Ye et al. 2024 (Differential Transformer), equations 1 to 3, one share for all layers.
+        """
+
+diff_attn: _DiffAttn
 
 class _ExtendedNeuralGpu(Recipe):
     """The block `extended_neural_gpu`: Neural GPU with a decoder that reads all outputs so far from a tape."""
@@ -514,6 +540,30 @@ class _Last(Recipe):
         """
 
 last: _Last
+
+class _LatentAttn(Recipe):
+    """The block `latent_attn`: multi-head latent attention: keys and values of all heads from one narrow vector."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        latent: int | Placeholder = 256,
+        rope_width: int | Placeholder = 32,
+        query_latent: int | Placeholder = 0,
+    ) -> Recipe:
+        """Multi-head latent attention: keys and values of all heads from one narrow vector: c_t = norm(W_c x_t); k_h = [U_h c_t ; R^t W_r x_t], v_h = V_h c_t; q_h = [A_h c′_t ; R^t B_h c′_t], c′_t = norm(W_q x_t), or x_t; y = concat_h softmax(Q_h K_hᵀ / √(head_width + rope_width)) V_h · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 1 to 4096.
+        latent: width of the vector of each position from which its keys and values are made; whole number, 1 to 65536.
+        rope_width: width of a turned key that all heads share, and of queries for it; 0 for none; whole number, 0 to 4096.
+        query_latent: width of the vector from which queries are made, 0 for the input itself; whole number, 0 to 65536.
+
+        DeepSeek-AI 2024 (DeepSeek-V2), equations 9 to 19.
+        """
+
+latent_attn: _LatentAttn
 
 class _LinearAttn(Recipe):
     """The block `linear_attn`: attention without a softmax: positive features of queries and keys, and a state of one size."""

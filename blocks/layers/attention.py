@@ -71,8 +71,8 @@ class SelfAttention(Block):
         if state is not None:
             known = torch.cat([state, known], 3)
         k, v = (self._for_queries(each) for each in known.unbind(2))
-        visible = None if length == 1 else _causal_mask(q, k)
-        y = _attend_unfused(q, k, v, visible, self.dropout, temperature=self.temperature)
+        visible = None if length == 1 else causal_mask(q, k)
+        y = attend_unfused(q, k, v, visible, self.dropout, temperature=self.temperature)
         return self._merge(y), known
 
     def _map(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -162,13 +162,13 @@ def attend(
         return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
     visible = None if mask is None else mask[:, None, None, :]
     if causal:
-        visible = _causal_mask(q, k) if visible is None else visible & _causal_mask(q, k)
+        visible = causal_mask(q, k) if visible is None else visible & causal_mask(q, k)
     if fused:
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)
-    return _attend_unfused(q, k, v, visible, dropout, temperature=temperature)
+    return attend_unfused(q, k, v, visible, dropout, temperature=temperature)
 
 
-def _attend_unfused(
+def attend_unfused(
     q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: Dropout, *, temperature: float
 ) -> Tensor:
     """Two batched products; `visible` is broadcastable to (batch, heads, queries, keys), None for all."""
@@ -178,47 +178,7 @@ def _attend_unfused(
     return dropout(torch.softmax(scores, -1)) @ v
 
 
-def _causal_mask(q: Tensor, k: Tensor) -> Tensor:
+def causal_mask(q: Tensor, k: Tensor) -> Tensor:
     """Which keys each query sees, (queries, keys), where the last query stands at the last key."""
     queries, keys = q.shape[2], k.shape[2]
     return torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)
-
-
-@register_block("fox")
-class ForgettingAttention(Block):
-    """Causal attention, to whose scores the logarithms of gates since a key are added (Lin et al. 2025)."""
-
-    def __init__(self, *, heads: int, head_width: int, context: Context) -> None:
-        super().__init__()
-        config, width, inner = context.config, context.width, heads * head_width
-        self.heads = heads
-        self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
-        self.gate = Linear(width, heads, bias=True, std=config.attention_std)
-        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
-        self.dropout = Dropout(config.attention_dropout)
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `fox(heads, head_width)`."""
-        heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
-        return cls(heads=heads, head_width=head_width, context=context)
-
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """All positions at once; nothing later is seen, so that padding behind a sequence needs no mask."""
-        return self.step_with_grad(x, None)[0]
-
-    def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The state has keys, values and gates so far, (batch, heads, positions, 2 · head_width + 1)."""
-        qkv = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
-        log_gates = -functional.softplus(-self.gate(x).to(v.dtype)).transpose(1, 2).unsqueeze(-1)
-        known = torch.cat([k, v, log_gates], -1)
-        if state is not None:
-            known = torch.cat([state, known], 2)
-            k, v, log_gates = known.split([k.shape[-1], k.shape[-1], 1], -1)
-        total = log_gates.squeeze(-1).cumsum(-1)  # (batch, heads, keys)
-        scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
-        scores = scores + total[..., -x.shape[1] :, None] - total[..., None, :]
-        weights = torch.softmax(scores.masked_fill(~_causal_mask(q, k), -torch.inf), -1)
-        y = self.dropout(weights) @ v  # (batch, heads, length, head_width)
-        return self.output(y.transpose(1, 2).flatten(2)), known

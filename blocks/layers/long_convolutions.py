@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...grammar.vocabulary.long_convolutions import (
+from ...grammar.vocabulary.convolutions import (
     FILTER_LAYERS,
     FILTER_WIDTH,
     LAG_FEATURES,

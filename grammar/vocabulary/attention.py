@@ -211,37 +211,3 @@ SA = register(
         check=_check,
     )
 )
-
-
-def _fox_cost(settings: Settings, context: CostContext) -> Cost:
-    """Attention by plain products at any length, and a map with a bias to the gate of each head.
-
-    The state is a key, a value and a gate of each head. Saved are queries, keys and values, the weights,
-    three times if some are dropped, what the heads give, and the gates; and a mask of one byte a pair.
-    """
-    heads, length = as_int(settings, "heads"), context.length
-    inner = heads * as_int(settings, "head_width")
-    maps = 4 * context.width * inner + context.width * heads
-    weights = heads * length**2 * (3 if context.config.attention_dropout > 0 else 1)
-    return Cost(
-        parameters=maps + heads,
-        flops=2 * length * maps + 4 * length**2 * inner,
-        state=2 * inner + heads,
-        saved=length * (4 * inner + heads) + weights,
-        saved_once=(length**2 + 3) // 4,
-    )
-
-
-FOX = register(
-    Spec(
-        name="fox",
-        role=Role.MIXER,
-        parameters=(HEADS, HEAD_WIDTH),
-        summary="softmax attention in which each head forgets what is past by gates of the input",
-        equation="f_t = σ(W_f x_t + b_f); "
-        "y_i = concat_h Σ_{j≤i} softmax_j(q_iᵀ k_j / √head_width + Σ_{j<l≤i} log f_l) v_j · W_o",
-        source="Lin et al. 2025 (Forgetting Transformer), equations 3 to 6, without what its Pro form adds",
-        cost=_fox_cost,
-        reach=lambda _settings, _context: Reach(left=UNBOUNDED, right=0),
-    )
-)

@@ -171,3 +171,48 @@ def fox(block, x, *, heads, head_width, **_):
             outputs.append(sum(w * v[j, h] for j, w in enumerate(weights)) / sum(weights))
         rows.append(torch.cat(outputs))
     return torch.stack(rows) @ block.output.weight.T
+
+
+def rms(rows, weight):
+    return rows / torch.sqrt((rows * rows).mean(-1, keepdim=True) + 1e-5) * weight
+
+
+def weighted(q, k, v, *, causal):
+    """Softmax attention of one head, a row at a time."""
+    rows = []
+    for t in range(len(q)):
+        scores = torch.exp(k[: t + 1 if causal else None] @ q[t] / math.sqrt(q.shape[1]))
+        rows.append(scores @ v[: len(scores)] / scores.sum())
+    return torch.stack(rows)
+
+
+@register_reference("diff_attn")
+def diff_attn(block, x, *, causal, heads, head_width, share, pos="none", head_norm="rms"):
+    q, k, v = (x @ weight.T for weight in block.qkv.weight.chunk(3))
+    q, k = (torch.stack(each.split(head_width, 1)) for each in (q, k))
+    if pos == "rope":
+        q, k = turned(q), turned(k)
+    u1, u2, w1, w2 = block.share.weight
+    taken, outputs = torch.exp(u1 @ w1) - torch.exp(u2 @ w2) + share, []
+    for h in range(heads):
+        values = v[:, 2 * h * head_width : 2 * (h + 1) * head_width]
+        both = [weighted(q[at], k[at], values, causal=causal) for at in (h, heads + h)]
+        y = both[0] - taken * both[1]
+        outputs.append((1 - share) * (rms(y, block.norm.weight) if head_norm == "rms" else y))
+    return torch.cat(outputs, 1) @ block.output.weight.T
+
+
+@register_reference("latent_attn")
+def latent_attn(block, x, *, causal, heads, head_width, latent, rope_width, query_latent):
+    mapped = x @ block.down.weight.T
+    c, places = rms(mapped[:, :latent], block.norm.weight), mapped[:, latent:]
+    turn = turned if rope_width else lambda rows: rows
+    asked = rms(x @ block.query_down.weight.T, block.query_norm.weight) if query_latent else x
+    queries = (asked @ block.query.weight.T).split(head_width + rope_width, 1)
+    keys, values = (weight.split(head_width) for weight in block.up.weight.chunk(2))
+    outputs = []
+    for h in range(heads):
+        q = torch.cat([queries[h][:, :head_width], turn(queries[h][:, head_width:])], 1)
+        k = torch.cat([c @ keys[h].T, turn(places)], 1)
+        outputs.append(weighted(q, k, c @ values[h].T, causal=causal))
+    return torch.cat(outputs, 1) @ block.output.weight.T

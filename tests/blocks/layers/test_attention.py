@@ -287,9 +287,11 @@ TOUCHED = (
         "sa(heads=3, head_width=2, pos=rope)",
         "sa(heads=2, head_width=3, qk_norm=rms, temperature=0.5)",
         "sa(heads=4, head_width=2, kv_heads=1, qk_norm=rms, pos=rope)",
+        "diff_attn(heads=2, head_width=2, pos=rope, head_norm=none)",
+        "latent_attn(heads=2, head_width=3, latent=4, rope_width=0)",
     ],
 )
-def test_shared_turned_and_normalised_heads_hold_to_the_checks_that_they_touch(text):
+def test_parameters_of_heads_hold_to_the_checks_that_they_touch(text):
     for check in TOUCHED:
         check(text, causal=True)
     outputs_equal_the_reference(text, causal=False)

@@ -1,0 +1,209 @@
+"""Attention whose scores, weights, keys or values are made otherwise: all positions, by plain products."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
+from ..core.block import Block, Context, register_block
+from ..core.dropout import Dropout
+from ..core.initialisation import Initialisable, Linear
+from .attention import attend_unfused, causal_mask, place_angles
+from .head_parts import HeadNorm, turn
+
+
+@register_block("fox")
+class ForgettingAttention(Block):
+    """Causal attention, to whose scores the logarithms of gates since a key are added (Lin et al. 2025)."""
+
+    def __init__(self, *, heads: int, head_width: int, context: Context) -> None:
+        super().__init__()
+        config, width, inner = context.config, context.width, heads * head_width
+        self.heads = heads
+        self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
+        self.gate = Linear(width, heads, bias=True, std=config.attention_std)
+        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
+        self.dropout = Dropout(config.attention_dropout)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `fox(heads, head_width)`."""
+        heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
+        return cls(heads=heads, head_width=head_width, context=context)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """All positions at once; nothing later is seen, so that padding behind a sequence needs no mask."""
+        return self.step_with_grad(x, None)[0]
+
+    def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The state has keys, values and gates so far, (batch, heads, positions, 2 · head_width + 1)."""
+        qkv = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
+        log_gates = -functional.softplus(-self.gate(x).to(v.dtype)).transpose(1, 2).unsqueeze(-1)
+        known = torch.cat([k, v, log_gates], -1)
+        if state is not None:
+            known = torch.cat([state, known], 2)
+            k, v, log_gates = known.split([k.shape[-1], k.shape[-1], 1], -1)
+        total = log_gates.squeeze(-1).cumsum(-1)  # (batch, heads, keys)
+        scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+        scores = scores + total[..., -x.shape[1] :, None] - total[..., None, :]
+        weights = torch.softmax(scores.masked_fill(~causal_mask(q, k), -torch.inf), -1)
+        y = self.dropout(weights) @ v  # (batch, heads, length, head_width)
+        return self.output(y.transpose(1, 2).flatten(2)), known
+
+
+def visible_keys(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor | None:
+    """Which keys each query sees, for (…, queries, keys), by a mask (batch, keys) and what is later."""
+    visible = None if mask is None else mask[:, None, None, :]
+    if causal and q.shape[2] > 1:
+        hidden = causal_mask(q, k)
+        return hidden if visible is None else visible & hidden
+    return visible
+
+
+class DifferenceShare(Initialisable):
+    """λ, how much of the second weights is taken away: vectors begin as N(0, 0.1²)."""
+
+    def __init__(self, head_width: int, share: float) -> None:
+        super().__init__()
+        self.share = share
+        self.weight = nn.Parameter(torch.empty(4, head_width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """Draw the vectors."""
+        nn.init.normal_(self.weight, std=0.1, generator=generator)
+
+    def forward(self) -> Tensor:
+        """A number."""
+        more, less = (self.weight[:2] * self.weight[2:]).sum(1).exp().unbind(0)
+        return more - less + self.share
+
+
+@register_block("diff_attn")
+class DifferentialAttention(Block):
+    """Weights are a softmax less λ times a second one; values are as wide as both keys (Ye et al. 2024)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__()
+        config, width = context.config, context.width
+        self.heads, self.head_width = as_int(settings, "heads"), as_int(settings, "head_width")
+        self.causal, self.turns = context.causal, as_word(settings, "pos") == "rope"
+        inner = 2 * self.heads * self.head_width
+        self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
+        self.share = DifferenceShare(self.head_width, as_float(settings, "share"))
+        self.norm = HeadNorm(2 * self.head_width) if as_word(settings, "head_norm") == "rms" else None
+        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
+        self.dropout = Dropout(config.attention_dropout)
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `diff_attn(heads, head_width, …)`."""
+        return cls(settings, context)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """All positions at once."""
+        q, k, v = self._map(x, 0)
+        return self._attend(q, k, v, visible_keys(q, k, mask, causal=self.causal))
+
+    def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The state has all keys and values so far, (batch, 4 · heads, positions, head_width)."""
+        q, k, v = self._map(x, 0 if state is None else state.shape[2])
+        known = torch.cat([k, *v.chunk(2, -1)], 1)
+        if state is not None:
+            known = torch.cat([state, known], 2)
+            k, *v = known.split([2 * self.heads, self.heads, self.heads], 1)
+            v = torch.cat(v, -1)
+        return self._attend(q, k, v, visible_keys(q, k, None, causal=True)), known
+
+    def _map(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries and keys (batch, 2 · heads, length, head_width), first ones in front, and values."""
+        q, k, v = self.qkv(x).chunk(3, -1)
+        q, k = (each.unflatten(2, (2 * self.heads, -1)).transpose(1, 2) for each in (q, k))
+        v = v.unflatten(2, (self.heads, -1)).transpose(1, 2)
+        if self.turns:
+            angles = place_angles(start, x.shape[1], q)
+            q, k = turn(q, angles), turn(k, angles)
+        else:
+            q, k = (each.clone(memory_format=torch.contiguous_format) for each in (q, k))
+        return q, k, v.clone(memory_format=torch.contiguous_format)
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
+        scores = q @ k.transpose(-1, -2) * self.head_width**-0.5  # (batch, 2 * heads, queries, keys)
+        if visible is not None:
+            scores = scores.masked_fill(~visible, -torch.inf)
+        kept, taken = torch.softmax(scores, -1).chunk(2, 1)
+        y = self.dropout(kept - self.share() * taken) @ v  # (batch, heads, queries, 2 * head_width)
+        if self.norm is not None:
+            y = self.norm(y)
+        return self.output(y.transpose(1, 2).flatten(2) * (1.0 - self.share.share))
+
+
+@register_block("latent_attn")
+class LatentAttention(Block):
+    """Keys and values of all heads are maps of one narrow vector, all that is kept (DeepSeek-AI 2024).
+
+    Beside it a turned key that the heads share tells positions apart.
+    """
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__()
+        config, width, std = context.config, context.width, context.config.attention_std
+        self.heads, self.head_width = as_int(settings, "heads"), as_int(settings, "head_width")
+        self.latent, self.turned = as_int(settings, "latent"), as_int(settings, "rope_width")
+        asked, inner = as_int(settings, "query_latent"), self.heads * self.head_width
+        self.down = Linear(width, self.latent + self.turned, bias=False, std=std)
+        self.norm = HeadNorm(self.latent)
+        self.up = Linear(self.latent, inner, bias=False, maps=2, std=std)
+        self.query_down = Linear(width, asked, bias=False, std=std) if asked else None
+        self.query_norm = HeadNorm(asked) if asked else None
+        self.query = Linear(asked or width, inner + self.heads * self.turned, bias=False, std=std)
+        self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
+        self.dropout = Dropout(config.attention_dropout)
+        self.causal = context.causal
+
+    @classmethod
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """The block of `latent_attn(heads, head_width, latent, …)`."""
+        return cls(settings, context)
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """All positions at once."""
+        return self._attend(self._queries(x, 0), self._latents(x, 0), mask, causal=self.causal)
+
+    def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The state has all latents and turned keys so far, (batch, positions, latent + rope_width)."""
+        start = 0 if state is None else state.shape[1]
+        known = self._latents(x, start)
+        known = known if state is None else torch.cat([state, known], 1)
+        return self._attend(self._queries(x, start), known, None, causal=True), known
+
+    def _latents(self, x: Tensor, start: int) -> Tensor:
+        """What is kept of each position, (batch, length, latent + rope_width), from `start` on."""
+        c, key = self.down(x).split([self.latent, self.turned], -1)
+        if self.turned:
+            key = turn(key, place_angles(start, x.shape[1], key))
+        return torch.cat([self.norm(c), key.to(c.dtype)], -1)
+
+    def _queries(self, x: Tensor, start: int) -> Tensor:
+        """(batch, heads, length, head_width + rope_width)."""
+        if self.query_down is not None and self.query_norm is not None:
+            x = self.query_norm(self.query_down(x))
+        q = self.query(x).unflatten(2, (self.heads, -1)).transpose(1, 2)
+        q, places = q.split([self.head_width, self.turned], -1)
+        if self.turned:
+            places = turn(places, place_angles(start, x.shape[1], places))
+        return torch.cat([q, places], -1)
+
+    def _attend(self, q: Tensor, known: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor:
+        c, places = known.split([self.latent, self.turned], -1)
+        heads = self.up(c).unflatten(2, (2, self.heads, -1)).transpose(1, 3)  # (batch, heads, 2, keys, ·)
+        k, v = heads.unbind(2)
+        k = torch.cat([k, places.unsqueeze(1).expand(-1, self.heads, -1, -1)], -1)
+        v = v.clone(memory_format=torch.contiguous_format)
+        visible = visible_keys(q, k, mask, causal=causal)
+        y = attend_unfused(q, k, v, visible, self.dropout, temperature=1.0)
+        return self.output(y.transpose(1, 2).flatten(2))
