@@ -12,6 +12,7 @@ from ..studies.planning.shorter_trials import ShorterTrial
 from ..studies.planning.time_estimates import TimeEstimate
 from ..studies.presentation.design_notes import alias_words, explain_design
 from ..studies.study import Study
+from .plan_ladder import planned_rungs
 from .views.plan import count_to_run
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def plan_to_dict(
             "aliases": alias_words(study.design),
         },
         **_models(study, plan),
+        "ladder": [asdict(each) for each in planned_rungs(study)],
         "memory": None if plan.memory is None else {"label": plan.memory[0], **asdict(plan.memory[1])},
         "device": None
         if plan.memory is None or device_bytes is None

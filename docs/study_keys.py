@@ -15,6 +15,7 @@ from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.spec import ClaimSpec
+from activemem.studies.ladder import LadderSettings
 from activemem.studies.presentation.curve import CurveSpec
 from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
 from activemem.studies.presentation.effects import EffectsSpec
@@ -38,6 +39,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "train": training.TrainSettings,
     "optimizer": OwnOptimizerSettings,
     "schedule": OwnScheduleSettings,
+    "ladder": LadderSettings,
     "search": search_settings.SearchSettings,
     "decode": settings.DecodeSettings,
     "table": TableSpec,

@@ -13,6 +13,7 @@ from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .claims.reader import read_claims
 from .claims.spec import Claim
+from .ladder import Ladder, expand_ladder
 from .own_data.own_corpus import OwnCorpus, read_own_corpus
 from .presentation.reader import (
     AnyCurveSpec,
@@ -67,8 +68,8 @@ class Study:
     `trials` has every trial once, in the order of the file; empty in a search. `cells` has the trial of every
     cell, the same one possibly under several levels, and `over_budget` those that are not run. `size_matches`
     has the sizes solved for equal parameters, by trial. `decode` is what is tried with trained models that
-    translate. `own_corpus` has the files that the study names itself, and `tried` is a memory of
-    `planning.status`.
+    translate. `own_corpus` has the files that the study names itself, `ladder` its [ladder], and `tried` is a
+    memory of `planning.status`.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Study:
     claims: tuple[Claim, ...]
     template: Template
     design: Design
+    ladder: Ladder | None
     budget: StudyBudget
     max_seeds: int | None
     keep_weights: bool
@@ -263,8 +265,10 @@ def _study(
 ) -> Study | None:
     """The study of a document; None if it has faults, which are noted."""
     check_tables(diagnostics)
+    ladder = expand_ladder(diagnostics)
     header = read_header(diagnostics)
-    design = replace(_design(diagnostics, header), as_written=_design_as_written(diagnostics.document))
+    as_written, sizes = _design_as_written(diagnostics.document), tuple(ladder.sizes) if ladder else ()
+    design = replace(_design(diagnostics, header), as_written=as_written, ladder=sizes)
     paper = header.paper if header else None
     tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
     claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
@@ -282,7 +286,7 @@ def _study(
         max_step_flops=header.max_step_flops,
         limits=tuple(each for each in search.bounds if is_known_before(each.name)) if search else (),
     )
-    grid = TrialGrid() if search else _grid(draft, header, budget)
+    grid = TrialGrid() if search else _grid(draft, header, budget, ladder)
     found = Study(
         name=header.name,
         title=header.title,
@@ -298,6 +302,7 @@ def _study(
         claims=claims,
         template=draft.template,
         design=design,
+        ladder=ladder,
         budget=budget,
         max_seeds=header.max_seeds,
         keep_weights=header.keep_weights,
@@ -346,7 +351,7 @@ def _dimensions(draft: Draft, search: SearchSettings | None) -> dict[str, Dimens
     return dimensions
 
 
-def _grid(draft: Draft, header: StudySettings, budget: StudyBudget) -> TrialGrid:
+def _grid(draft: Draft, header: StudySettings, budget: StudyBudget, ladder: Ladder | None) -> TrialGrid:
     return GridBuilder(
         diagnostics=draft.diagnostics,
         study=header.name,
@@ -354,6 +359,7 @@ def _grid(draft: Draft, header: StudySettings, budget: StudyBudget) -> TrialGrid
         design=draft.design,
         budget=budget,
         tolerance=header.tolerance,
+        ladder=ladder,
     ).build()
 
 
@@ -365,10 +371,7 @@ def _checked_draft(
     tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
         tables["task"] = {**tables["task"], "corpus": own_corpus.facts.model_dump()}
-    template = Template(
-        tables=tables,
-        fragments=read_fragments(diagnostics),
-    )
+    template = Template(tables=tables, fragments=read_fragments(diagnostics))
     draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)
     check_recipes(draft)
     check_holes(draft)
@@ -381,6 +384,7 @@ def _design_as_written(document: Document) -> Design | None:
     if document.as_written is None:
         return None
     diagnostics = Diagnostics(document.as_written)
+    expand_ladder(diagnostics)
     design = _design(diagnostics, read_header(diagnostics))
     return None if diagnostics.invalid else design
 

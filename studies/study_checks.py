@@ -8,7 +8,8 @@ from .schema.settings import DecodeSettings, StudySettings
 from .text.diagnostics import Diagnostics
 
 _LISTS = ("cells", "table", "curve", "claim")
-_KNOWN = ("study", *TRIAL_TABLES, "recipes", "factors", "when", "source", "search", "decode", *_LISTS)
+_OTHERS = ("recipes", "factors", "when", "ladder", "source", "search", "decode")
+_KNOWN = ("study", *TRIAL_TABLES, *_OTHERS, *_LISTS)
 _NEEDED = ("study", *TRIAL_TABLES)
 
 

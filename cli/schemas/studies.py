@@ -11,7 +11,7 @@ class StudyPlanPage(TypedDict):
     """What a run would train: `models` with their costs, `trials` with their status and time in seconds.
 
     `refused` are over the budget, `stale` were trained with other code, `ceilings` are lengths out of reach,
-    `elsewhere` are the points of a search that other studies have trained.
+    `elsewhere` are the points of a search that other studies have trained, `ladder` are sizes of [ladder].
     """
 
     schema: int
@@ -25,6 +25,7 @@ class StudyPlanPage(TypedDict):
     estimate: dict[str, Any]
     design: dict[str, Any]
     models: list[dict[str, Any]]
+    ladder: list[dict[str, Any]]
     refused: list[dict[str, Any]]
     stale: list[dict[str, Any]]
     ceilings: list[dict[str, Any]]

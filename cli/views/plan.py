@@ -24,6 +24,7 @@ from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
 from ..plan_devices import room, where
+from ..plan_ladder import format_rungs
 
 if TYPE_CHECKING:
     from ...engine.optimisers.parameter_groups import GroupSize
@@ -55,6 +56,7 @@ def format_plan(
         *wrap(_counts(study, plan), WIDTH),
         "",
         *_models(study, plan),
+        *format_rungs(study),
     ]
     lines += [
         "",

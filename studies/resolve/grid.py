@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..ladder import Ladder, on_rung
 from ..schema.design import MAX_TRIALS, Design, level_key
 from ..schema.factors import SEED
 from ..schema.level_names import level_text
@@ -15,6 +16,7 @@ from ..schema.settings import Level, TrialSettings
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import InvalidTableError, format_value
 from ..text.toml_positions import KeyPath
+from .costs import cost, sequence_tokens
 from .level_checks import report_cell_problem
 from .parameter_matching import SIZE_PATHS, ParameterMatcher, SizeMatch
 from .resolve import resolve_settings
@@ -59,6 +61,7 @@ class GridBuilder:
     design: Design
     budget: StudyBudget
     tolerance: float
+    ladder: Ladder | None = None
     reported: set[tuple[KeyPath | None, str]] = field(default_factory=set)  # cells that no size can match
 
     def build(self) -> TrialGrid:
@@ -109,10 +112,15 @@ class GridBuilder:
                 return None
             values[name] = baseline_size if match.size is None else match.size
         try:
-            return resolve_settings(self.template, values), match
+            settings = resolve_settings(self.template, values)
         except InvalidTableError as error:
             self._report_problems(error, levels)
             return None
+        if self.ladder is not None:
+            tokens = sequence_tokens(settings)
+            parameters = cost(settings, tokens).parameters
+            settings = on_rung(self.ladder, settings, levels, parameters=parameters, sequence_tokens=tokens)
+        return settings, match
 
     def _solve_size(self, name: str, levels: Mapping[str, Level]) -> SizeMatch | None:
         """The size of a cell; None if none is within the tolerance, which is noted with the nearest ones."""

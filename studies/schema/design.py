@@ -34,7 +34,8 @@ class Design:
     of the others. `target` has the levels that [study] names for the end of the design. `metric` decides
     which change each round of a path keeps, and `taken` are those that it has kept. `resolution` is that of a
     fraction, `sample_cells` and `sample_seed` are those of a sample, `labels` fill no holes, and
-    factors with `conditions` are not in every cell: there their level is ABSENT.
+    factors with `conditions` are not in every cell: there their level is ABSENT. `ladder` has the factors
+    that are sizes of [ladder], in step from the smallest on.
     `as_written` is the design of the file without its overrides, if there are any. `factors` has every factor
     with all its levels: those of [factors], then those that only listed cells have.
     """
@@ -53,6 +54,7 @@ class Design:
     sample_seed: int = 0
     labels: tuple[str, ...] = ()
     conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
+    ladder: tuple[str, ...] = ()
     as_written: Design | None = None
     factors: Mapping[str, tuple[Level, ...]] = field(init=False, compare=False)
 

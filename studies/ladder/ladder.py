@@ -1,0 +1,140 @@
+"""`[ladder]`: sizes that become factors in step, which cross all others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any, cast
+
+from pydantic import Field
+
+from ..schema.factors import SEED
+from ..schema.settings import Level
+from ..text.diagnostics import Diagnostics
+from ..text.pydantic_messages import format_value
+from ..text.strict_model import StrictModel
+from ..text.toml_positions import KeyPath
+
+TABLE = "ladder"
+
+_FORBIDDEN = {
+    "cells": "list no cells",
+    "search": "search nothing",
+}
+
+Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False, min_length=2)]
+
+
+class LadderSettings(StrictModel):
+    """`[ladder]`: the sizes of a model in step, and how long each is trained."""
+
+    sizes: dict[str, Sizes]
+    """by the hole that they fill the numbers of each size, from the smallest on, as in
+    `{ width = [32, 64, 128], depth = [2, 2, 4] }`; each list has one for each size"""
+    tokens_per_parameter: float = Field(gt=0, allow_inf_nan=False)
+    """how many tokens a model is trained on for each of its parameters, all of them counted"""
+    lr_exponent: float = Field(default=0.0, ge=-2, le=2)
+    """the learning rate of a size is that of [train] times (its d_model / that of the first size) to this
+    power; 0 for one rate, or for rates that are a factor of the study"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """The sizes by name, all lists as long; `width` is the name of those of d_model, if there is one."""
+
+    sizes: Mapping[str, tuple[int, ...]]
+    tokens_per_parameter: float
+    lr_exponent: float
+    width: str | None
+
+    def place(self, levels: Mapping[str, Level]) -> int:
+        """Which of the sizes a cell has, from 0 on."""
+        sizes = list(zip(*self.sizes.values(), strict=True))
+        return sizes.index(tuple(cast("int", levels[name]) for name in self.sizes))
+
+    def at(self, place: int) -> dict[str, Level]:
+        """The levels of a size."""
+        return {name: sizes[place] for name, sizes in self.sizes.items()}
+
+
+def expand_ladder(diagnostics: Diagnostics) -> Ladder | None:
+    """The ladder of a document, whose factors and design are changed by it; None if it has none.
+
+    All faults of it are noted. Of a faulty one the sizes that can be read are factors all the same.
+    """
+    data = cast("dict[str, Any]", diagnostics.document.data)
+    if TABLE not in data:
+        return None
+    found = diagnostics.validate(LadderSettings, (TABLE,), data[TABLE])
+    faults = [*_clashes(data), *(() if found is None else _size_faults(data, found))]
+    for path, message in faults:
+        diagnostics.report_error(path, message)
+    sizes = _readable_sizes(data[TABLE])
+    study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
+    factors = factors if isinstance(factors, Mapping) else {}
+    if isinstance(study, Mapping) and isinstance(train, Mapping) and sizes:
+        others = [name for name in factors if name not in (SEED, *sizes)]
+        data["study"] = {**study, "design": "zip", "around": others}
+        data["factors"] = {**sizes, **{name: factors[name] for name in factors if name not in sizes}}
+        data["train"] = {**train, "steps_per_epoch": 1}
+    if found is None or faults:
+        return None
+    return Ladder(
+        sizes=found.sizes,
+        tokens_per_parameter=found.tokens_per_parameter,
+        lr_exponent=found.lr_exponent,
+        width=_width(data, found),
+    )
+
+
+def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """What of the rest of the study does not go with a ladder."""
+    study, train = data.get("study"), data.get("train")
+    if isinstance(study, Mapping) and study.get("design", "grid") != "grid":
+        message = 'expected design = "grid" where there is a [ladder], which all factors cross'
+        yield ("study", "design"), f"{message}, got {format_value(study['design'])}"
+    if isinstance(train, Mapping) and "steps_per_epoch" in train:
+        message = "a [ladder] counts the steps of each size: leave this key out"
+        yield ("train", "steps_per_epoch"), message
+    for name, told in _FORBIDDEN.items():
+        if name in data:
+            yield (name,), f"a [ladder] has its own cells: {told}"
+
+
+def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tuple[KeyPath, str]]:
+    """What is wrong with the sizes."""
+    factors, path = data.get("factors"), (TABLE, "sizes")
+    if not found.sizes:
+        yield path, "expected the sizes of at least one hole, as in { width = [32, 64, 128] }"
+    counts = {name: len(sizes) for name, sizes in found.sizes.items()}
+    if len(set(counts.values())) > 1:
+        told = ", ".join(f"{count} of {name}" for name, count in counts.items())
+        yield path, f"expected as many numbers in each list, got {told}"
+    for name, sizes in found.sizes.items():
+        if any(smaller > larger for smaller, larger in pairwise(sizes)):
+            message = f"expected sizes from the smallest on, got {', '.join(map(str, sizes))}"
+            yield (*path, name), message
+        if isinstance(factors, Mapping) and name in factors:
+            yield ("factors", name), f"{name} is a size of [ladder]: give this factor another name"
+    rungs = list(zip(*found.sizes.values(), strict=False))
+    if len(set(rungs)) < len(rungs):
+        yield path, "expected sizes that differ, got one twice"
+    if found.lr_exponent and _width(data, found) is None:
+        yield (TABLE, "lr_exponent"), 'expected d_model to be one of the sizes, as in d_model = "{width}"'
+
+
+def _readable_sizes(table: object) -> dict[str, list[int]]:
+    """The sizes as far as they can be read, so that the rest of a study with a faulty ladder is checked."""
+    sizes = table.get("sizes") if isinstance(table, Mapping) else None
+    lists = sizes if isinstance(sizes, Mapping) else {}
+    read = {str(name): list(each) for name, each in lists.items() if isinstance(each, list | tuple) and each}
+    shortest = min(map(len, read.values()), default=0)
+    return {name: each[:shortest] for name, each in read.items()}
+
+
+def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
+    """The name of the sizes that are d_model."""
+    model = data.get("model")
+    text = model.get("d_model") if isinstance(model, Mapping) else None
+    return next((name for name in found.sizes if text == f"{{{name}}}"), None)

@@ -1,0 +1,110 @@
+"""[ladder]: sizes in step, each trained for as many tokens as its parameters ask for, with a rate by rule."""
+
+import pytest
+
+from activemem.cli.plan_ladder import format_rungs, planned_rungs
+from activemem.reporting.tables.build import build_table
+from activemem.storage import Store
+from activemem.studies.resolve.costs import cost
+from activemem.studies.study import StudyError, load_study
+
+TEXT = """
+[study]
+name = "sizes"
+title = "Two mixers over three sizes"
+
+[model]
+recipe = "{depth} * ({mixer} >> ff({filter}))"
+d_model = "{width}"
+
+[ladder]
+sizes = { width = [16, 32, 48], depth = [2, 2, 3], filter = [64, 128, 192] }
+tokens_per_parameter = 5
+lr_exponent = -0.5
+
+[task]
+name = "word_problem"
+lengths = [8, 16]
+test_lengths = [16]
+
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 32
+epochs = 2
+
+[factors]
+mixer = ["sa(heads=2, head_width=8)", "lstm"]
+seed = [0, 1]
+
+[[table]]
+name = "sizes"
+rows = "mixer"
+columns = "width"
+value = "test_loss"
+"""
+
+
+def faults(text):
+    with pytest.raises(StudyError) as caught:
+        load_study(text)
+    return [fault.message.removeprefix("[ladder] ") for fault in caught.value.faults]
+
+
+def test_every_other_factor_crosses_sizes_that_change_in_step(tmp_path):
+    study = load_study(TEXT)
+    sizes = [tuple(trial.levels[name] for name in ("width", "depth", "filter")) for trial in study.trials]
+    assert sorted(set(sizes)) == [(16, 2, 64), (32, 2, 128), (48, 3, 192)]
+    assert len(study.trials) == 12
+    assert study.design.ladder == ("width", "depth", "filter")
+    table = build_table(study, study.tables[0], Store(tmp_path).trials())
+    assert len(table.rows) == 2
+
+
+def test_a_size_has_the_steps_that_its_parameters_ask_for_and_the_rate_of_its_width():
+    for trial in load_study(TEXT).trials:
+        train, parameters = trial.settings.train, cost(trial.settings, 16).parameters
+        tokens = train.epochs * train.steps_per_epoch * 32 * 16
+        assert tokens == pytest.approx(5 * parameters, abs=32 * 16)
+        assert train.optimizer.lr == pytest.approx(1e-2 * (trial.levels["width"] / 16) ** -0.5, rel=1e-5)
+
+
+def test_without_a_rule_a_rate_can_be_searched_at_each_size():
+    text = TEXT.replace("lr_exponent = -0.5\n", "").replace("lr = 1e-2", 'lr = "{lr}"')
+    study = load_study(
+        text.replace("seed = [0, 1]", "lr = [1e-3, 1e-2]").replace(
+            'name = "sizes"\nrows', 'name = "s"\nselect = { lr = 1e-3 }\nrows'
+        )
+    )
+    assert len(study.trials) == 3 * 2 * 2
+    assert {trial.settings.train.optimizer.lr for trial in study.trials} == {1e-3, 1e-2}
+
+
+def test_a_plan_tells_parameters_steps_and_tokens_of_each_size():
+    study = load_study(
+        TEXT.replace('mixer = ["sa(heads=2, head_width=8)", "lstm"]\n', "")
+        .replace("{mixer}", "lstm")
+        .replace('rows = "mixer"\ncolumns', "rows")
+    )
+    assert [line for line in format_rungs(study) if line] == [
+        "  ladder 5 tokens for each parameter",
+        "  width, depth, filter   parameters   steps    tokens   a parameter           lr",
+        "  16, 2, 64                   8,838      86    44,032          4.98         0.01",
+        "  32, 2, 128                 34,054     332   169,984          4.99   0.00707107",
+        "  48, 3, 192                113,142   1,104   565,248             5    0.0057735",
+    ]
+    assert [rung.tokens for rung in planned_rungs(study)] == [44_032, 169_984, 565_248]
+    assert not list(format_rungs(load_study("quickstart")))
+
+
+def test_all_faults_of_a_ladder_are_told_at_once():
+    text = TEXT.replace('title = "Two', 'design = "random"\ntitle = "Two').replace(
+        "epochs = 2", "epochs = 2\nsteps_per_epoch = 9"
+    )
+    text = text.replace("[16, 32, 48], depth = [2, 2, 3]", "[32, 16, 48], depth = [2, 2]")
+    assert faults(text.replace("seed = [0, 1]", "depth = [1]")) == [
+        """[study] design: expected design = "grid" where there is a [ladder], which all factors cross, got 'random'""",
+        "sizes: expected as many numbers in each list, got 3 of width, 2 of depth, 3 of filter",
+        "sizes.width: expected sizes from the smallest on, got 32, 16, 48",
+        "[train] steps_per_epoch: a [ladder] counts the steps of each size: leave this key out",
+        "[factors] depth: depth is a size of [ladder]: give this factor another name",
+    ]
