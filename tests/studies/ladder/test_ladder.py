@@ -102,7 +102,8 @@ def test_all_faults_of_a_ladder_are_told_at_once():
     )
     text = text.replace("[16, 32, 48], depth = [2, 2, 3]", "[32, 16, 48], depth = [2, 2]")
     assert faults(text.replace("seed = [0, 1]", "depth = [1]")) == [
-        """[study] design: expected design = "grid" where there is a [ladder], which all factors cross, got 'random'""",
+        '[study] design: expected design = "grid" where there is a [ladder], which all factors cross,'
+        " got 'random'",
         "sizes: expected as many numbers in each list, got 3 of width, 2 of depth, 3 of filter",
         "sizes.width: expected sizes from the smallest on, got 32, 16, 48",
         "[train] steps_per_epoch: a [ladder] counts the steps of each size: leave this key out",
