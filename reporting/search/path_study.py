@@ -7,8 +7,10 @@ in it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...grammar import Recipe
@@ -34,6 +36,9 @@ from .promotion import (
     trial_tables,
 )
 
+_OPERATOR = re.compile(r">>|[+*]")
+"""What may stand otherwise to what is around it, once it fills a hole."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
@@ -55,8 +60,10 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
     if not steps.levels:
         raise PromotionError(f"the best point of {study.name} is its baseline: there is no path")
     data = parse_document(study.name, study.text, study.overrides).data
+    across = study.search.across if study.search else ()
     factors = {
-        **{name: [level] for name, level in steps.fixed.items()},
+        **{name: list(study.factors[name]) for name in across},
+        **{name: [level] for name, level in steps.fixed.items() if name not in across},
         **{name: list(pair) for name, pair in steps.levels.items()},
         SEED: fresh_seeds(study, seeds),
     }
@@ -70,10 +77,13 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
                 "Each round tries every change that is left and keeps the best; study run goes on to its end."
             ),
             "",
-            toml_table("[study]", _header(study, data, found.goals[0].metric)),
+            toml_table("[study]", {**_header(study, data, found.goals[0].metric), **_around(across)}),
             *trial_tables(study, data, steps.recipe),
             toml_table("[factors]", factors),
-            toml_table("[[table]]", {"name": "path", "rows": "changes", "value": found.goals[0].metric}),
+            toml_table(
+                "[[table]]",
+                {"name": "path", "rows": "changes", **_columns(across), "value": found.goals[0].metric},
+            ),
             *_sources(study, data, factors),
         ]
     )
@@ -83,6 +93,16 @@ def _header(study: Study, data: Mapping[str, Any], metric: str) -> dict[str, Any
     paper = {"paper": data["study"]["paper"]} if "paper" in data["study"] else {}
     title = f"What made the best point better: {one_line(study.title)}"
     return {"name": f"{study.name}-path", "title": title, **paper, "design": "path", "metric": metric}
+
+
+def _around(across: Sequence[str]) -> dict[str, Any]:
+    """The key of [study] for what the points of the search are across: one path, by the mean over all."""
+    return {"around": list(across)} if across else {}
+
+
+def _columns(across: Sequence[str]) -> dict[str, Any]:
+    """The key of the table for the first of them."""
+    return {"columns": across[0]} if across else {}
 
 
 def _sources(study: Study, data: Mapping[str, Any], factors: Mapping[str, Any]) -> Iterator[str]:
@@ -96,6 +116,7 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
     root = study.template.expand(study.template.texts[RECIPE_PATH]).root
     own = {name for name, _ in Recipe(root).dimensions}
     recipe, inner = _recipe_steps(root, start, end, {*study.factors, *study.dimensions} - own)
+    level_of = partial(_level, fragments=study.template.fragments)
     levels: dict[str, tuple[Level, Level]] = dict(inner)
     needed = outer_names(study) | set(HOLE_PATTERN.findall(recipe))
     needed |= {hole for pair in inner.values() for level in pair for hole in _holes(level)}
@@ -108,12 +129,12 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
             continue
         if name not in start or name not in end:  # filled where the one point has it
             continue
-        pair = _level(start[name], start, end), _level(end[name], end, start)
+        pair = level_of(start[name], start, end), level_of(end[name], end, start)
         if level_key(pair[0]) == level_key(pair[1]):
             fixed[name] = pair[0]
         else:
             levels[name] = pair
-    levels = {name: (_level(a, start, end), _level(b, end, start)) for name, (a, b) in levels.items()}
+    levels = {name: (level_of(a, start, end), level_of(b, end, start)) for name, (a, b) in levels.items()}
     used = _closure(
         needed,
         {
@@ -161,13 +182,23 @@ def _plain(value: Value) -> Level:
     return value if isinstance(value, int | float | str) else render(value)
 
 
-def _level(level: Level, own: Mapping[str, Level], other: Mapping[str, Level]) -> Level:
-    """A level with the holes filled whose dimensions the other point does not take."""
+def _level(
+    level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
+) -> Level:
+    """A level with the holes filled that are fragments, or dimensions which the other point does not take."""
     if not isinstance(level, str):
         return level
-    return HOLE_PATTERN.sub(
-        lambda hole: str(own[hole[1]]) if hole[1] in own and hole[1] not in other else hole[0], level
-    )
+    alone = {name: str(value) for name, value in own.items() if name not in other}
+    whole = HOLE_PATTERN.fullmatch(level)
+
+    def fill(hole: re.Match[str]) -> str:
+        inner = alone.get(hole[1], fragments.get(hole[1]))
+        if inner is None:
+            return hole[0]
+        text = str(_level(inner, own, other, fragments))
+        return f"({text})" if _OPERATOR.search(text) and not whole else text
+
+    return HOLE_PATTERN.sub(fill, level)
 
 
 def _holes(level: Level) -> list[str]:

@@ -57,11 +57,12 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
         *_trial_tables(study, data),
         toml_table("[factors]", {SEED: fresh_seeds(study, seeds)}),
         *(
-            _cell(study, name, values, notes.get(name, "what the search began with"))
+            _cell(study, name, values, at, notes.get(name, "what the search began with"))
             for name, values in cells.items()
+            for at in study.point_levels
         ),
-        *_shown(found, has_baseline=bool(baseline)),
-        *_claims(found, winners, baseline),
+        *_shown(study, found, has_baseline=bool(baseline)),
+        *_claims(study, found, winners, baseline),
         *_sources(study, data),
     ]
     return "\n".join(parts)
@@ -154,12 +155,12 @@ def _fixed(study: Study) -> dict[str, Level]:
     }
 
 
-def _cell(study: Study, name: str, values: Mapping[str, Level], note: str) -> str:
+def _cell(study: Study, name: str, values: Mapping[str, Level], at: Mapping[str, Level], note: str) -> str:
     """A point as a cell: its name, its whole recipe, and what fills other holes."""
     needed = outer_names(study)
-    trial = study.trial_for(values, study.seeds[0])
+    trial = study.trial_for(values, study.seeds[0], at)
     others = {key: _filled(value, values) for key, value in values.items() if key in needed}
-    cell = {POINT: name, RECIPE: trial.settings.model.recipe, **_fixed(study), **others}
+    cell = {POINT: name, RECIPE: trial.settings.model.recipe, **_fixed(study), **at, **others}
     return toml_table(f"[[cells]]  # {note}", cell)
 
 
@@ -180,12 +181,14 @@ def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
     return f"in the search {', '.join(told)} over {plural(point.seeds, 'seed')}"
 
 
-def _shown(found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
+def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
     """The table of the new study."""
+    across = study.search.across if study.search else ()
     goals = [goal.metric for goal in found.goals if goal.metric in METRICS_AND_COSTS]
     keys: dict[str, Any] = {
         "name": "winners",
         "rows": POINT,
+        **({"columns": across[0]} if across else {}),
         "value": list(dict.fromkeys([*goals, "parameters"])),
         "best": "test",
     }
@@ -193,36 +196,42 @@ def _shown(found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
 
 
 def _claims(
-    found: SearchPoints, winners: Sequence[FoundPoint], baseline: Mapping[str, Level]
+    study: Study, found: SearchPoints, winners: Sequence[FoundPoint], baseline: Mapping[str, Level]
 ) -> Iterator[str]:
     """A claim for each winner that it is better than the baseline; without one, that the first is best."""
     measured = [goal for goal in found.goals if not is_known_before(goal.metric)]
+    across = study.search.across if study.search else ()
     if baseline:
         for number, _ in enumerate(winners, 1):
             for goal in measured:
-                yield _claim(f"best_{number}", BASELINE, goal, f"{_cell_of(goal, BASELINE)}")
+                yield _claim(f"best_{number}", BASELINE, goal, _cell_of(goal, BASELINE, across), across)
         return
     others = [f"best_{number}" for number in range(2, len(winners) + 1)]
     for goal in measured[:1]:
         ahead = "max" if goal.sign > 0 else "min"
-        yield _claim(
-            "best_1", "the others", goal, f"{ahead}({', '.join(_cell_of(goal, each) for each in others)})"
-        )
+        against = f"{ahead}({', '.join(_cell_of(goal, each, across) for each in others)})"
+        yield _claim("best_1", "the others", goal, against, across)
 
 
-def _claim(point: str, other: str, goal: SearchGoal, against: str) -> str:
+def _claim(point: str, other: str, goal: SearchGoal, against: str, across: Sequence[str]) -> str:
     sign, word = (">", "higher") if goal.sign > 0 else ("<", "lower")
     return toml_table(
         "[[claim]]",
         {
             "name": f"{point} has a {word} {goal.metric} than {other}",
-            "holds": f"{_cell_of(goal, point)} {sign} {against}",
+            "holds": f"{_cell_of(goal, point, across)} {sign} {against}",
         },
     )
 
 
-def _cell_of(goal: SearchGoal, point: str) -> str:
-    return f"{goal.metric}[{POINT}={point}]"
+def _cell_of(goal: SearchGoal, point: str, across: Sequence[str]) -> str:
+    """What a point measures, the mean over all that it is trained at."""
+    if not across:
+        return f"{goal.metric}[{POINT}={point}]"
+    at = "".join(f", {name}=at_{name}" for name in across)
+    return (
+        f"mean({goal.metric}[{POINT}={point}{at}] {' '.join(f'for at_{name} in {name}' for name in across)})"
+    )
 
 
 def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:

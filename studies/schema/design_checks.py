@@ -167,10 +167,8 @@ def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _path_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """A path around other factors or with a size to solve, and a metric that cannot decide."""
+    """A path with a size to solve, and a metric that cannot decide."""
     path: KeyPath = ("study", "metric")
-    if design.around:
-        yield ("study", "around"), "a path has one baseline: give each of these levels a study of its own"
     if design.matched_size is not None:
         yield ("study", "match"), "a path changes one factor at a time, and no size with it"
     if design.metric and metric_family(design.metric) not in METRICS_AND_COSTS:

@@ -104,7 +104,6 @@ def test_a_path_has_no_shards():
     [
         ({"metric": None}, 'path needs metric, as in metric = "loss"'),
         ({"metric": "los"}, "unknown metric 'los'; nearest: loss"),
-        ({"around": "mixer"}, "a path has one baseline: give each of these levels a study of its own"),
         ({"design": "cumulative"}, 'metric belongs to design = "path", got "cumulative"'),
     ],
 )

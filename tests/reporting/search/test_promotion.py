@@ -1,11 +1,14 @@
 """The studies that decide about a search: its winners on fresh seeds, and the path to the best of them."""
 
+import json
+
 import pytest
 
 from activemem.reporting.results import StudyResults
 from activemem.reporting.search.promotion import PromotionError
 from activemem.storage import Store
-from activemem.studies.study import load_study
+from activemem.studies.planning.ablation_path import follow_path
+from activemem.studies.study import load_study, with_steps
 from activemem.studies.text.errors import StudyError
 
 from ...studies.planning.test_plan import keep
@@ -138,3 +141,64 @@ def test_seeds_of_a_baseline_need_one():
     for text in (WITH_BASELINE.replace('baseline = { lr = 0.01, choice = "sa" }\n', ""), WITH_SEEDS):
         with pytest.raises(StudyError, match=r"expected a baseline beside it|only the baseline of a search"):
             load_study(text)
+
+
+ACROSS = study_text(
+    study={"baseline": {"depth": "{first}", "first": "{attention}"}},
+    model={"recipe": "{depth}"},
+    task={"name": "{task}"},
+    search={"trials": 3, "metric": "loss", "direction": "min", "across": ["task"]},
+    factors={"task": ["sort", "not"], "seed": [0]},
+    space={
+        "depth": "choice({first}, {first} >> {second})",
+        "first": "choice({attention}, {attention} + conv(k={k}))",
+        "second": "choice(ff(8), {first} >> ff({filter}))",
+        "k": "integer(2, 9)",
+        "filter": "integer(2, 9)",
+    },
+).replace("[task]", '[recipes]\nattention = "sa"\n\n[task]', 1)
+
+
+def test_a_search_across_tasks_is_decided_by_the_mean_over_them(tmp_path):
+    study, store = load_study(ACROSS), Store(tmp_path)
+    best = {
+        "depth": "{first} >> {second}",
+        "first": "{attention} + conv(k={k})",
+        "second": "{first} >> ff({filter})",
+        "k": 4,
+        "filter": 8,
+    }
+    for minutes, (values, losses) in enumerate(((dict(study.baseline), (4.0, 2.0)), (best, (1.0, 3.0)))):
+        for trial, loss in zip(study.point_trials(values), losses, strict=True):
+            factors, settings = json.dumps(dict(trial.levels)), trial.settings.model_dump_json()
+            keep(store, trial, minutes=minutes, metrics=(("loss", loss),), settings=settings, factors=factors)
+    results = StudyResults(study, store)
+    winners, path = load_study(results.promote(best=1)), load_study(results.promote(path=True))
+    assert {(trial.levels["point"], trial.settings.task.name) for trial in winners.trials} == {
+        (point, task) for point in ("baseline", "best_1") for task in ("sort", "not")
+    }
+    lengths = {"sort": {"baseline": 4.0, "best_1": 1.0}, "not": {"baseline": 2.0, "best_1": 3.0}}
+    for trial in winners.trials:
+        loss = lengths[trial.settings.task.name][str(trial.levels["point"])]
+        keep(store, trial, metrics=(("loss", loss + 0.01 * (trial.settings.seed % 2)),))
+    assert StudyResults(winners, store).claims["verdict"].to_list() == ["confirmed"]
+    assert (path.design.around, path.factors["task"]) == (("task",), ("sort", "not"))
+    assert path.factors["depth"] == ("{first}", "{first} >> ({first} >> ff(8))")
+    ends = {trial.settings.model.recipe for trial in with_steps(path, ("depth", "first")).trials}
+    assert study.trial_for(best).settings.model.recipe in ends
+
+
+def test_each_round_of_a_path_keeps_what_is_best_over_all_that_is_around(tmp_path):
+    path = load_study(
+        study_text(
+            study={"design": "path", "metric": "loss", "around": "task"},
+            model={"recipe": "{mixer} >> ff({filter})"},
+            task={"name": "{task}"},
+            factors={"task": ["sort", "not"], "mixer": ["sa", "conv(k=3)"], "filter": [4, 8], "seed": [0]},
+        )
+    )
+    losses = {("conv(k=3)", "sort"): 1.0, ("conv(k=3)", "not"): 9.0, ("sa", "sort"): 4.0, ("sa", "not"): 4.0}
+    store = Store(tmp_path)
+    for trial in path.trials:
+        keep(store, trial, metrics=(("loss", losses[trial.levels["mixer"], trial.levels["task"]]),))
+    assert follow_path(path, store).design.taken == ("filter",)
