@@ -5,7 +5,9 @@ damaged is not done but incomplete. In a growing store the attempts that count a
 file once.
 """
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,7 +15,7 @@ import polars as pl
 
 from .integrity.quarantine import Quarantine
 from .paths import Layout, data_names, entries, is_compacted
-from .read import RANK, batches, read, read_verified, scan
+from .read import RANK, batches, read, read_rows, read_verified, scan
 from .rows import TRIALS
 
 DONE: Final = "done"
@@ -23,6 +25,10 @@ INCOMPLETE: Final = "incomplete"
 INCOMPLETE_REASON: Final = "its metrics are damaged or missing"
 _MEASURED: Final = (DONE, "pruned")
 _KEYS: Final = ("trial", "attempt")
+
+_FEW: Final = 8  # so many files of one row are read faster each by itself
+
+_COARSE_S: Final = 3.0  # no file system's times of change are coarser
 
 
 def read_latest(layout: Layout, quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
@@ -76,6 +82,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         now = read_latest(layout, quarantine, [*_KEYS, "status"])  # a row that comes later has its metrics
         self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
         self._known: dict[Path, set[str]] = {}  # the names of files by their folders
+        self._times: dict[Path, tuple[int, float, float]] = {}  # when changed, when first and last seen so
         self._rows: dict[str, dict[str, Any]] = {}
         self._numbers: dict[str, int] = {}
         self._order: list[str] = []
@@ -84,14 +91,31 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """Read the files that are new.
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
-        it; so a folder is listed twice, and again until there is nothing new. Names alone are compared, since
-        a search refreshes at every point.
+        it; so a folder is listed twice, and again until there is nothing new. Names alone are compared, and
+        folders in which nothing has come for a while are left alone, since a search refreshes at every point.
         """
         for partition in self._layout.partitions("trials"):
+            if self._is_quiet(partition):
+                continue
             known = self._known.setdefault(partition, set())
             while new := (data_names(partition) | data_names(partition)) - known:
                 paths = (partition / name for name in new)
                 self._read(sorted(paths, key=lambda path: (not is_compacted(path), path.name)), known)
+
+    def _is_quiet(self, partition: Path) -> bool:
+        """Whether a folder has the time of change that it had when it was listed, long after it had it first.
+
+        What else came in the same moment has then been listed, however coarse the times of a file system.
+        """
+        try:
+            changed, now = partition.stat().st_mtime_ns, time.monotonic()
+        except FileNotFoundError:
+            return False
+        time_of_change, first, listed = self._times.get(partition, (0, now, now))
+        if time_of_change == changed and listed - first > _COARSE_S:
+            return True
+        self._times[partition] = (changed, first if time_of_change == changed else now, now)
+        return False
 
     def since(self, count: int) -> list[str]:
         """The trials in the order in which they were first read, without so many of the first."""
@@ -117,7 +141,11 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
             if data is not None:
                 contents[path] = data
         for batch in batches(contents):
-            for row in scan("trials", [batch], TRIALS.names()).drop(RANK).collect().iter_rows(named=True):
+            if len(batch) <= _FEW and not any(map(is_compacted, contents)):
+                rows = chain.from_iterable(read_rows("trials", data) for data in batch)
+            else:
+                rows = scan("trials", [batch], TRIALS.names()).drop(RANK).collect().iter_rows(named=True)
+            for row in rows:
                 self._add(row)
 
     def _add(self, row: dict[str, Any]) -> None:

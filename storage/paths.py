@@ -110,8 +110,12 @@ class Layout:
 
     def partitions(self, dataset: str, studies: Collection[str] | None = None) -> tuple[Path, ...]:
         """Return the folders of a dataset, one per study, sorted; of all studies or of these."""
-        folders = (path for path in entries(self.root / dataset) if path.is_dir())
-        return tuple(path for path in folders if studies is None or path.name in studies)
+        try:
+            with os.scandir(self.root / dataset) as found:
+                names = sorted(each.name for each in found if each.is_dir())
+        except FileNotFoundError:
+            return ()
+        return tuple(self.root / dataset / name for name in names if studies is None or name in studies)
 
     def partitions_with_strangers(self, dataset: str) -> tuple[Path, ...]:
         """Return the folders of a dataset in which something has a data file's name and is no file."""

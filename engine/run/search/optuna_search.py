@@ -82,6 +82,7 @@ class OptunaSearch:
         self._in_order = enumerate_points(study.choose) if is_enumerable(study.dimensions) else iter(())
         self._known: set[str] = set()
         self._elsewhere: dict[str, tuple[optuna.trial.Trial | None, SearchPoint]] = {}
+        self._own: set[str] = set()  # trials of the points that this driver has begun
         self._read = 0  # so many of the stored trials have been looked at
         self._seen: set[str] = set()  # trials of this study that the store holds or others have begun
         self._open: dict[str, tuple[optuna.trial.Trial, SearchPoint, list[Job]]] = {}
@@ -104,6 +105,7 @@ class OptunaSearch:
                 self._note_end(point, trial)
                 continue
             self._open[name] = trial, point, tasks
+            self._own.update(task.trial.id for task in tasks)
             self._left = None if self._left is None else self._left - len(tasks)
             self._listener.on_planned([task.trial for task in tasks])
             return name, tasks
@@ -257,7 +259,9 @@ class OptunaSearch:
         ends = {trial: (self._stored[trial]["finished"], trial) for trial in new}
         for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
             self._seen.add(trial)
-            if (row := self._stored[trial])["study"] == self._study.name and self._is_own(trial, row):
+            if trial in self._own:
+                self._trained.add(trial)
+            elif (row := self._stored[trial])["study"] == self._study.name and self._is_own(trial, row):
                 begun[trial] = json.loads(row["factors"])
                 self._trained |= {trial} if row["epochs"] or row["status"] != "pruned" else set()
             elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
