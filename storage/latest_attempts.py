@@ -83,6 +83,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
         self._known: dict[Path, set[str]] = {}  # the names of files by their folders
         self._times: dict[Path, tuple[int, float, float]] = {}  # when changed, when first and last seen so
+        self._listed: dict[Path, set[str]] = {}  # those that there were last
         self._rows: dict[str, dict[str, Any]] = {}
         self._numbers: dict[str, int] = {}
         self._order: list[str] = []
@@ -91,16 +92,18 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """Read the files that are new.
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
-        it; so a folder is listed twice, and again until there is nothing new. Names alone are compared, and
+        it; so a folder that has changed is listed twice, and again until it is the same. Names alone are compared, and
         folders in which nothing has come for a while are left alone, since a search refreshes at every point.
         """
         for partition in self._layout.partitions("trials"):
             if self._is_quiet(partition):
                 continue
-            known = self._known.setdefault(partition, set())
-            while new := (data_names(partition) | data_names(partition)) - known:
-                paths = (partition / name for name in new)
+            known, names = self._known.setdefault(partition, set()), data_names(partition)
+            while names != self._listed.get(partition):
+                self._listed[partition] = names
+                paths = (partition / name for name in (names | data_names(partition)) - known)
                 self._read(sorted(paths, key=lambda path: (not is_compacted(path), path.name)), known)
+                names = data_names(partition)
 
     def _is_quiet(self, partition: Path) -> bool:
         """Whether a folder has the time of change that it had when it was listed, long after it had it first.
