@@ -2,7 +2,7 @@
 
 The table has every architecture of `search_table.toml`, trained once; `search_table.py` makes it. What a
 sampler does with it is what a search would: points are asked for dimension by dimension, known ones are
-refused, several are out at a time. Regret is how far the best point so far is from the best of all, as a
+refused, after some refusals in a row one is drawn of those that are left, several are out at a time. Regret is how far the best point so far is from the best of all, as a
 share of how far the median is; means over seeds, with 95 % intervals of the normal distribution. The last
 columns say after how many points the mean regret is that of random ones at the end, and how long asking and
 telling takes.
@@ -19,6 +19,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from statistics import fmean, median, stdev
 
@@ -26,9 +27,10 @@ import optuna
 import polars as pl
 from optuna.trial import TrialState
 
-from activemem.engine.run.search.optuna_search import MAX_REJECTED_PROPOSALS
+from activemem.engine.run.search.optuna_search import MAX_REJECTED_PROPOSALS, WITHOUT_PROPOSALS
 from activemem.engine.run.search.samplers.factory import make_sampler
 from activemem.engine.run.search.samplers.optuna_space import suggest
+from activemem.engine.run.search.unseen_points import UnseenPoints
 from activemem.studies.schema.search_settings import SearchSettings
 from activemem.studies.study import Study, load_study
 
@@ -61,12 +63,13 @@ class Space:
         given = {"sampler": name, "trials": TRIALS, "metric": METRIC, "direction": "max", "seed": seed}
         settings = SearchSettings.model_validate({**given, **keys})
         asked = optuna.create_study(direction="maximize", sampler=make_sampler(settings, self.study))
-        known: set[str] = set()
+        unseen, known = UnseenPoints(self.study, seed), set[str]()
+        refused = MAX_REJECTED_PROPOSALS if name not in WITHOUT_PROPOSALS else 0
         out: list[tuple[optuna.Trial, float]] = []
         best: list[float] = []
         while len(best) < TRIALS:
             while len(out) < PARALLEL:
-                trial, point = self._new_point(asked, known)
+                trial, point = self._new_point(asked, known, unseen, refused)
                 known.add(point)
                 out.append((trial, self.worths[point]))
             trial, worth = out.pop(0)
@@ -76,21 +79,24 @@ class Space:
             best.append(max([worth, *best[-1:]]))
         return best
 
-    def _new_point(self, asked: optuna.Study, known: set[str]) -> tuple[optuna.Trial, str]:
-        """A point that is not known; the next in order where too many in a row are, as in a search."""
+    def _new_point(
+        self, asked: optuna.Study, known: set[str], unseen: UnseenPoints, refused: int
+    ) -> tuple[optuna.Trial, str]:
+        """A point that is not known; one that is left where so many in a row are, as in a search."""
         begun = time.process_time()
         try:
-            for _ in range(MAX_REJECTED_PROPOSALS):
+            for _ in range(refused):
                 trial = asked.ask()
-                point = key(self.study.choose(partial(suggest, trial)))
-                if point not in known:
+                values = self.study.choose(partial(suggest, trial))
+                unseen.note(values)
+                if (point := key(values)) not in known:
                     return trial, point
                 asked.tell(trial, state=TrialState.FAIL)
-            point = next(each for each in self.worths if each not in known)
-            asked.enqueue_trial(json.loads(point))
+            values = next(chain(unseen.draw(len(known)), unseen.in_order()))
+            unseen.note(values)
+            asked.enqueue_trial(dict(values))
             trial = asked.ask()
-            self.study.choose(partial(suggest, trial))
-            return trial, point
+            return trial, key(self.study.choose(partial(suggest, trial)))
         finally:
             self.seconds += time.process_time() - begun
 

@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any
 
 import optuna
@@ -21,7 +20,6 @@ from ....studies.planning.fitting_trials import FittingTrials
 from ....studies.planning.shorter_trials import ShorterTrials
 from ....studies.planning.status import tried_point
 from ....studies.resolve.plugin_code import changed_code
-from ....studies.resolve.search_points import enumerate_points, is_enumerable
 from ....studies.resolve.trial import Trial
 from ....studies.schema.settings import Level
 from ....studies.study import Study
@@ -34,12 +32,13 @@ from .samplers.optuna_space import suggest
 from .schedulers.factory import make_pruner
 from .schedulers.race import make_race
 from .stored_points import SearchPoint, StoredPoints, mean_course
+from .unseen_points import UnseenPoints
 
-MAX_REJECTED_PROPOSALS = 500
-"""After this many proposals in a row that are known or over the budget, the next point in order is taken."""
+MAX_REJECTED_PROPOSALS = 50
+"""After so many proposals in a row that are known or over the budget, one is drawn of the points that are left."""
 
-MAX_ENUMERATED_POINTS = 100_000
-"""The search ends if none of this many points in order is new and within the budget."""
+WITHOUT_PROPOSALS = ("grid", "random")
+"""Samplers that are not asked: points are taken in order, or drawn."""
 
 BEGUN, BASELINE = "begun", "baseline"
 """What proposes a point that somebody has begun, or handed in, and that with which a study begins."""
@@ -50,7 +49,7 @@ class OptunaSearch:
 
     What the store holds of it is told to Optuna first, unfinished points are taken up before new ones are
     asked for, and a point that is already known is never trained again. Points over the study's budget are
-    passed over. When Optuna comes up with nothing new, points are taken in order as long as there are any.
+    passed over. When Optuna comes up with nothing new, one is drawn of those that are left, or taken in order.
     In a race over seeds a cohort is one training, and a point that is behind gets no further ones.
 
     Other drivers may search the same study: their points count, and are told to Optuna when they are whole.
@@ -79,7 +78,7 @@ class OptunaSearch:
             sampler=make_sampler(self._settings, study),
             pruner=make_pruner(self._settings),
         )
-        self._in_order = enumerate_points(study.choose) if is_enumerable(study.dimensions) else iter(())
+        self._unseen = UnseenPoints(study, self._settings.seed)
         self._known: set[str] = set()
         self._elsewhere: dict[str, tuple[optuna.trial.Trial | None, SearchPoint]] = {}
         self._own: set[str] = set()  # trials of the points that this driver has begun
@@ -259,10 +258,9 @@ class OptunaSearch:
         ends = {trial: (self._stored[trial]["finished"], trial) for trial in new}
         for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
             self._seen.add(trial)
-            if trial in self._own:
-                self._trained.add(trial)
-            elif (row := self._stored[trial])["study"] == self._study.name and self._is_own(trial, row):
-                begun[trial] = json.loads(row["factors"])
+            row, is_begun_here = self._stored[trial], trial in self._own
+            if is_begun_here or (row["study"] == self._study.name and self._is_own(trial, row)):
+                begun |= {} if is_begun_here else {trial: json.loads(row["factors"])}
                 self._trained |= {trial} if row["epochs"] or row["status"] != "pruned" else set()
             elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
                 begun[trial] = found.levels
@@ -293,15 +291,22 @@ class OptunaSearch:
         if self._study.baseline and self._is_new(self._points.of_values(dict(self._study.baseline))):
             self._optuna.enqueue_trial(dict(self._study.baseline))
             yield self._optuna.ask(), BASELINE
-        for _ in range(MAX_REJECTED_PROPOSALS if self._settings.sampler != "grid" else 0):
+        for _ in range(MAX_REJECTED_PROPOSALS if self._settings.sampler not in WITHOUT_PROPOSALS else 0):
             yield self._optuna.ask(), self._settings.sampler
-        for values in islice(self._in_order, MAX_ENUMERATED_POINTS):
+        for values, source in self._points_left():
             if self._is_new(self._points.of_values(values)):
                 self._optuna.enqueue_trial(values)
-                yield self._optuna.ask(), "grid"
+                yield self._optuna.ask(), source
+
+    def _points_left(self) -> Iterator[tuple[dict[str, Level], str]]:
+        """Points that are drawn, unless they are wanted in order, and points in order."""
+        if self._settings.sampler != "grid":
+            yield from ((values, "random") for values in self._unseen.draw(len(self._known)))
+        yield from ((values, "grid") for values in self._unseen.in_order())
 
     def _is_new(self, point: SearchPoint) -> bool:
-        """Whether a point is new and within the study's budget."""
+        """Whether a point is new and within the study's budget; it is not drawn again."""
+        self._unseen.note(point.values)
         return point.name not in self._known and self._study.budget.allows(point.trials[0].settings)
 
     def _replay_stored(self) -> list[SearchPoint]:
@@ -314,6 +319,7 @@ class OptunaSearch:
         courses = self._courses(ended)
         for point in ended:
             self._known.add(point.name)
+            self._unseen.note(point.values)
             self._remember(point, courses)
         return waiting
 

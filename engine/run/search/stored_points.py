@@ -58,11 +58,14 @@ class StoredPoints:
         self._metric = study.search.objectives[0].name
         self._alike = len(study.point_levels)  # the trials of the first seed, as costly as those of any other
         self._learnt = [each for each in study.search.bounds if not is_known_before(each.name)]
+        self._last: SearchPoint | None = None
         self.attempts = store.follow()
 
     def of_values(self, values: dict[str, Level]) -> SearchPoint:
         """The point of these values, with its trials."""
-        return SearchPoint(values, self._study.point_trials(values))
+        if self._last is None or self._last.values != values:  # a point is often asked for twice in a row
+            self._last = SearchPoint(values, self._study.point_trials(values))
+        return self._last
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
         """The points that the levels of trials settle, each once; none of another space."""
