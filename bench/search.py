@@ -2,10 +2,10 @@
 
 The table has every architecture of `search_table.toml`, trained once; `search_table.py` makes it. What a
 sampler does with it is what a search would: points are asked for dimension by dimension, known ones are
-refused, after some refusals in a row one is drawn of those that are left, several are out at a time. Regret is how far the best point so far is from the best of all, as a
-share of how far the median is; means over seeds, with 95 % intervals of the normal distribution. The last
-columns say after how many points the mean regret is that of random ones at the end, and how long asking and
-telling takes.
+refused, after some refusals in a row one is drawn of those that are left, several are out at a time. Regret
+is how far the best point so far is from the best of all, as a share of how far the median is; means over
+seeds, with 95 % intervals of the normal distribution. The last columns say after how many points the mean
+regret is that of random ones at the end, and how long asking and telling takes.
 
 Run: python bench/search.py [SEEDS [SAMPLER …]]
 """
@@ -27,7 +27,7 @@ import optuna
 import polars as pl
 from optuna.trial import TrialState
 
-from activemem.engine.run.search.optuna_search import MAX_REJECTED_PROPOSALS, WITHOUT_PROPOSALS
+from activemem.engine.run.search.optuna_search import MAX_REJECTED_PROPOSALS, REJECTED_PROPOSALS
 from activemem.engine.run.search.samplers.factory import make_sampler
 from activemem.engine.run.search.samplers.optuna_space import suggest
 from activemem.engine.run.search.unseen_points import UnseenPoints
@@ -64,7 +64,7 @@ class Space:
         settings = SearchSettings.model_validate({**given, **keys})
         asked = optuna.create_study(direction="maximize", sampler=make_sampler(settings, self.study))
         unseen, known = UnseenPoints(self.study, seed), set[str]()
-        refused = MAX_REJECTED_PROPOSALS if name not in WITHOUT_PROPOSALS else 0
+        refused = REJECTED_PROPOSALS.get(name, MAX_REJECTED_PROPOSALS)
         out: list[tuple[optuna.Trial, float]] = []
         best: list[float] = []
         while len(best) < TRIALS:

@@ -1,10 +1,10 @@
-"""What a search costs besides its trainings: asking for a point and telling its end, after up to 10,000 points.
+"""What a search costs besides its trainings: asking for a point and telling its end, up to 10,000 points.
 
 A search of a conditional space of all kinds of dimensions runs against a store on disk, in which a row and
-metrics of each point are written as a worker would; what is timed, in seconds of one CPU, is all that the
-driver does for a point: proposing, looking for what others have done, reading the row, telling, merging files.
-Each number is the mean over the last 100 points. The last column is a search that begins anew on what is there, as after a kill, up to
-its first point.
+metrics of each point are written as a worker would. What is timed, in seconds of one CPU, is all that the
+driver does for a point: proposing, looking for what others have done, reading its row, telling, merging files.
+Each number is the mean over the last 256 points, of which one has files merged. The last column is a search
+that begins anew on what is there, as after a kill, up to its first point.
 
 Run: python bench/search_points.py [POINTS [SAMPLER …]]
 """
@@ -28,7 +28,7 @@ from activemem.storage import MetricRow, Store
 from activemem.studies.study import Study, load_study
 
 POINTS = 10_000
-LAST = 100
+LAST = 256
 SAMPLERS = ("random", "quasi_random", "evolution", "gp_trees", "tpe")
 
 STUDY = """
@@ -100,7 +100,7 @@ def main() -> None:
         study = load_study(STUDY, [f"search.sampler={sampler}"])
         with tempfile.TemporaryDirectory() as folder:
             seconds, anew = search(study, Store(Path(folder) / "results"), points)
-        cells = "".join(f"{1000 * fmean(seconds[end - LAST : end]):>10.1f}" for end in ends)
+        cells = "".join(f"{1000 * fmean(seconds[max(0, end - LAST) : end]):>10.1f}" for end in ends)
         print(f"{sampler:<20}{cells}{anew:>10.1f}", flush=True)
 
 

@@ -92,8 +92,9 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """Read the files that are new.
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
-        it; so a folder that has changed is listed twice, and again until it is the same. Names alone are compared, and
-        folders in which nothing has come for a while are left alone, since a search refreshes at every point.
+        it; so a folder that has changed is listed twice, and again until it is the same. Names alone are
+        compared, and folders in which nothing has come for a while are left alone: a search refreshes at every
+        point.
         """
         for partition in self._layout.partitions("trials"):
             if self._is_quiet(partition):

@@ -82,7 +82,7 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
 
 
 def read_rows(dataset: str, data: bytes) -> list[dict[str, Any]]:
-    """The rows of one intact file, for a file of few: a query of `scan` takes longer to prepare than to run."""
+    """The rows of one intact file, for a file of few: a query of `scan` takes longer to plan than to run."""
     import pyarrow as pa  # noqa: PLC0415  most readers do without
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 

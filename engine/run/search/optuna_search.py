@@ -34,11 +34,11 @@ from .schedulers.race import make_race
 from .stored_points import SearchPoint, StoredPoints, mean_course
 from .unseen_points import UnseenPoints
 
-MAX_REJECTED_PROPOSALS = 50
-"""After so many proposals in a row that are known or over the budget, one is drawn of the points that are left."""
+MAX_REJECTED_PROPOSALS = 10
+"""After so many proposals in a row that are known or over the budget, one is drawn of what is left."""
 
-WITHOUT_PROPOSALS = ("grid", "random")
-"""Samplers that are not asked: points are taken in order, or drawn."""
+REJECTED_PROPOSALS = {"grid": 0, "random": 0, "evolution": 50}
+"""The same of samplers that need not be asked, and of one that changes more with every rejected proposal."""
 
 BEGUN, BASELINE = "begun", "baseline"
 """What proposes a point that somebody has begun, or handed in, and that with which a study begins."""
@@ -49,7 +49,7 @@ class OptunaSearch:
 
     What the store holds of it is told to Optuna first, unfinished points are taken up before new ones are
     asked for, and a point that is already known is never trained again. Points over the study's budget are
-    passed over. When Optuna comes up with nothing new, one is drawn of those that are left, or taken in order.
+    passed over. When Optuna comes up with nothing new, one is drawn of those that are left.
     In a race over seeds a cohort is one training, and a point that is behind gets no further ones.
 
     Other drivers may search the same study: their points count, and are told to Optuna when they are whole.
@@ -291,7 +291,7 @@ class OptunaSearch:
         if self._study.baseline and self._is_new(self._points.of_values(dict(self._study.baseline))):
             self._optuna.enqueue_trial(dict(self._study.baseline))
             yield self._optuna.ask(), BASELINE
-        for _ in range(MAX_REJECTED_PROPOSALS if self._settings.sampler not in WITHOUT_PROPOSALS else 0):
+        for _ in range(REJECTED_PROPOSALS.get(self._settings.sampler, MAX_REJECTED_PROPOSALS)):
             yield self._optuna.ask(), self._settings.sampler
         for values, source in self._points_left():
             if self._is_new(self._points.of_values(values)):
