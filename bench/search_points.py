@@ -2,7 +2,7 @@
 
 A search of a conditional space of all kinds of dimensions runs against a store on disk, in which a row and
 metrics of each point are written as a worker would. What is timed, in seconds of one CPU, is all that the
-driver does for a point: proposing, looking for what others have done, reading its row, telling, merging files.
+driver does for a point: proposing, looking for what others have done, reading, telling, merging files.
 Each number is the mean over the last 256 points, of which one has files merged. The last column is a search
 that begins anew on what is there, as after a kill, up to its first point.
 

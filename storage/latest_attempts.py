@@ -93,8 +93,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
         it; so a folder that has changed is listed twice, and again until it is the same. Names alone are
-        compared, and folders in which nothing has come for a while are left alone: a search refreshes at every
-        point.
+        compared, and folders in which nothing has come for a while are left alone: a search refreshes often.
         """
         for partition in self._layout.partitions("trials"):
             if self._is_quiet(partition):
