@@ -64,7 +64,7 @@ class Space:
         settings = SearchSettings.model_validate({**given, **keys})
         asked = optuna.create_study(direction="maximize", sampler=make_sampler(settings, self.study))
         unseen, known = UnseenPoints(self.study, seed), set[str]()
-        refused = REJECTED_PROPOSALS.get(name, MAX_REJECTED_PROPOSALS)
+        refused = 0 if sampler == "random" else REJECTED_PROPOSALS.get(name, MAX_REJECTED_PROPOSALS)
         out: list[tuple[optuna.Trial, float]] = []
         best: list[float] = []
         while len(best) < TRIALS:

@@ -37,8 +37,8 @@ from .unseen_points import UnseenPoints
 MAX_REJECTED_PROPOSALS = 10
 """After so many proposals in a row that are known or over the budget, one is drawn of what is left."""
 
-REJECTED_PROPOSALS = {"grid": 0, "random": 0, "evolution": 50}
-"""The same of samplers that need not be asked, and of one that changes more with every rejected proposal."""
+REJECTED_PROPOSALS = {"grid": 0, "evolution": 50}
+"""The same of one that is not asked, and of one that changes more with every rejected proposal."""
 
 BEGUN, BASELINE = "begun", "baseline"
 """What proposes a point that somebody has begun, or handed in, and that with which a study begins."""
@@ -291,12 +291,18 @@ class OptunaSearch:
         if self._study.baseline and self._is_new(self._points.of_values(dict(self._study.baseline))):
             self._optuna.enqueue_trial(dict(self._study.baseline))
             yield self._optuna.ask(), BASELINE
-        for _ in range(REJECTED_PROPOSALS.get(self._settings.sampler, MAX_REJECTED_PROPOSALS)):
-            yield self._optuna.ask(), self._settings.sampler
+        sampler = self._settings.sampler
+        for _ in range(0 if self._draws_all else REJECTED_PROPOSALS.get(sampler, MAX_REJECTED_PROPOSALS)):
+            yield self._optuna.ask(), sampler
         for values, source in self._points_left():
             if self._is_new(self._points.of_values(values)):
                 self._optuna.enqueue_trial(values)
                 yield self._optuna.ask(), source
+
+    @property
+    def _draws_all(self) -> bool:
+        """Whether the sampler would draw what can be drawn of the points that are left at once."""
+        return self._settings.sampler == "random" and not self._settings.prior
 
     def _points_left(self) -> Iterator[tuple[dict[str, Level], str]]:
         """Points that are drawn, unless they are wanted in order, and points in order."""

@@ -24,7 +24,7 @@ from .stored_points import SearchPoint
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A point that a search would try next, and what proposes it: its sampler, or "grid" in order."""
+    """A point that a search would try next, and what proposes it: its sampler, "random" or "grid"."""
 
     point: SearchPoint
     proposed_by: str

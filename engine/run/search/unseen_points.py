@@ -14,7 +14,7 @@ from ....grammar.nodes import Dimension
 from ....studies.resolve.search_points import enumerate_points, is_enumerable
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from .samplers.evolution import draw
+from .samplers.numbers import draw
 from .samplers.optuna_space import distribution
 from .samplers.told_points import PointKey, point_key
 
