@@ -26,8 +26,8 @@ run: setup       ## run the quickstart study and print its table beside the publ
 test: setup      ## run the tests, three processes at a time: many wait for others
 	$(BIN)/python -m pytest $(PARALLEL)
 
-coverage: setup  ## run the tests and fail where fewer lines than the floor of pyproject.toml are run
-	$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term
+coverage: setup  ## run the tests, heavy ones as well, and fail where fewer lines than the floor of pyproject.toml are run
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" --cov --cov-report=term
 
 test-slow: setup ## run the tests that take minutes
 	$(BIN)/python -m pytest -m slow

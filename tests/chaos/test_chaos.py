@@ -9,6 +9,7 @@ from ..forked_commands import run_program
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("scene", "faults", "seed"),
     [

@@ -13,7 +13,13 @@ OTHERS = ["README.md", *(str(path.relative_to(ROOT)) for path in (ROOT / "docs")
 OTHERS.remove(GALLERY)
 
 
-@pytest.mark.parametrize("documents", [[GALLERY], OTHERS], ids=["the gallery", "all others"])
+@pytest.mark.parametrize(
+    "documents",
+    [
+        pytest.param([GALLERY], id="the gallery", marks=pytest.mark.heavy),
+        pytest.param(OTHERS, id="all others"),
+    ],
+)
 def test_every_output_in_a_document_is_what_the_program_prints(documents):
     done = run_program(ROOT / "docs" / "refresh.py", "--check", *documents, cwd=ROOT)
     told = done.stdout + done.stderr

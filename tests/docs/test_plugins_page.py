@@ -181,6 +181,7 @@ def test_changed_code_of_a_term_makes_its_trials_others(folder):
     assert "2 to run" in told
 
 
+@pytest.mark.heavy
 def test_every_part_of_the_page_passes_the_tests_of_the_page(folder):
     passed = {"certainty": 3, "key_recall": 9, "parts": 19, "quiet": 8, "searching": 8}
     (folder / "org.py").unlink()  # in this folder `copy` would import it as a package of Jython's

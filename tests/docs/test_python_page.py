@@ -21,6 +21,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.heavy
 def test_the_programs_of_the_page_run_one_after_the_other(folder, capsys):
     names = {}
     for program in PROGRAMS:

@@ -32,6 +32,7 @@ def site(tmp_path_factory):
     return folder
 
 
+@pytest.mark.heavy
 def test_every_document_is_a_page_and_needs_nothing_from_elsewhere(site):
     documents = [*ROOT.glob("docs/*.md"), *(ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md"))]
     for document in documents:
@@ -40,6 +41,7 @@ def test_every_document_is_a_page_and_needs_nothing_from_elsewhere(site):
         assert re.findall(r'<link[^>]* rel="stylesheet"[^>]* href="(https?:[^"]*)"', page) == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("face", FACES)
 def test_every_promised_name_has_an_entry_in_the_reference(site, face):
     module = import_module(face)

@@ -20,6 +20,7 @@ from .factories import (
 TRIALS = 60  # as in load_generator.py
 
 
+@pytest.mark.heavy
 def test_readers_beside_writers_and_compactions_never_see_a_gap_or_a_double(root):
     store = fill_store(root, range(TRIALS))
     before = str(store_contents(root))

@@ -106,6 +106,7 @@ def test_weights_that_have_parted_are_told(two):
         training.state()
 
 
+@pytest.mark.heavy
 def test_a_lost_replica_is_the_machine_s_failure_and_others_take_its_place(two):
     expected = trained(two(settings(SORT), CPU, Path("data")), 2)
     lost = two(settings(SORT), CPU, Path("data"))

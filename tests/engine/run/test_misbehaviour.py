@@ -142,7 +142,11 @@ def test_gpus_that_are_not_there_are_told_before_anything_is_trained(folder):
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts a disk of its own")
 @pytest.mark.parametrize(
     ("place", "how"),
-    [("full", "local"), ("read-only", "local"), pytest.param("full", "Ray", marks=pytest.mark.slow)],
+    [
+        pytest.param("full", "local", marks=pytest.mark.heavy),
+        ("read-only", "local"),
+        pytest.param("full", "Ray", marks=pytest.mark.slow),
+    ],
 )
 def test_a_disk_that_takes_no_more_stops_the_study_with_one_line(folder, place, how):
     words = f"{sys.executable} -m activemem study run tiny.toml --results disk/results"

@@ -58,6 +58,7 @@ def left(server, folder):
     return [key for key in server.objects if key.startswith(f"shared/{folder}/")]
 
 
+@pytest.mark.heavy
 def test_a_study_in_a_bucket_survives_kills_and_ends_as_in_a_folder(tmp_path, server, alone):
     (tmp_path / "shared.toml").write_text(KEPT, encoding="utf-8")
     words = ("study", "run", "shared.toml", "--local", "--results", ADDRESS)

@@ -72,6 +72,7 @@ def table(study, store):
     return StudyResults(study, store).table().render("markdown").replace(day, "DAY")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "shares",
     [pytest.param(False, id="all of it"), pytest.param(True, id="a share each", marks=pytest.mark.slow)],

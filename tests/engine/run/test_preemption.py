@@ -93,6 +93,7 @@ def test_a_node_that_is_taken_away_saves_its_trial_and_another_goes_on_with_it(t
     assert rows(tmp_path / "cut") == rows(tmp_path / "whole")
 
 
+@pytest.mark.heavy
 def test_a_local_run_that_gets_sigterm_amid_an_epoch_goes_on_from_there(tmp_path, tiny, whole):
     (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
     first = begin(tmp_path, "cut", "--local", "--checkpoint-every", "0.05")

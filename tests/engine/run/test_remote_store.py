@@ -43,6 +43,7 @@ def values(store, trial):
     return known, [each for each in metrics if each[2] != "tokens_per_s"]
 
 
+@pytest.mark.heavy
 def test_a_remote_worker_leaves_what_one_beside_the_store_does(tmp_path, tiny):
     study, beside = load_study(tiny), Store(tmp_path / "beside")
     list(sequentially(Worker(beside, Machine()).attempts([job(study)])))

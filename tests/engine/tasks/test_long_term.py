@@ -178,6 +178,7 @@ def test_zeros_behind_a_sequence_are_left_out_or_read():
     assert read == [None] * 11
 
 
+@pytest.mark.heavy
 def test_a_training_ends_when_all_is_right():
     training = Training(settings(epochs=30, steps_per_epoch=300), CPU)
     while not training.finished:

@@ -91,6 +91,7 @@ def test_a_cohort_of_sixteen_holds_little_more_than_one_trial():
     assert peak(16) < 1.2 * peak(1)
 
 
+@pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # which dynamo looks at
 def test_the_ninth_model_of_a_process_is_compiled_like_the_first(settings, monkeypatch):
     counted = CompileCounter()

@@ -70,6 +70,7 @@ def assert_traced(reason, name):
     assert any("misbehaving.py" in line and line.endswith(f"in {name}") for line in reason)
 
 
+@pytest.mark.heavy
 def test_a_trial_that_passes_its_limits_has_its_own_reason_and_the_others_run(folder):
     study = folder / "tiny.toml"
     study.write_text(study.read_text(encoding="utf-8").replace("[0, 1, 2, 3]", "[0, 1, 2]"), encoding="utf-8")
