@@ -82,10 +82,12 @@ def reported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[int, st
     return found
 
 
+@pytest.mark.heavy
 def test_a_type_checker_finds_nothing_wrong_with_right_expressions(reported: dict[str, dict[int, str]]):
     assert reported["right.py"] == {}
 
 
+@pytest.mark.heavy
 def test_a_type_checker_finds_what_is_wrong_before_it_runs(reported: dict[str, dict[int, str]]):
     assert reported["wrong.py"] == {
         3: "reportCallIssue",

@@ -79,6 +79,7 @@ def test_trials_that_are_written_together_are_there_all_or_none_and_count_once_w
     assert len(list((killed[-1] / "metrics").rglob("*.parquet"))) == 1
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("action", ["compact", "merge"])
 def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_path, action):
     fill_store(root, [1, 2]).compact()

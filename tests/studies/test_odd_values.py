@@ -42,7 +42,7 @@ def variants(text, place, values):
         yield text[: place.key[0]] + "unknown" + text[place.key[1] :]
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.heavy) for part in range(1, 4))])
 def test_every_key_can_have_an_odd_value_or_a_wrong_name(part):
     drawn = random.Random(part)
     assert_loaded_or_told(part, lambda: drawn.sample(ODD, 1))

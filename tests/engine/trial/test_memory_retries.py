@@ -83,10 +83,10 @@ def test_a_trial_that_was_short_of_memory_once_is_as_if_nothing_had_been(tmp_pat
 
 def test_a_trial_fails_when_a_sequence_at_a_time_is_too_much(tmp_path, job):
     tries = []
-    events, row = outcome(tmp_path, job(batch_size=8), room_for(0, tries))
-    assert tries == [1, 1, 1, 2, 4, 8]
+    events, row = outcome(tmp_path, job(batch_size=4), room_for(0, tries))
+    assert tries == [1, 1, 1, 2, 4]
     assert isinstance(events[-1], Ended)
-    assert row["reason"].splitlines()[0] == "out of memory at epoch 2, batches in 8 parts"
+    assert row["reason"].splitlines()[0] == "out of memory at epoch 2, batches in 4 parts"
 
 
 def test_a_trial_that_was_killed_for_its_memory_goes_on_in_parts_until_there_are_no_smaller_ones(

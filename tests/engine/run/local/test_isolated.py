@@ -88,6 +88,7 @@ def test_a_trial_that_kills_its_process_has_its_own_reason_and_the_others_run(fo
     assert_traced(late, "native")
 
 
+@pytest.mark.heavy
 def test_ctrl_c_ends_a_worker_that_hangs_within_seconds(folder):
     process, family = stuck(folder)
     os.killpg(process.pid, signal.SIGINT)
