@@ -110,33 +110,42 @@ def place_angles(start: int, length: int, like: Tensor) -> Tensor:
 class WindowedSelfAttention(WindowedBlock):
     """As SelfAttention, but within a window; if it has position vectors, all maps begin as UniformLinear."""
 
-    def __init__(self, *, heads: int, temperature: float, window: WindowAttention, context: Context) -> None:
+    def __init__(self, settings: Settings, window: WindowAttention, context: Context) -> None:
         super().__init__()
-        config, width = context.config, context.width
-        self.heads = heads
-        self.scale = window.window.head_width**-0.5 / temperature
-        self.inner = heads * window.window.head_width
+        config, width, head_width = context.config, context.width, window.window.head_width
+        self.heads, self.turns = as_int(settings, "heads"), as_word(settings, "pos") == "rope"
+        self.kv_heads = as_int(settings, "kv_heads") or self.heads
+        self.scale = head_width**-0.5 / as_float(settings, "temperature")
+        self.inner, shared = self.heads * head_width, self.kv_heads * head_width
+        outputs, maps = (self.inner, 3) if shared == self.inner else (self.inner + 2 * shared, 1)
         if window.positions is None:
-            self.qkv = Linear(width, self.inner, bias=False, maps=3, std=config.attention_std)
+            self.qkv = Linear(width, outputs, bias=False, maps=maps, std=config.attention_std)
             self.output = Linear(self.inner, width, bias=False, std=config.attention_output_std)
         else:
-            self.qkv = UniformLinear(width, self.inner, maps=3)
+            self.qkv = UniformLinear(width, outputs, maps=maps)
             self.output = UniformLinear(self.inner, width)
+        normed = as_word(settings, "qk_norm") == "rms"
+        self.query_norm, self.key_norm = (HeadNorm(head_width) if normed else None for _ in range(2))
         self.window = window
         self.context_length = window.max_distance
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `sa(heads, head_width, span, …)`."""
-        heads, window = as_int(settings, "heads"), window_from_settings(settings, causal=context.causal)
-        attention = build_window_attention(window, heads, context)
-        temperature = as_float(settings, "temperature")
-        return cls(heads=heads, temperature=temperature, window=attention, context=context)
+        window = window_from_settings(settings, causal=context.causal)
+        return cls(settings, build_window_attention(window, as_int(settings, "heads"), context), context)
 
     def attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
         """All heads see the window."""
         q = split_heads(functional.linear(x, self.qkv.weight[: self.inner]), self.heads, 1)[0]
-        k, v = split_heads(functional.linear(seen, self.qkv.weight[self.inner :]), self.heads, 2).unbind(0)
+        k, v = split_heads(functional.linear(seen, self.qkv.weight[self.inner :]), self.kv_heads, 2).unbind(0)
+        if self.query_norm is not None and self.key_norm is not None:
+            q, k = self.query_norm(q), self.key_norm(k)
+        if self.turns:  # only distances count, so that what is seen begins at 0
+            q = turn(q, place_angles(seen.shape[1] - x.shape[1], x.shape[1], q))
+            k = turn(k, place_angles(0, seen.shape[1], k))
+        if self.kv_heads < self.heads:
+            k, v = (each.repeat_interleave(self.heads // self.kv_heads, 0) for each in (k, v))
         return self.output(merge_heads(self.window(q * self.scale, k, v, mask)))
 
 

@@ -6,6 +6,8 @@ an `sa` of 8 heads of 64 projects to 512 whatever the width of the model is.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from .attention_window import Window, window_attention_cost
 from .registry import register
 from .spec import (
@@ -97,8 +99,6 @@ def _check_heads(settings: Settings) -> str | None:
         return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
     if turned and width % 2:
         return f"pos=rope turns channels two by two: expected an even head_width, got {width}"
-    if as_int(settings, "span") and (shared or turned or as_word(settings, "qk_norm") != "none"):
-        return "kv_heads, pos=rope and qk_norm are for span=0"
     return None
 
 
@@ -107,7 +107,34 @@ def _cost(settings: Settings, context: CostContext) -> Cost:
     heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
     if as_int(settings, "span") == 0:
         return _full_attention_cost(heads, head_width, settings, context)
-    return window_attention_cost(window_from_settings(settings, causal=context.causal), context, heads=heads)
+    window = window_from_settings(settings, causal=context.causal)
+    shared = as_int(settings, "kv_heads") or heads
+    found = window_attention_cost(window, context, heads=heads, kv_heads=shared)
+    return _with_prepared_heads(found, window, settings, context)
+
+
+def _with_prepared_heads(found: Cost, window: Window, settings: Settings, context: CostContext) -> Cost:
+    """The cost of a window whose queries and keys are turned or normalised.
+
+    Of a norm are saved its input, what is divided and by what; of a turn sines and cosines. Values keep keys
+    as they are mapped beside them, but where they are copied for several queries.
+    """
+    heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
+    shared = as_int(settings, "kv_heads") or heads
+    turned, normed = as_word(settings, "pos") == "rope", as_word(settings, "qk_norm") != "none"
+    keys, copied = length + min(context.past, window.max_distance), shared < heads
+    extra = 0
+    if normed:
+        extra += length * heads * (2 * head_width + 1) + keys * shared * (head_width + 1)
+        extra += copied * 2 * keys * shared * head_width
+    if (turned or normed) and not copied:
+        extra += keys * heads * head_width
+    return replace(
+        found,
+        parameters=found.parameters + normed * 2 * head_width,
+        saved=found.saved + extra,
+        saved_once=found.saved_once + turned * (length + keys) * head_width,
+    )
 
 
 def _full_attention_cost(heads: int, head_width: int, settings: Settings, context: CostContext) -> Cost:

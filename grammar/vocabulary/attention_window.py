@@ -111,24 +111,26 @@ def window_attention_cost(
     *,
     heads: int,
     query_heads: int | None = None,
+    kv_heads: int | None = None,
     persistent_vectors: int = 0,
 ) -> Cost:
     """Projections, products within the window, and the weights that training keeps; a span for each head.
 
-    `query_heads` is how many heads the queries have if not `heads`; the softmax is also over the
+    `query_heads` is how many heads the queries have if not `heads`, and `kv_heads` how many are mapped for
+    keys and values, each for several of the window's; the softmax is also over the
     `persistent_vectors`, whose own cost is not in this.
     """
     length, past = context.length, min(context.past, max(0, window.max_distance))
     every = list(iter_chunks(length, past, window.min_distance, window.max_distance))
     inner = heads * window.head_width
     outer = (heads if query_heads is None else query_heads) * window.head_width
-    keys = length + past
+    keys, mapped = length + past, (kv_heads or heads) * window.head_width
     return Cost(
-        parameters=2 * context.width * (inner + outer) + (0 if window.ramp is None else heads),
-        flops=4 * context.width * (length * outer + keys * inner)
+        parameters=2 * context.width * (mapped + outer) + (0 if window.ramp is None else heads),
+        flops=4 * context.width * (length * outer + keys * mapped)
         + _product_flops(window, every, inner, length),
         shared={window.shared_key: window.distance_count * window.head_width} if window.relative else {},
-        window=2 * inner * window.max_distance,
+        window=2 * mapped * window.max_distance,
         saved=2 * length * outer
         + 2 * keys * inner
         + (keys * context.width if past else 0)

@@ -288,6 +288,9 @@ TOUCHED = (
         "sa(heads=2, head_width=3, qk_norm=rms, temperature=0.5)",
         "sa(heads=4, head_width=2, kv_heads=1, qk_norm=rms, pos=rope)",
         "diff_attn(heads=2, head_width=2, pos=rope, head_norm=none)",
+        "sa(heads=4, head_width=2, span=5, kv_heads=2, pos=rope)",
+        "sa(heads=2, head_width=2, span=5, pos=rope, qk_norm=rms)",
+        "sa(heads=4, head_width=2, pos=relative, span=5, adaptive=true, ramp=4, kv_heads=1, qk_norm=rms)",
         "latent_attn(heads=2, head_width=3, latent=4, rope_width=0)",
     ],
 )
