@@ -58,7 +58,7 @@ def run_vector_decays(
     """As `run_in_chunks`, but with a decay for each channel of keys, (batch, length, heads, keys).
 
     Queries have the decays since their chunk began, and keys the inverse, above 1: a chunk is so short that
-    decays as they are learnt stay within single precision (Yang et al. 2024, section 4).
+    decays of no less than e⁻⁵ a position stay within single precision (Yang et al. 2024, section 4).
     """
     length = q.shape[1]
     q, k, v, steps = (split_chunks(each, MAX_VECTOR_CHUNK_LENGTH) for each in (q, k, v, log_decay))

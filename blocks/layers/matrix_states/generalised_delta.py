@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ....grammar.vocabulary.matrix_states.generalised_delta import LEAST_LOG_DECAY, RWKV_RANK
-from ....grammar.vocabulary.matrix_states.recurrent_heads import MAX_VECTOR_CHUNK_LENGTH
+from ....grammar.vocabulary.matrix_states.generalised_delta import RWKV_RANK
+from ....grammar.vocabulary.matrix_states.recurrent_heads import LEAST_LOG_DECAY, MAX_VECTOR_CHUNK_LENGTH
 from ....grammar.vocabulary.spec import Settings
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ....grammar.vocabulary.matrix_states.linear_recurrences import GATE_RANK, GATE_TEMPERATURE
+from ....grammar.vocabulary.matrix_states.recurrent_heads import LEAST_LOG_DECAY
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Linear
@@ -76,7 +77,7 @@ def _count(low: int, high: int, x: Tensor, *, step: int = 1) -> Tensor:
 
 @register_block("gla")
 class GatedLinearAttention(LinearRecurrence):
-    """S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = σ(W₂ W₁ x_t + b)^(1/16) (Yang et al. 2024, section 4)."""
+    """S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = σ(W₂ W₁ x_t + b)^(1/16), at least e⁻⁵ (Yang et al. 2024)."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context)
@@ -89,7 +90,8 @@ class GatedLinearAttention(LinearRecurrence):
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
         """A decay for each channel of the keys."""
-        log_decay = -functional.softplus(-self.decay(x).to(v.dtype)) / GATE_TEMPERATURE
+        lost = functional.softplus(-self.decay(x).to(v.dtype)) / GATE_TEMPERATURE
+        log_decay = -lost.clamp(max=-LEAST_LOG_DECAY)
         q, k = qk.unbind(2)
         log_decay = log_decay.unflatten(2, (self.heads, -1))
         return run_vector_decays(q * self.head_width**-0.5, k, v, log_decay, state, keep=keep)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from ..spec import Cost, CostContext, Settings, as_int, as_word
 from .recurrent_heads import (
-    MAX_VECTOR_CHUNK_LENGTH,
     RecurrenceCost,
-    chunk_shape,
+    VectorChunks,
     cost_with_maps,
     register_recurrence,
 )
-
-LEAST_LOG_DECAY = -5.0
-"""A channel of `kda` keeps at least the exponential of this, so that chunks stay within range."""
 
 RWKV_RANK = 32
 """The width between the two maps to the decays of `rwkv7`, and to its learning rates."""
@@ -33,26 +29,22 @@ def _kda(settings: Settings, context: CostContext) -> Cost:
     """
     heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
     inner, width = heads * head_width, context.width
-    count, size = chunk_shape(length, MAX_VECTOR_CHUNK_LENGTH)
-    states, pairs, plane, square = (
-        count - 1,
-        heads * count * size**2,
-        count * size * inner,
-        inner * head_width,
-    )
+    chunks = VectorChunks.of(settings, context)
     maps = width * heads + width * head_width + head_width * inner
     saved = length * (heads + head_width + (3 + 2 * _unit(settings)) * inner)
-    saved += 10 * plane + 2 * pairs + states * (2 * square + size * inner)
+    saved += 10 * chunks.plane + 2 * chunks.pairs + chunks.states * (2 * chunks.square + chunks.size * inner)
     return cost_with_maps(
         settings,
         context,
         RecurrenceCost(
             parameters=maps + heads + inner,
-            flops=2 * length * maps + 6 * pairs * head_width + 6 * states * size * square,
-            window=square,
+            flops=2 * length * maps
+            + 6 * chunks.pairs * head_width
+            + 6 * chunks.states * chunks.size * chunks.square,
+            window=chunks.square,
             saved=saved,
             saved_once=heads,
-            positions=count * size,
+            positions=chunks.positions,
         ),
         raw=True,
     )
@@ -81,23 +73,19 @@ def _rwkv7(settings: Settings, context: CostContext) -> Cost:
     """
     heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
     inner, width = heads * head_width, context.width
-    count, size = chunk_shape(length, MAX_VECTOR_CHUNK_LENGTH)
-    states, pairs, plane, square = (
-        count - 1,
-        heads * count * size**2,
-        count * size * inner,
-        inner * head_width,
-    )
+    chunks = VectorChunks.of(settings, context)
     maps = 2 * RWKV_RANK * (width + inner)
     saved = length * (2 * RWKV_RANK + 2 * heads + (8 + 2 * _unit(settings)) * inner)
-    saved += 14 * plane + 4 * pairs + states * (2 * square + size * inner)
+    saved += 14 * chunks.plane + 4 * chunks.pairs + chunks.states * (2 * chunks.square + chunks.size * inner)
     return cost_with_maps(
         settings,
         context,
         RecurrenceCost(
             parameters=maps + 5 * inner,
-            flops=2 * length * maps + 14 * pairs * head_width + 8 * states * size * square,
-            window=square,
+            flops=2 * length * maps
+            + 14 * chunks.pairs * head_width
+            + 8 * chunks.states * chunks.size * chunks.square,
+            window=chunks.square,
             saved=saved,
             positions=length,
         ),

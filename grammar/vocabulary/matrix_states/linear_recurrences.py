@@ -7,8 +7,8 @@ from dataclasses import replace
 from ..spec import Cost, CostContext, Parameter, Settings, as_bool, as_int, as_word
 from .recurrent_heads import (
     MAX_CHUNK_LENGTH,
-    MAX_VECTOR_CHUNK_LENGTH,
     RecurrenceCost,
+    VectorChunks,
     chunk_shape,
     chunked_cost,
     cost_with_maps,
@@ -90,27 +90,26 @@ RETENTION = register_recurrence(
 def _gla(settings: Settings, context: CostContext) -> Cost:
     """Maps to a decay for each channel, and the recurrence.
 
-    Saved are, of the maps, what is between them, and what softplus is of; in chunks queries, keys, values,
-    both decays of each channel and what is multiplied by them, the weights, and of states what is written
-    and what is left of it, before and after it decays.
+    Saved are, of the maps, what is between them, what softplus is of, and what it gives; in chunks queries,
+    keys, values, both decays of each channel and what is multiplied by them, the weights, and of states what
+    is written and what is left of it, before and after it decays.
     """
     heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
     length, inner = context.length, heads * head_width
-    count, size = chunk_shape(length, MAX_VECTOR_CHUNK_LENGTH)
-    states, pairs, plane = count - 1, heads * count * size**2, count * size * inner
-    square, sums = heads * head_width**2, max(0, count - 2)
+    chunks = VectorChunks.of(settings, context)
+    square, sums = chunks.square, max(0, chunks.states - 1)
     recurrence = RecurrenceCost(
         parameters=context.width * GATE_RANK + GATE_RANK * inner + inner,
         flops=2 * length * GATE_RANK * (context.width + inner)
-        + 4 * pairs * head_width
-        + 4 * states * size * square,
+        + 4 * chunks.pairs * head_width
+        + 4 * chunks.states * chunks.size * square,
         window=square,
-        saved=7 * plane
-        + pairs
-        + length * (GATE_RANK + inner)
-        + states * (2 * square + inner)
+        saved=7 * chunks.plane
+        + chunks.pairs
+        + length * (GATE_RANK + 2 * inner)
+        + chunks.states * (2 * square + inner)
         + sums * (square + inner),
-        positions=count * size,
+        positions=chunks.positions,
     )
     return cost_with_maps(settings, context, recurrence, raw=False)
 
@@ -118,7 +117,7 @@ def _gla(settings: Settings, context: CostContext) -> Cost:
 GLA = register_recurrence(
     "gla",
     "gated linear attention: each channel of the keys decays by a gate of the input",
-    "S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = σ(W₂ W₁ x_t + b)^(1/16); "
+    "S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = max(σ(W₂ W₁ x_t + b)^(1/16), e⁻⁵); "
     "y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ silu(W_g x_t) · W_o",
     "Yang et al. 2024 (Gated Linear Attention Transformers), sections 4.1 to 4.4; keys as wide as values",
     _gla,

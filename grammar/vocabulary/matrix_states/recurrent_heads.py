@@ -41,6 +41,42 @@ def chunk_shape(length: int, most: int) -> tuple[int, int]:
     return count, -(-length // count)
 
 
+LEAST_LOG_DECAY = -5.0
+"""A channel of keys keeps at least the exponential of this, so that chunks stay within single precision."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorChunks:
+    """What chunks have that divide by decays: `states` after the first, `pairs`, numbers in a `plane`.
+
+    A `square` is the state of all heads; a chunk has `size` positions.
+    """
+
+    size: int
+    states: int
+    pairs: int
+    plane: int
+    square: int
+
+    @classmethod
+    def of(cls, settings: Settings, context: CostContext) -> VectorChunks:
+        """Those of a block on one sequence."""
+        heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
+        count, size = chunk_shape(context.length, MAX_VECTOR_CHUNK_LENGTH)
+        return cls(
+            size=size,
+            states=count - 1,
+            pairs=heads * count * size**2,
+            plane=count * size * heads * head_width,
+            square=heads * head_width**2,
+        )
+
+    @property
+    def positions(self) -> int:
+        """Of all chunks, the last of which may end behind the sequence."""
+        return (self.states + 1) * self.size
+
+
 SHORT_CONV = Parameter(
     name="short_conv",
     kind="integer",

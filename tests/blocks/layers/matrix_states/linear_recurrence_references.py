@@ -1,5 +1,7 @@
 """The linear recurrences once more: one position after the other, one head after the other."""
 
+import math
+
 import torch
 
 from activemem.blocks.testing.references import register_reference
@@ -88,6 +90,7 @@ def retention(block, x, *, rotate, head_width, **around):
 def gla(block, x, *, head_width, **around):
     down, up = block.decay
     decays = (1 / (1 + torch.exp(-(x @ down.weight.T @ up.weight.T + up.bias)))) ** (1 / 16)
+    decays = decays.clamp(min=math.exp(-5))
 
     def one_head(head, q, k, v):
         state, outputs = torch.zeros(head_width, head_width, dtype=x.dtype), []

@@ -36,12 +36,14 @@ def test_one_step_of_a_product_is_the_delta_rule(settings):
     assert product(x).equal(delta(x))
 
 
-@pytest.mark.parametrize("name", ["kda", "rwkv7", "mlstm"])
+@pytest.mark.parametrize("name", ["gla", "kda", "rwkv7", "mlstm"])
 def test_the_steepest_gates_stay_within_single_precision(name):
     node = parse_block(f"{name}({SMALL})")
     exact, single = (make_block(node, causal=True, dtype=dtype) for dtype in (torch.float64, torch.float32))
     for block in (exact, single):
         with torch.no_grad():
+            if name == "gla":
+                block.decay[1].bias.copy_(torch.tensor([-1e4, 1e4, -80.0, -1e3, -70.0, 0.0]))
             for offset in ("step_offset", "decay_offset", "forget_offset", "input_offset"):
                 for part in block.modules():
                     if hasattr(part, offset):
