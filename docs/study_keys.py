@@ -19,7 +19,7 @@ from activemem.studies.ladder import LadderSettings
 from activemem.studies.presentation.curve import CurveSpec
 from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
 from activemem.studies.presentation.effects import EffectsSpec
-from activemem.studies.presentation.scaling import ScalingSpec
+from activemem.studies.presentation.scaling import ScalingSpec, ScalingTableSpec
 from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
 from activemem.studies.presentation.search import (
     DimensionsSpec,
@@ -45,6 +45,7 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "table": TableSpec,
     "table_effects": EffectsSpec,
     "table_aggregate": AggregateSpec,
+    "table_scaling": ScalingTableSpec,
     "table_points": PointsSpec,
     "table_importance": ImportanceSpec,
     "curve": CurveSpec,

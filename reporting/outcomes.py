@@ -15,7 +15,7 @@ from ..studies.planning.divergence import ignorant_losses, may_diverge, tell_div
 from ..studies.planning.status import study_outcomes
 from ..studies.planning.trial_values import ValueStatus
 from ..studies.presentation.curve import CurveSpec
-from ..studies.presentation.scaling import ScalingSpec
+from ..studies.presentation.scaling import ScalingSpec, ScalingTableSpec
 from ..studies.presentation.table import TableSpec
 from ..studies.study import Study
 
@@ -58,6 +58,8 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
         yield from spec.value
         if isinstance(spec, TableSpec) and spec.otherwise:
             yield spec.otherwise
+        if isinstance(spec, ScalingTableSpec):
+            yield spec.x
     for spec in study.curves:
         yield from [spec.value] if isinstance(spec.value, str) else spec.value
         if isinstance(spec, CurveSpec | ScalingSpec):

@@ -16,6 +16,7 @@ from ...studies.catalog.tasks import require_algorithmic
 from ...studies.claims.comparisons import (
     Comparison,
     Constant,
+    Extrapolation,
     Number,
     Quantity,
     Quotient,
@@ -24,10 +25,12 @@ from ...studies.claims.comparisons import (
     cell_label,
     iter_quantities,
 )
-from ...studies.claims.scope import CellKey, cell_key
+from ...studies.claims.scope import Cell, CellKey, cell_key
 from ...studies.planning.trial_values import ValueStatus, trial_values
+from ...studies.resolve.costs import model_cost
 from ...studies.schema.factors import SEED
 from ..statistics.pooled_differences import Pool
+from ..statistics.power_law import fit_power_law
 from ..statistics.sequential import seeds_at_looks
 from .comparable_cells import ComparableCells
 from .verdicts import MissingTrials
@@ -152,6 +155,21 @@ class CellResults:
             case Quotient():
                 above, below = (self._evaluate(part, seed) for part in (number.numerator, number.denominator))
                 return None if above is None or not below else above / below
+            case Extrapolation():
+                return self._foretold(number, seed)
+
+    def _foretold(self, number: Extrapolation, seed: int) -> float | None:
+        """What the law through the smaller sizes says of a size; None if a part is missing or not above 0."""
+        points = [(self._parameters(cell), self._evaluate(part, seed)) for cell, part in number.parts]
+        known = [(x, y) for x, y in points if x is not None and y is not None and y > 0]
+        size = self._parameters(number.cell)
+        law = fit_power_law(known) if len(known) == len(points) else None
+        return None if law is None or size is None else law.at(size)[0]
+
+    def _parameters(self, cell: Cell) -> float | None:
+        """The parameters of a cell's model."""
+        trial = next(iter(self._trials.get(cell_key(cell), {}).values()), None)
+        return None if trial is None else model_cost("parameters", trial.settings)
 
     def _mean(self, number: Number) -> float:
         """The mean over the known seeds, 0 without any."""
@@ -173,6 +191,8 @@ class CellResults:
                 below, ratio = self._mean(number.denominator), self._mean(number)
                 steps = self._step(number.numerator) + abs(ratio) * self._step(number.denominator)
                 return steps / abs(below) if below else 0.0
+            case Extrapolation():
+                return max(self._step(part) for _, part in number.parts)
 
     def _variance(self, number: Number) -> float:
         """What rounding adds to the variance of a number.
@@ -193,6 +213,8 @@ class CellResults:
                 below, ratio = self._mean(number.denominator), self._mean(number)
                 both = self._variance(number.numerator) + ratio**2 * self._variance(number.denominator)
                 return both / below**2 if below else 0.0
+            case Extrapolation():
+                return max(self._variance(part) for _, part in number.parts)
             case Constant():
                 return 0.0
 

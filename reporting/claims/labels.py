@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...studies.claims.comparisons import (
     Comparison,
     Constant,
+    Extrapolation,
     Number,
     Quantity,
     Quotient,
@@ -116,6 +117,8 @@ class _LabelWriter:
                 return f"{above} / {below}"
             case Reduction():
                 return f"{number.function}({', '.join(map(self.number, number.parts))})"
+            case Extrapolation():
+                return f"law({self.number(number.of)})"
 
     def _total(self, total: SignedSum) -> str:
         """Terms with their signs; nested sums are in parentheses."""

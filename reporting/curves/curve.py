@@ -173,12 +173,13 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Law:
-    """A power law, y = coefficient · x ** exponent, with half of the exponent's interval, and its line."""
+    """A law, y = offset + coefficient · x ** exponent, with half of the exponent's interval, and its line."""
 
     coefficient: float
     exponent: float
     half_width: float | None
     line: tuple[Point, ...]
+    offset: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -18,22 +16,14 @@ from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line, short_level_names
 from ...studies.schema.settings import Level
 from ...studies.study import Study
-from ..observations import Observation, Observations, observe, selected_trials
+from ..observations import selected_trials
 from ..outcomes import omitted_trials
 from ..provenance import provenance
-from ..statistics.estimates import mean
-from ..statistics.power_law import PowerLaw, fit_power_law
+from ..scaling_cells import FittedLaw, LawCell, LawCells, fit_law, law_cells
+from ..statistics.power_law import OffsetLaw
 from .curve import Axis, Curve, Law, Panel, Point, Scaling, ScalingSeries
 
 _STEPS = 24  # of the line of a law
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cell:
-    """A cell with the logarithms of its seeds' costs and results, and the level of the series that it has."""
-
-    series: str
-    logs: tuple[tuple[float, float], ...]
 
 
 def scaling_figure(study: Study, spec: ScalingSpec, outcomes: pl.DataFrame) -> Curve:
@@ -41,10 +31,9 @@ def scaling_figure(study: Study, spec: ScalingSpec, outcomes: pl.DataFrame) -> C
     trials = selected_trials(study, spec.select)
     settings = [trial.settings for trial in trials]
     y, x = (with_true_title(find_metric(name), settings)[0] for name in (spec.value, spec.x))
-    observations = observe(study, spec.select, spec.value, outcomes)
-    costs = {each.trial: each.value for each in observe(study, spec.select, spec.x, outcomes).values}
-    cells, unfit = _cells(spec, observations, costs)
-    series = tuple(_series(spec, selected_levels(spec.select, study.factors), cells))
+    found = law_cells(study, spec, outcomes)
+    observations = found.observations
+    series = tuple(_series(spec, selected_levels(spec.select, study.factors), found))
     fixed = fixed_levels([trial.levels for trial in trials], (SEED, spec.series or ""), study.design)
     titles = [one_line(each.axis_title or each.title) for each in (y, x)]
     caption = f"{titles[0]}{',' if ',' in titles[0] else ''} against {titles[1][:1].lower()}{titles[1][1:]}"
@@ -57,7 +46,7 @@ def scaling_figure(study: Study, spec: ScalingSpec, outcomes: pl.DataFrame) -> C
         notes=(
             *((f"At {describe_levels(fixed)}.",) if spec.caption and fixed else ()),
             *([difference] if difference else []),
-            *_notes(series, unfit),
+            *_notes(spec, series, found.unfit),
             *omitted_trials(
                 observations.gaps,
                 len(observations.values) + observations.gaps.total(),
@@ -71,29 +60,8 @@ def scaling_figure(study: Study, spec: ScalingSpec, outcomes: pl.DataFrame) -> C
     )
 
 
-def _cells(
-    spec: ScalingSpec, observations: Observations, costs: Mapping[str, float]
-) -> tuple[list[_Cell], int]:
-    """Every cell with its seeds, and how many trials have no logarithm."""
-    found: dict[tuple[str, ...], list[Observation]] = {}
-    unfit = 0
-    for each in observations.values:
-        if each.value > 0 and costs.get(each.trial, 0.0) > 0:
-            key = tuple(level_key(level) for name, level in each.levels.items() if name != SEED)
-            found.setdefault(key, []).append(each)
-        else:
-            unfit += 1
-    return [
-        _Cell(
-            series=level_key(members[0].levels[spec.series]) if spec.series else "",
-            logs=tuple(sorted((math.log(costs[each.trial]), math.log(each.value)) for each in members)),
-        )
-        for members in found.values()
-    ], unfit
-
-
 def _series(
-    spec: ScalingSpec, levels: Mapping[str, tuple[Level, ...]], cells: list[_Cell]
+    spec: ScalingSpec, levels: Mapping[str, tuple[Level, ...]], found: LawCells
 ) -> Iterator[ScalingSeries]:
     """The cells of each series, from the cheapest on, with their law."""
     own = levels[spec.series] if spec.series else ()
@@ -103,9 +71,10 @@ def _series(
     keys = [level_key(level) for level in own] if spec.series else [""]
     accented = None if spec.accent is None else keys.index(level_key(spec.accent))
     for number, key in enumerate(keys):
-        points = sorted((_point(cell) for cell in cells if cell.series == key), key=lambda point: point.x)
+        cells = found.of(key)
+        points = [_point(cell) for cell in cells]
         if points:
-            law = fit_power_law([(point.x, point.y) for point in points])
+            law = fit_law(spec, cells)
             yield ScalingSeries(
                 name=names[number] if names else "",
                 number=number - (accented is not None and accented < number),
@@ -115,27 +84,32 @@ def _series(
             )
 
 
-def _point(cell: _Cell) -> Point:
+def _point(cell: LawCell) -> Point:
     """A cell at the geometric means of its seeds, from the lowest to the highest."""
-    xs, ys = zip(*cell.logs, strict=True)
-    many = len(ys) > 1
+    many = len(cell.results) > 1
     return Point(
-        x=math.exp(mean(xs)),
-        y=math.exp(mean(ys)),
-        low=math.exp(min(ys)) if many else None,
-        high=math.exp(max(ys)) if many else None,
-        n=len(ys),
+        x=cell.cost,
+        y=cell.result,
+        low=cell.results[0] if many else None,
+        high=cell.results[-1] if many else None,
+        n=len(cell.results),
     )
 
 
-def _law(law: PowerLaw, first: float, last: float) -> Law:
+def _law(law: FittedLaw, first: float, last: float) -> Law:
     """A law between two costs."""
     xs = [first * (last / first) ** (step / _STEPS) for step in range(_STEPS + 1)]
     line = tuple(Point(x=x, y=y, low=low, high=high, n=law.n) for x in xs for y, low, high in (law.at(x),))
-    return Law(coefficient=law.coefficient, exponent=law.exponent, half_width=law.half_width, line=line)
+    return Law(
+        coefficient=law.coefficient,
+        exponent=law.exponent,
+        half_width=law.half_width,
+        line=line,
+        offset=law.offset if isinstance(law, OffsetLaw) else 0.0,
+    )
 
 
-def _notes(series: tuple[ScalingSeries, ...], unfit: int) -> Iterator[str]:
+def _notes(spec: ScalingSpec, series: tuple[ScalingSeries, ...], unfit: int) -> Iterator[str]:
     """What points, lines and the numbers at their names are."""
     if not series:
         yield "Nothing to draw: no trial has both numbers, above 0."
@@ -149,11 +123,18 @@ def _notes(series: tuple[ScalingSeries, ...], unfit: int) -> Iterator[str]:
         yield f"Point: geometric mean of {seeds} seeds; whisker: lowest to highest."
     laws = [each.law for each in series if each.law]
     if laws:
-        yield "Line: a power law, by least squares on the logarithms of the points" + (
+        numbers = 3 if any(law.offset for law in laws) else 2
+        what = "a power law and what no size falls below" if numbers > 2 else "a power law"
+        yield f"Line: {what}, by least squares on the logarithms of the points" + (
             "; band: 95 % interval of the line; beside it: its exponent ± half of its 95 % interval"
-            " (t, degrees of freedom: points less 2)."
+            f" (t, degrees of freedom: points less {numbers})."
             if any(law.half_width is not None for law in laws)
             else "; beside it: its exponent, whose interval these points do not tell."
         )
+    if spec.held_out:
+        last = "point" if spec.held_out == 1 else f"{spec.held_out} points"
+        yield f"Not fitted: the last {last} of each series."
+    if spec.over:
+        yield f"Of {' and '.join(spec.over)} the best level of each point, by the mean of its seeds."
     if unfit:
         yield f"Without a logarithm: {unfit} trials with a number of 0 or less, or without a cost."

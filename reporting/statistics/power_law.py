@@ -1,12 +1,29 @@
-"""A power law fitted to cells: y = a xᵇ, as a straight line through their logarithms."""
+"""Laws fitted to cells: y = a xᵇ, as a straight line through their logarithms, or y = e + a xᵇ, b below 0."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
 
 from .estimates import mean, t_quantile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Numbers: TypeAlias = NDArray[np.float64]
+    Choice: TypeAlias = NDArray[np.bool_]
+    _Likely: TypeAlias = tuple[Numbers, Numbers, Numbers, Numbers]
+
+MIN_OFFSET_CELLS = 4
+"""With fewer cells an offset cannot be told with an interval."""
+
+_GRID = 161  # exponents and shares that are tried at a time
+_ZOOMS = 3
+_WHOLE = ((1e-3, 4.0), (0.0, 0.9999))  # exponents, and shares of the offset at the largest x
 
 _ROUNDING = 1e-12  # a deviation this small beside the values is nothing
 
@@ -38,6 +55,57 @@ class PowerLaw:
         half *= math.sqrt(1 / self.n + place**2 / self.spread)
         return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
 
+    def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
+        """What a cell that is not among these will have at x, with its interval."""
+        middle, low, _ = self.at(x)
+        if low is None or self.error is None:
+            return middle, None, None
+        own = t_quantile(self.level, self.n - 1) * self.error
+        half = math.hypot(math.log(middle / low), own)
+        return middle, middle * math.exp(-half), middle * math.exp(half)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetLaw:
+    """The law y = offset + coefficient · x ** exponent through `n` cells, least squares on logarithms of y.
+
+    Intervals are profiles: all values with which the sum of squares stays below its minimum times
+    1 + F / (n − 3), F being the quantile with 1 and n − 3 degrees of freedom (Bates and Watts 1988, section
+    6.1). They are None with three cells. `likely` has what is within: exponents, shares of the offset at the
+    largest x and the logarithms there, with half of what these may vary.
+    """
+
+    coefficient: float
+    exponent: float
+    offset: float
+    exponent_interval: tuple[float, float] | None
+    offset_interval: tuple[float, float] | None
+    n: int
+    largest: float
+    likely: _Likely | None
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the exponent's interval."""
+        interval = self.exponent_interval
+        return None if interval is None else (interval[1] - interval[0]) / 2
+
+    def at(self, x: float) -> tuple[float, float | None, float | None]:
+        """The law at x with its interval."""
+        return self._at(x, 1.0)
+
+    def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
+        """What a cell that is not among these will have at x, with its interval."""
+        return self._at(x, math.sqrt(self.n + 1))
+
+    def _at(self, x: float, wider: float) -> tuple[float, float | None, float | None]:
+        middle = self.offset + self.coefficient * x**self.exponent
+        if self.likely is None:
+            return middle, None, None
+        steep, share, top, half = self.likely
+        logs = top + np.log(share + (1 - share) * (x / self.largest) ** -steep)
+        return middle, float(np.exp((logs - wider * half).min())), float(np.exp((logs + wider * half).max()))
+
 
 def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> PowerLaw | None:
     """The law by least squares on the logarithms of x and y, both above 0; None without two different x.
@@ -65,3 +133,87 @@ def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95)
         error=error,
         level=level,
     )
+
+
+def fit_offset_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> OffsetLaw | None:
+    """The law with an offset of at least 0; None without three different x.
+
+    With u = x / the largest x it is y = top · (s + (1 − s) u ** −α), so that two numbers are searched on a
+    grid that is drawn ever closer, and the third is a mean.
+    """
+    if len({x for x, _ in points}) < 3:
+        return None
+    largest = max(x for x, _ in points)
+    u = np.array([x / largest for x, _ in points])
+    y = np.log([value for _, value in points])
+    grid = _grid(u, y, *_WHOLE)
+    for _ in range(_ZOOMS):
+        place = _lowest(grid)
+        steeps = _closer(grid[0][:, 0], place[0], _WHOLE[0])
+        grid = _grid(u, y, steeps, _closer(grid[1][0], place[1], _WHOLE[1]))
+    steep, share, top, left = (float(each[_lowest(grid)]) for each in grid)
+    n, height = len(points), math.exp(top)
+    degrees = n - 3
+    likely = _likely(u, y, left, t_quantile(level, degrees + 1), degrees) if degrees > 0 else None
+    return OffsetLaw(
+        coefficient=height * (1 - share) * largest**steep,
+        exponent=-steep,
+        offset=height * share,
+        exponent_interval=None if likely is None else (-float(likely[0].max()), -float(likely[0].min())),
+        offset_interval=None if likely is None else _offsets(likely),
+        n=n,
+        largest=largest,
+        likely=likely,
+    )
+
+
+def _grid(
+    u: Numbers, y: Numbers, steeps: tuple[float, float], shares: tuple[float, float]
+) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Exponents and shares on a grid, with the best logarithm at the largest x, and the squares left."""
+    steep, share = np.meshgrid(np.linspace(*steeps, _GRID), np.linspace(*shares, _GRID), indexing="ij")
+    shape = np.log(share[..., None] + (1 - share[..., None]) * u ** -steep[..., None])
+    over = y - shape  # (exponents, shares, cells)
+    top = over.mean(axis=-1)
+    return steep, share, top, ((over - top[..., None]) ** 2).sum(axis=-1)
+
+
+def _closer(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Bounds two steps around a value, within those before."""
+    step = 4 * float(values[1] - values[0])
+    return max(bounds[0], float(values[place]) - step), min(bounds[1], float(values[place]) + step)
+
+
+def _likely(u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int) -> _Likely:
+    """The exponents, shares and logarithms at the largest x that fit well enough, with half of their play."""
+    most = lowest * (1 + quantile**2 / degrees) + _ROUNDING**2
+    grid = _grid(u, y, *_WHOLE)
+    for _ in range(_ZOOMS):
+        within = _within(grid[3], most)
+        steeps = _around(grid[0][:, 0], np.any(within, axis=1), _WHOLE[0])
+        grid = _grid(u, y, steeps, _around(grid[1][0], np.any(within, axis=0), _WHOLE[1]))
+    steep, share, top, left = (each[_within(grid[3], most)] for each in grid)
+    return steep, share, top, np.sqrt(np.maximum(most - left, 0.0) / len(y))
+
+
+def _within(left: Numbers, most: float) -> Choice:
+    """What leaves no more squares than that; the best, if a grid is too wide for any."""
+    return left <= max(most, float(left.min()))
+
+
+def _lowest(grid: tuple[Numbers, Numbers, Numbers, Numbers]) -> tuple[int, int]:
+    """Where the fewest squares are left."""
+    row, column = divmod(int(grid[3].argmin()), _GRID)
+    return row, column
+
+
+def _around(values: Numbers, chosen: Choice, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Bounds a step around what is chosen, within those before."""
+    step, kept = float(values[1] - values[0]), values[chosen]
+    return max(bounds[0], float(kept.min()) - step), min(bounds[1], float(kept.max()) + step)
+
+
+def _offsets(likely: _Likely) -> tuple[float, float]:
+    """The smallest and the largest offset that fits well enough."""
+    _, share, top, half = likely
+    return float((share * np.exp(top - half)).min()), float((share * np.exp(top + half)).max())

@@ -50,6 +50,19 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
+class Extrapolation:
+    """What a power law through the sizes below a cell's foretells of it, seed by seed.
+
+    `parts` are the numbers of the sizes below, from the smallest on, each with a cell of that size; `of` is
+    the number that is foretold, and `cell` one of its cells. The law is over the parameters of these cells.
+    """
+
+    of: Number
+    cell: Cell
+    parts: tuple[tuple[Cell, Number], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """`left sign right`; the sign "within" has a margin."""
 
@@ -99,7 +112,7 @@ class NotOf:
     part: Statement
 
 
-Number = Constant | Quantity | SignedSum | Quotient | Reduction
+Number = Constant | Quantity | SignedSum | Quotient | Reduction | Extrapolation
 Statement = Comparison | AllOf | AnyOf | NotOf
 
 
@@ -126,6 +139,8 @@ def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
             parts = (number.numerator, number.denominator)
         case Reduction():
             parts = number.parts
+        case Extrapolation():
+            parts = tuple(part for _, part in number.parts)
         case _:
             parts = ()
     if not isinstance(number, Comparison):

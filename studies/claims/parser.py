@@ -35,7 +35,7 @@ from .tokenizer import KEYWORDS, describe_token, parse_number, tokenize
 MAX_DEPTH = 16
 """The most brackets that may be open at once."""
 
-FUNCTIONS = ("all", "any", "min", "max", "mean", "best", "worst", "argmax", "argmin")
+FUNCTIONS = ("all", "any", "min", "max", "mean", "law", "best", "worst", "argmax", "argmin")
 SIGNS = (">", ">=", "<", "<=", "==", "!=")
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}

@@ -32,6 +32,7 @@ from .comparisons import (
     iter_quantities,
 )
 from .context import Bindings, ClaimContext
+from .extrapolation import resolve_extrapolation
 from .level_sets import MAX_COMBINATIONS, loop_bindings
 
 _FOLDS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max", "mean": "mean"}
@@ -89,7 +90,9 @@ def resolve_statement(  # noqa: PLR0911 -- one return for each kind
     return None
 
 
-def resolve_number(context: ClaimContext, node: syntax.SyntaxNode, bound: Bindings) -> Number | None:
+def resolve_number(  # noqa: PLR0911 -- one return for each kind
+    context: ClaimContext, node: syntax.SyntaxNode, bound: Bindings
+) -> Number | None:
     """The number of a node: a metric in one cell, a constant, a variable's value, a sum or a reduction.
 
     A statement in its place is a fault, and so is the level that `best` gives.
@@ -109,6 +112,8 @@ def resolve_number(context: ClaimContext, node: syntax.SyntaxNode, bound: Bindin
             return None if above is None or below is None else Quotient(above, below)
         case syntax.FunctionCall() if node.function.text in _FOLDS:
             return _fold(context, node, bound)
+        case syntax.FunctionCall() if node.function.text == "law":
+            return resolve_extrapolation(context, node, bound, resolve_number)
         case syntax.FunctionCall() if node.function.text in RANKING_FUNCTIONS:
             context.report_error(
                 node.start, node.end, f"expected a number, got the level that {node.function.text} gives"

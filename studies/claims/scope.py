@@ -24,7 +24,7 @@ CellKey = frozenset[tuple[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The names that a claim may use; `factors` are the study's without the seed."""
+    """The names that a claim may use; `factors` are the study's without the seed, `ladder` those of sizes."""
 
     metrics: Mapping[str, Metric]
     factors: Mapping[str, tuple[Level, ...]]
@@ -32,6 +32,7 @@ class Scope:
     baseline_level: (
         Callable[[str], Level] | None
     )  # of each factor the baseline's level; None where there is none
+    ladder: Mapping[str, tuple[Level, ...]] = field(default_factory=dict[str, tuple[Level, ...]])
     conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
     _levels_by_meaning: Mapping[str, Mapping[str, Mapping[object, Level]]] = field(
         init=False, compare=False, repr=False
@@ -100,6 +101,7 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
             if level_key(cell[SEED]) == level_key(seeds[0])
         ),
         baseline_level=design.baseline_level if design.kind == "one_at_a_time" else None,
+        ladder={name: design.combined_factors[name] for name in design.ladder},
         conditions=design.conditions,
     )
 

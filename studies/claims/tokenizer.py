@@ -8,7 +8,7 @@ from ...diagnostics import FaultCollector, describe_character
 from ...tokenizer import Token, Tokenizer
 
 KEYWORDS = frozenset(
-    "all any and argmax argmin best except for in is max mean min not of or within worst".split()  # noqa: SIM905 -- easier to read than a list
+    "all any and argmax argmin best except for in is law max mean min not of or within worst".split()  # noqa: SIM905 -- easier to read than a list
 )
 """Reserved words: names of levels may be among them, names of variables may not."""
 

@@ -14,7 +14,7 @@ from ..text.strict_model import StrictModel
 from .curve import CellCurve, CurveSpec, curve_faults
 from .effect_figures import EffectsCurveSpec, InteractionSpec, effect_figure_faults
 from .effects import EffectsSpec, effects_faults
-from .scaling import ScalingSpec, scaling_faults
+from .scaling import ScalingSpec, ScalingTableSpec, scaling_faults, table_of_laws_faults
 from .scores import AggregateSpec, ProfileSpec, aggregate_faults, profile_faults
 from .search import (
     SEARCH_SPECS,
@@ -32,7 +32,7 @@ from .search import (
 from .table import TableSpec
 from .table_checks import KeyFault, table_faults
 
-AnyTableSpec = TableSpec | EffectsSpec | AggregateSpec | SearchTableSpec
+AnyTableSpec = TableSpec | EffectsSpec | AggregateSpec | ScalingTableSpec | SearchTableSpec
 """What `[[table]]` says, of any kind."""
 
 AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec | ProfileSpec | ScalingSpec | SearchCurveSpec
@@ -44,6 +44,7 @@ _TABLES: Mapping[str, type[AnyTableSpec]] = {
     "cells": TableSpec,
     "effects": EffectsSpec,
     "aggregate": AggregateSpec,
+    "scaling": ScalingTableSpec,
     "points": PointsSpec,
     "importance": ImportanceSpec,
 }
@@ -76,6 +77,8 @@ def any_table_faults(spec: AnyTableSpec, design: Design, paper: str | None) -> l
         return effects_faults(spec, design)
     if isinstance(spec, AggregateSpec):
         return aggregate_faults(spec, design)
+    if isinstance(spec, ScalingTableSpec):
+        return table_of_laws_faults(spec, design)
     if isinstance(spec, SEARCH_SPECS):
         return list(search_faults(spec))
     return table_faults(spec, design, paper)
