@@ -23,7 +23,7 @@ run: setup       ## run the quickstart study and print its table beside the publ
 	$(BIN)/activemem study run quickstart
 	$(BIN)/activemem table render quickstart --published
 
-test: setup      ## run the tests, three processes at a time: many wait for others
+test: setup      ## run the tests but the heavy ones, three processes at a time: many wait for others
 	$(BIN)/python -m pytest $(PARALLEL)
 
 coverage: setup  ## run the tests, heavy ones as well, and fail where fewer lines than the floor of pyproject.toml are run

@@ -75,20 +75,8 @@ def column_differences(
     if spec.center != "mean":
         return ColumnDifferences(metric=column.metric, by_row=_of_centers(baselines, own, spec.center))
     margin = spec.margin(column.metric.name)
-    values = {row: [tally.values_by_unit for tally in looks] for row, looks in own.items()}
-    looked: dict[str, tuple[Difference, ...]] = {}
-    families, errors = 0, list[tuple[float, int]]()
-    for family in _families(baselines):
-        rows = [row for row in family if row in values and baselines[row] in values]
-        cells = list(dict.fromkeys(each for row in rows for each in (baselines[row], row)))
-        if not rows:
-            continue
-        pairs = [(cells.index(row), cells.index(baselines[row])) for row in rows]
-        found = differences_at_looks([values[row] for row in cells], pairs, counts, margin)
-        looked |= {row: each for row, each in zip(rows, found.each, strict=True) if each}
-        families += 1
-        if found.last.degrees is not None and found.last.error is not None:
-            errors.append((found.last.error, found.last.degrees))
+    families = _family_differences(own, baselines, counts, margin)
+    looked = {row: each for family in families for row, each in family.looked.items()}
     of = [choices.get(row, 1) for row in looked]
     decided = {
         row: each
@@ -102,12 +90,43 @@ def column_differences(
         metric=column.metric,
         by_row={row: each.shown for row, each in decided.items()},
         decided={row: each for row, each in decided.items() if each.p is not None},
-        families=families,
+        families=len(families),
         tests=tests,
         choices=most,
-        detectable=tuple(detectable(error, count, level) for error, count in errors),
+        detectable=tuple(detectable(*each.error, level) for each in families if each.error),
         margin=margin,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _FamilyDifferences:
+    """Of rows whose variance is pooled: the differences, look by look; the last error and its degrees."""
+
+    looked: Mapping[str, tuple[Difference, ...]]
+    error: tuple[float, int] | None
+
+
+def _family_differences(
+    own: Mapping[str, tuple[Tally, ...]],
+    baselines: Mapping[str, str],
+    counts: Sequence[int],
+    margin: float | None,
+) -> list[_FamilyDifferences]:
+    """The differences of the rows that have values beside their baseline's, family by family."""
+    values = {row: [tally.values_by_unit for tally in looks] for row, looks in own.items()}
+    families: list[_FamilyDifferences] = []
+    for family in _families(baselines):
+        rows = [row for row in family if row in values and baselines[row] in values]
+        cells = list(dict.fromkeys(each for row in rows for each in (baselines[row], row)))
+        if not rows:
+            continue
+        pairs = [(cells.index(row), cells.index(baselines[row])) for row in rows]
+        found = differences_at_looks([values[row] for row in cells], pairs, counts, margin)
+        looked = {row: each for row, each in zip(rows, found.each, strict=True) if each}
+        degrees, error = found.last.degrees, found.last.error
+        known = None if degrees is None or error is None else (error, degrees)
+        families.append(_FamilyDifferences(looked, known))
+    return families
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:
