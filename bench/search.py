@@ -48,6 +48,34 @@ SAMPLERS: dict[str, dict[str, object]] = {
     "gp_trees": {},
 }
 
+PRIORS: dict[str, dict[str, object]] = {
+    "good prior": {
+        "depth": "{first} >> {rest}",
+        "first": "{mixer}",
+        "mixer": "highway_conv(k={k})",
+        "k": 9,
+        "rest": "{other} >> ff(64)",
+        "other": "sa(heads=2, head_width=16) + conv(k={l})",
+        "l": 9,
+    },
+    "bad prior": {
+        "depth": "{first} >> {rest}",
+        "first": "{mixer} >> ff(64)",
+        "mixer": "conv(k={k})",
+        "k": 3,
+        "rest": "{other}",
+        "other": "cgru(k={l})",
+        "l": 3,
+    },
+}
+"""The values of the 31st best of all points, and of the 60th worst."""
+
+SAMPLERS |= {
+    f"{sampler}, {words}": {"prior": prior}
+    for words, prior in PRIORS.items()
+    for sampler in ("random", "tpe", "evolution", "gp_trees")
+}
+
 
 @dataclass
 class Space:

@@ -43,6 +43,7 @@ from .schema.objectives import is_known_before
 from .schema.search import (
     check_search,
     check_search_metrics,
+    check_search_space,
     read_baseline,
     read_search,
     representative_values,
@@ -319,6 +320,7 @@ def _study(
     )
     if search is not None:
         found = replace(found, baseline=read_baseline(diagnostics, header, dimensions, found.choose))
+        check_search_space(diagnostics, search, dimensions, found.choose)
         check_search_metrics(diagnostics, search, [each.settings for each in found.boundary_trials()])
     return found
 

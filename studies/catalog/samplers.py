@@ -54,6 +54,9 @@ ONE_OBJECTIVE = ("cmaes", "gp_trees")
 WITH_PRIOR = ("random", "tpe", "evolution", "gp_trees")
 """The samplers that can begin with a belief."""
 
+WITHOUT_CONDITIONS, NUMBERS_ALONE = ("cmaes", "gp"), ("cmaes",)
+"""The samplers whose points all have the same dimensions, and those whose dimensions are numbers alone."""
+
 WITHOUT_LIMITS = ("cmaes", "gp_trees")
 """The samplers that learn, but not from limits that points exceed."""
 

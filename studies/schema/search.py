@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from random import Random
 
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
@@ -12,7 +13,7 @@ from ...grammar.semantics.special_forms import NUMBER_FORMS, parse_range
 from ...grammar.syntax.parser import parse_syntax
 from ...grammar.syntax.syntax_tree import ArgumentSyntax, CallSyntax, NumberSyntax
 from ..catalog.metrics import COSTS, MODEL_COSTS
-from ..catalog.samplers import ONE_OBJECTIVE, WITHOUT_LIMITS
+from ..catalog.samplers import NUMBERS_ALONE, ONE_OBJECTIVE, WITHOUT_CONDITIONS, WITHOUT_LIMITS
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
@@ -21,6 +22,12 @@ from .factors import SEED
 from .objectives import find_quantity, is_known_before, quantity_fault, usual_direction
 from .search_settings import RACE, SearchSettings
 from .settings import Level, StudySettings, TrialSettings
+
+_PROBES = 200
+"""From so many points it is seen which dimensions some of them lack."""
+
+ChoosePoint = Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]]
+"""Chooses a point by asking for each dimension that it takes."""
 
 
 def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
@@ -72,6 +79,35 @@ def check_search(
     for name in settings.space:
         if name in factors:
             diagnostics.report_error(("search", "space", name), f"'{name}' is a factor already", key=True)
+
+
+def check_search_space(
+    diagnostics: Diagnostics,
+    settings: SearchSettings,
+    dimensions: Mapping[str, Dimension],
+    choose: ChoosePoint,
+) -> None:
+    """Note dimensions that the sampler cannot treat."""
+    path, sampler = ("search", "sampler"), settings.sampler
+    choices = [name for name, each in dimensions.items() if isinstance(each, ChoiceDimension)]
+    if choices and sampler in NUMBERS_ALONE:
+        diagnostics.report_error(path, f"{sampler} is for numbers alone, got choices: {', '.join(choices)}")
+    absent = conditional_dimensions(dimensions, choose) if sampler in WITHOUT_CONDITIONS else []
+    if absent:
+        diagnostics.report_error(
+            path,
+            f"{sampler} is for points that all have the same dimensions, but some lack {', '.join(absent)}: "
+            "tpe, evolution and gp_trees choose these only where they are taken",
+        )
+
+
+def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePoint) -> list[str]:
+    """The dimensions that some points lack, of points whose options are drawn."""
+    absent: set[str] = set()
+    rng = Random(0)
+    for _ in range(_PROBES):
+        absent |= dimensions.keys() - choose(lambda _, each: rng.choice(representative_values(each))).keys()
+    return [name for name in dimensions if name in absent]
 
 
 def check_search_metrics(
@@ -142,7 +178,7 @@ def read_baseline(
     diagnostics: Diagnostics,
     header: StudySettings,
     dimensions: Mapping[str, Dimension],
-    choose: Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]],
+    choose: ChoosePoint,
 ) -> dict[str, Level]:
     """The values of the point that a search begins with, if it has one; what is no point of it is noted."""
     path: KeyPath = ("study", "baseline")

@@ -17,6 +17,7 @@ from functools import cache, partial
 import optuna
 from optuna.trial import TrialState
 
+from ....studies.catalog.samplers import WITHOUT_CONDITIONS
 from ....studies.schema.search import contains
 from ....studies.schema.search_settings import SearchSettings
 from ....studies.schema.settings import Level
@@ -54,6 +55,11 @@ heads = "integer(1, 4)"
 rate = "real(1e-4, 1e-1, log=true)"
 """
 
+NUMBERS = STUDY.replace(
+    'mixer = "choice(sa(heads={heads}), conv(k={kernel}) + conv(k={other}))"\n', ""
+).replace("{mixer}", "sa(heads={heads}) + conv(k={kernel}) + conv(k={other})")
+"""The same without a choice, for samplers whose points all have the same dimensions."""
+
 _POINTS = 25
 """So many points are asked for: enough for samplers that begin at random."""
 
@@ -63,11 +69,13 @@ _EPOCHS = 8
 def points_are_within_the_space(name: str) -> None:
     """Each point has the dimensions that it takes, each within its bounds."""
     for values in _search(name, 0, _POINTS):
-        with_heads = str(values["mixer"]).startswith("sa")
-        taken = {"rate", "mixer", *(["heads"] if with_heads else ["kernel", "other"])}
+        taken = {"rate", "heads", "kernel", "other"}
+        if "mixer" in values:
+            with_heads = str(values["mixer"]).startswith("sa")
+            taken = {"rate", "mixer", *(["heads"] if with_heads else ["kernel", "other"])}
         assert values.keys() == taken, f"expected values of {sorted(taken)}, got {sorted(values)}"
         for dimension, value in values.items():
-            within = contains(_the_study().dimensions[dimension], value)
+            within = contains(_the_study(name).dimensions[dimension], value)
             assert within, f"expected a value of {dimension}, got {value}"
 
 
@@ -90,11 +98,11 @@ def search_goes_on_from_its_points(name: str) -> None:
     """A new sampler that is told of the points so far proposes more of them: a search that was killed."""
     study = _study(name, 0)
     for _ in range(_POINTS // 2):
-        _ask(study)
+        _ask(study, name)
     again = _study(name, 0)
     again.add_trials([trial for trial in study.trials if trial.state.is_finished()])
     for _ in range(_POINTS):
-        _ask(again)
+        _ask(again, name)
 
 
 def failed_points_are_survived(name: str) -> None:
@@ -102,7 +110,7 @@ def failed_points_are_survived(name: str) -> None:
     study = _study(name, 0)
     for place in range(_POINTS):
         trial = study.ask()
-        _suggest(trial)
+        _suggest(trial, name)
         state = (TrialState.FAIL, TrialState.PRUNED, TrialState.COMPLETE)[place % 3]
         if state == TrialState.PRUNED:
             trial.report(0.5, 1)
@@ -147,9 +155,14 @@ SCHEDULER_CHECKS: tuple[Callable[[str], None], ...] = (
 """Every check of a scheduler; each is called as `check(name)`."""
 
 
+def _the_study(sampler: str) -> Study:
+    """A study whose space a sampler can treat."""
+    return _loaded(NUMBERS if sampler in WITHOUT_CONDITIONS else STUDY)
+
+
 @cache
-def _the_study() -> Study:
-    return load_study(STUDY)
+def _loaded(text: str) -> Study:
+    return load_study(text)
 
 
 def _study(name: str, seed: int) -> optuna.Study:
@@ -157,26 +170,26 @@ def _study(name: str, seed: int) -> optuna.Study:
     settings = SearchSettings(
         sampler=name, trials=_POINTS, metric=("accuracy",), direction=("max",), seed=seed
     )
-    return optuna.create_study(direction="maximize", sampler=make_sampler(settings, _the_study()))
+    return optuna.create_study(direction="maximize", sampler=make_sampler(settings, _the_study(name)))
 
 
 def _search(name: str, seed: int, points: int) -> list[Values]:
     """The points that a search proposes one after the other."""
     study = _study(name, seed)
-    return [_ask(study) for _ in range(points)]
+    return [_ask(study, name) for _ in range(points)]
 
 
-def _ask(study: optuna.Study) -> Values:
-    """One point, told its value."""
+def _ask(study: optuna.Study, name: str) -> Values:
+    """One point of a sampler, told its value."""
     trial = study.ask()
-    values = _suggest(trial)
+    values = _suggest(trial, name)
     study.tell(trial, float(values["rate"]) + len(values))
     return values
 
 
-def _suggest(trial: optuna.Trial) -> Values:
+def _suggest(trial: optuna.Trial, sampler: str) -> Values:
     """A value of each dimension that the point takes."""
-    return _the_study().choose(partial(suggest, trial))
+    return _the_study(sampler).choose(partial(suggest, trial))
 
 
 def _given_up(name: str, courses: Sequence[Sequence[float]]) -> list[int | None]:
@@ -193,7 +206,7 @@ def _given_up(name: str, courses: Sequence[Sequence[float]]) -> list[int | None]
 
 def _run_course(study: optuna.Study, course: Sequence[float]) -> int | None:
     trial = study.ask()
-    _suggest(trial)
+    _suggest(trial, "random")
     for epoch, value in enumerate(course, start=1):
         trial.report(value, epoch)
         if trial.should_prune():

@@ -27,7 +27,7 @@ from ...core.events import Event, Listener, Taken
 from ...trial.checkpoints import STARTS_FILE, unfinished_trials
 from ...trial.outcome import Job
 from ...trial.pruned import store_pruned
-from .samplers.factory import make_sampler
+from .samplers.factory import make_sampler, restored_attributes
 from .samplers.optuna_space import suggest
 from .schedulers.factory import make_pruner
 from .schedulers.race import make_race
@@ -86,6 +86,7 @@ class OptunaSearch:
         self._seen: set[str] = set()  # trials of this study that the store holds or others have begun
         self._open: dict[str, tuple[optuna.trial.Trial, SearchPoint, list[Job]]] = {}
         self._trained: set[str] = set()  # trials of this study that the store has
+        self._restored = 0  # points that the store has brought back whole
         self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
         self._race = make_race(study)
         self._racing: list[tuple[SearchPoint, optuna.trial.Trial]] = []  # that may get another seed
@@ -335,7 +336,10 @@ class OptunaSearch:
         A pruner hears of each epoch in turn, as when the point was trained: it compares others with them.
         """
         if not self._settings.compares_epochs:
-            self._optuna.add_trial(self._points.frozen(point, {}, {}))
+            attributes = restored_attributes(self._optuna.sampler, self._restored)
+            found = self._points.frozen(point, {}, {}, attributes)
+            self._restored += found.state == TrialState.COMPLETE
+            self._optuna.add_trial(found)
             self._join_race(point)
             return
         self._optuna.enqueue_trial(point.values)

@@ -85,7 +85,11 @@ class StoredPoints:
         return courses
 
     def frozen(
-        self, point: SearchPoint, course: Mapping[int, float], notes: Mapping[str, object]
+        self,
+        point: SearchPoint,
+        course: Mapping[int, float],
+        notes: Mapping[str, object],
+        attributes: Mapping[str, object] | None = None,
     ) -> optuna.trial.FrozenTrial:
         """A point that the store holds whole, as Optuna remembers it, with the dimensions that it takes."""
         end = self.end(point)
@@ -97,6 +101,7 @@ class StoredPoints:
             values=end.values if end.state == TrialState.COMPLETE else None,
             intermediate_values={**course, **reported},
             user_attrs=dict(notes),
+            system_attrs=dict(attributes or {}),
         )
         for limit, excess in end.excess.items():
             found.set_constraint(limit, excess)

@@ -19,13 +19,13 @@ from .....studies.schema.search_settings import (
 )
 from .....studies.study import Study
 from ..plugged_in import made_by_plugin, told_by_name
+from .cma_es import CmaEsSampler
 from .evolution import EvolutionSampler
 from .gp_trees import TreeSampler
 from .prior import Prior, PriorSampler
 from .quasi_random import QuasiRandomSampler
 
 _OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
-    "cmaes": optuna.samplers.CmaEsSampler,
     "gp": optuna.samplers.GPSampler,
     "nsga2": optuna.samplers.NSGAIISampler,
     "nsga3": optuna.samplers.NSGAIIISampler,
@@ -43,6 +43,16 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
         return TreeSampler(study, seed=settings.seed, prior=prior)
     sampler = _make_without_prior(settings, study)
     return sampler if prior is None else PriorSampler(sampler, prior, seed=settings.seed)
+
+
+def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
+    """What Optuna's genetic samplers look for on a point that ended after so many: its generation.
+
+    They note it as points are asked for; of those that the store brings back it follows from their order.
+    """
+    if not isinstance(sampler, optuna.samplers.BaseGASampler) or sampler.population_size is None:
+        return {}
+    return {f"{type(sampler).__name__}:generation": ended // sampler.population_size}
 
 
 def _make_without_prior(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
@@ -63,6 +73,8 @@ def _make_without_prior(settings: SearchSettings, study: Study) -> optuna.sample
                 population=population or EVOLUTION_POPULATION,
                 sample=sample or EVOLUTION_SAMPLE,
             )
+        case "cmaes":
+            return CmaEsSampler(study, seed=settings.seed)
         case "quasi_random":
             return QuasiRandomSampler(study, seed=settings.seed)
         case name:

@@ -20,8 +20,13 @@ from activemem.studies.study import load_study
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
 
+GP = pytest.param("gp", marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize("check", conformance.SAMPLER_CHECKS)
-@pytest.mark.parametrize("name", ["tpe", "evolution", "gp_trees", "random", "quasi_random", "nsga3"])
+@pytest.mark.parametrize(
+    "name", ["tpe", "evolution", "gp_trees", "random", "quasi_random", "cmaes", "nsga3", GP]
+)
 def test_a_sampler_conforms(name, check):
     check(name)
 
