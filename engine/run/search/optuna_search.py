@@ -31,6 +31,7 @@ from .samplers.factory import make_sampler, restored_attributes
 from .samplers.optuna_space import suggest
 from .schedulers.factory import make_pruner
 from .schedulers.race import make_race
+from .spending import counts, is_spent
 from .stored_points import SearchPoint, StoredPoints, mean_course
 from .unseen_points import UnseenPoints
 
@@ -221,17 +222,9 @@ class OptunaSearch:
     @property
     def _is_spent(self) -> bool:
         """Whether this search's trainings, those that run among them, have come to an end of its budget."""
-        budget = self._settings.budget
-        if budget is None:
-            return False
         running = sum(len(jobs) for _, _, jobs in self._open.values())
-        spent = {
-            "trainings": len(self._trained) + running,
-            "flops": sum(self._stored[trial]["flops"] or 0 for trial in self._trained),
-            "hours": sum(self._stored[trial]["seconds"] for trial in self._trained) / 3600,
-        }
-        limits = {name: getattr(budget, name) for name in spent}
-        return any(limit is not None and spent[name] >= limit for name, limit in limits.items())
+        rows = [self._stored[trial] for trial in self._trained] if self._settings.budget else []
+        return is_spent(self._settings.budget, rows, running)
 
     def _learn_from_others(self) -> None:
         """Take note of points that other drivers have begun, and tell Optuna those that they have ended."""
@@ -262,7 +255,7 @@ class OptunaSearch:
             row, is_begun_here = self._stored[trial], trial in self._own
             if is_begun_here or (row["study"] == self._study.name and self._is_own(trial, row)):
                 begun |= {} if is_begun_here else {trial: json.loads(row["factors"])}
-                self._trained |= {trial} if row["epochs"] or row["status"] != "pruned" else set()
+                self._trained |= {trial} if counts(row) else set()
             elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
                 begun[trial] = found.levels
                 elsewhere.add(trial)
