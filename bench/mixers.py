@@ -1,12 +1,14 @@
 """Time and saved memory of the mixers beside those of `sa`, on one CPU thread: the table of docs/blocks.md.
 
-Run: python bench/mixers.py
+python bench/mixers.py [--write] [ROUNDS]   # --write: into docs/blocks.md
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from pathlib import Path
 
 import torch
 
@@ -16,7 +18,17 @@ from activemem.grammar import CostContext, ModelConfig, lookup, nodes, parse
 
 MIXERS = (
     "sa",
+    "sa(kv_heads=1)",
+    "sa(pos=rope, qk_norm=rms)",
+    "sa(span=64)",
+    "sa(span=64, pos=rope, kv_heads=1)",
     "fox",
+    "diff_attn(heads=2)",
+    "latent_attn(latent=32, rope_width=8)",
+    "conv(k=4)",
+    "base_conv",
+    "base_conv(k=1024, filter=implicit)",
+    "hyena(channels=64)",
     "lstm",
     "linear_attn",
     "retention",
@@ -33,11 +45,12 @@ MIXERS = (
     "min_gru(channels=64)",
     "rg_lru",
     "mamba(channels=64)",
-    "sa(kv_heads=1)",
-    "sa(pos=rope, qk_norm=rms)",
 )
 WIDTH, HEADS, HEAD_WIDTH, LENGTHS, TOKENS = 64, 4, 16, (64, 256, 1024), 8192
 """The width of the model, its heads, and how many tokens a batch has."""
+
+DOCUMENT = Path(__file__).parents[1] / "docs" / "blocks.md"
+MARK = re.compile(r"(<!-- measured: python bench/mixers.py --write -->\n).*?(<!-- end -->)", re.DOTALL)
 
 CONFIG = ModelConfig(d_model=WIDTH, causal=True)
 
@@ -49,7 +62,8 @@ def parse_mixer(text: str) -> nodes.BlockNode:
     spec = lookup(block.name)
     if spec is None or spec.parameter("heads") is None:
         return block
-    return nodes.BlockNode(block.name, (("heads", HEADS), ("head_width", HEAD_WIDTH), *block.arguments))
+    given = {"heads": HEADS, "head_width": HEAD_WIDTH} | dict(block.arguments)
+    return nodes.BlockNode(block.name, tuple(given.items()))
 
 
 def step_s(block: Block, x: torch.Tensor) -> float:
@@ -80,16 +94,30 @@ def compare(length: int, rounds: int) -> list[tuple[float, float]]:
     return [(float(ratio), each / saved[0]) for ratio, each in zip(ratios, saved, strict=True)]
 
 
-def main() -> None:
-    """The table, in Markdown; a number of rounds may be given."""
-    torch.set_num_threads(1)
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+def table(rounds: int) -> str:
+    """All mixers at all lengths, in Markdown."""
     found = [compare(length, rounds) for length in LENGTHS]
     heads = [f"{what}, L {length:,}" for length in LENGTHS for what in ("time", "memory")]
-    print("| block |", " | ".join(heads), "|")
-    print("| :-- |", " | ".join("--:" for _ in heads), "|")
+    lines = [f"| block | {' | '.join(heads)} |", f"| :-- | {' | '.join('--:' for _ in heads)} |"]
     for place, text in enumerate(MIXERS):
-        print(f"| `{text}` |", " | ".join(f"{each:.2f}" for row in found for each in row[place]), "|")
+        ratios = " | ".join(f"{each:.2f}" for row in found for each in row[place])
+        lines.append(f"| `{text}` | {ratios} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table or write it into the document; a number of rounds may be given."""
+    torch.set_num_threads(1)
+    arguments = [each for each in sys.argv[1:] if each != "--write"]
+    found = table(int(arguments[0]) if arguments else 9)
+    if "--write" not in sys.argv:
+        print(found)
+        return
+    text = DOCUMENT.read_text(encoding="utf-8")
+    text, count = MARK.subn(lambda mark: f"{mark[1]}\n{found}\n\n{mark[2]}", text)
+    if count != 1:
+        sys.exit(f"expected one mark 'measured' in {DOCUMENT}, got {count}")
+    DOCUMENT.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
