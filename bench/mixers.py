@@ -40,6 +40,7 @@ MIXERS = (
     "delta_product(n=2)",
     "kda",
     "rwkv7",
+    "ttt",
     "mlstm",
     "slstm",
     "min_gru(channels=64)",

@@ -49,6 +49,7 @@ __all__ = [
     "single_head",
     "slstm",
     "ssd",
+    "ttt",
 ]
 
 class _Activation(Recipe):
@@ -386,7 +387,7 @@ class _Gla(Recipe):
         head_norm: Literal["rms", "none"] | Placeholder = "rms",
         output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "silu",
     ) -> Recipe:
-        """Gated linear attention: each channel of the keys decays by a gate of the input: S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = σ(W₂ W₁ x_t + b)^(1/16); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ silu(W_g x_t) · W_o.
+        """Gated linear attention: each channel of the keys decays by a gate of the input: S_t = diag(α_t) S_{t−1} + k_t v_tᵀ, α_t = max(σ(W₂ W₁ x_t + b)^(1/16), e⁻⁵); y_t = concat_h norm(S_tᵀ q_t / √head_width) ⊗ silu(W_g x_t) · W_o.
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
@@ -983,3 +984,31 @@ class _Ssd(Recipe):
         """
 
 ssd: _Ssd
+
+class _Ttt(Recipe):
+    """The block `ttt`: test-time training: the state is a linear model that learns values of keys by steps of its gradient."""
+
+    def __call__(
+        _self,
+        heads: int | Placeholder = 8,
+        head_width: int | Placeholder = 64,
+        batch: int | Placeholder = 16,
+        short_conv: int | Placeholder = 0,
+        qk_norm: Literal["none", "l2"] | Placeholder = "none",
+        head_norm: Literal["none", "rms"] | Placeholder = "none",
+        output_gate: Literal["none", "silu", "sigmoid"] | Placeholder = "none",
+    ) -> Recipe:
+        """Test-time training: the state is a linear model that learns values of keys by steps of its gradient: W_t = W_τ − Σ_{τ<s≤t} η_s [k_s ; 1] g_sᵀ, g_s = ∂ ½|k_s + LN(u) − v_s|² / ∂u at u = W_τᵀ [k_s ; 1], τ the end of the last mini-batch, η_s = σ(W_η x_s + b) / head_width; y_t = concat_h (q_t + LN(W_tᵀ [q_t ; 1])) · W_o.
+
+        heads: number of heads; whole number, 1 to 1024.
+        head_width: width of one head; whole number, 4 to 4096.
+        batch: positions of a mini-batch, whose gradients are all taken at the weights in front of it; whole number, 1 to 65536.
+        short_conv: taps of a causal convolution of each channel of queries, keys and values, with SiLU; 0 for none; whole number, 0 to 64.
+        qk_norm: normalisation of the queries and keys of each head: l2 is to a length of one; none or l2.
+        head_norm: normalisation of what each head gives, with gains that heads share; none or rms.
+        output_gate: what heads give is multiplied by this of a map of the input; none, silu or sigmoid.
+
+        Sun et al. 2024 (Learning to Learn at Test Time), sections 2.1 to 2.7, TTT-Linear without turned keys.
+        """
+
+ttt: _Ttt

@@ -227,6 +227,7 @@ def register_recurrence(
     qk_norm: str = "none",
     head_norm: str,
     output_gate: str,
+    least_head_width: int = 1,
     check: Callable[[Settings], str | None] | None = None,
 ) -> Spec:
     """A block of this family, with its own parameters between those of heads and those that all have."""
@@ -240,7 +241,7 @@ def register_recurrence(
         Spec(
             name=name,
             role=Role.MIXER,
-            parameters=(HEADS, HEAD_WIDTH, *own, *around),
+            parameters=(HEADS, replace(HEAD_WIDTH, low=least_head_width), *own, *around),
             summary=summary,
             equation=equation,
             source=source,

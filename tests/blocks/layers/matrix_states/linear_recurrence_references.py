@@ -224,3 +224,28 @@ def ssd(block, x, *, heads, head_width, state, qk_norm, head_norm, output_gate, 
             row.append(q[t] @ held[h] + block.skip[h] * value)
         outputs.append(torch.stack(row))
     return merged(block, torch.stack(outputs), x, head_norm, output_gate)
+
+
+@register_reference("ttt")
+def ttt(block, x, *, heads, head_width, batch, **around):
+    rates = 1 / (1 + torch.exp(-(x @ block.rate.weight.T + block.rate.bias))) / head_width
+    ones = torch.ones(1, dtype=x.dtype)
+
+    def norm(u, head):
+        unit = (u - u.mean()) / torch.sqrt(((u - u.mean()) ** 2).mean() + 1e-6)
+        return block.inner.gain[head, 0] * unit + block.inner.offset[head, 0]
+
+    def one_head(head, q, k, v):
+        held = now = block.inner.begin[head]
+        outputs = []
+        for t in range(len(x)):
+            held = now if t % batch == 0 else held
+
+            def loss(weights, t=t):
+                return ((k[t] + norm(torch.cat([k[t], ones]) @ weights, head) - v[t]) ** 2).sum() / 2
+
+            now = now - rates[t, head] * torch.func.grad(loss)(held)
+            outputs.append(q[t] + norm(torch.cat([q[t], ones]) @ now, head))
+        return torch.stack(outputs)
+
+    return by_heads(block, x, one_head, **around)

@@ -15,6 +15,7 @@ VARIANTS = [
     (f"delta_product({SMALL}, n=3, gate=true, negative=true, short_conv=3)", 37),
     (f"kda({SMALL}, short_conv=0, qk_norm=none, head_norm=none)", 37),
     (f"rwkv7({SMALL}, short_conv=2, qk_norm=l2, output_gate=none)", 37),
+    ("ttt(heads=2, head_width=4, batch=7, short_conv=2, head_norm=rms, output_gate=silu)", 37),
     (f"mlstm({SMALL}, forget=exp, qk_norm=l2, head_norm=none, output_gate=silu)", 70),
 ]
 

@@ -1,0 +1,126 @@
+"""`ttt`: the state is the weights of a linear model that learns to give values for keys, while it reads.
+
+All gradients of a mini-batch of positions are taken at the weights in front of it, so that they are computed
+by products; what each position sees of them are sums (Sun et al. 2024, section 2.5 and appendix A).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ....grammar.vocabulary.spec import Settings, as_int
+from ...core.block import Context, register_block
+from ...core.initialisation import Initialisable, Linear
+from .recurrent_heads import LinearRecurrence
+
+EPSILON = 1e-6
+"""What is added to the variance of what the inner model gives."""
+
+
+class InnerModel(Initialisable):
+    """k + norm(Wᵀ [k ; 1]) for each head: W as it begins, and the gains and offsets of its layer norm."""
+
+    def __init__(self, heads: int, width: int) -> None:
+        super().__init__()
+        self.begin = nn.Parameter(torch.empty(heads, width + 1, width))
+        self.gain = nn.Parameter(torch.empty(heads, 1, width))
+        self.offset = nn.Parameter(torch.empty(heads, 1, width))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """The maps as N(0, 0.02²), their biases as 0, the norm as nothing but itself."""
+        nn.init.normal_(self.begin, std=0.02, generator=generator)
+        with torch.no_grad():
+            self.begin[:, -1] = 0.0
+        nn.init.ones_(self.gain)
+        nn.init.zeros_(self.offset)
+
+    def added(self, mapped: Tensor) -> Tensor:
+        """What is added to a query, of what the weights give for it, (batch, heads, n, width)."""
+        return self.gain * _standardise(mapped)[0] + self.offset
+
+    def gradient(self, mapped: Tensor, wanted: Tensor) -> Tensor:
+        """That of half the squared distance of `added` to what is wanted, by what the weights give."""
+        unit, scale = _standardise(mapped)
+        by_unit = (self.gain * unit + self.offset - wanted) * self.gain
+        along = (by_unit * unit).mean(-1, keepdim=True)
+        return scale * (by_unit - by_unit.mean(-1, keepdim=True) - unit * along)
+
+
+def _standardise(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Less its mean and over its deviation, (…, width), and one over the deviation, (…, 1)."""
+    centred = x - x.mean(-1, keepdim=True)
+    scale = (centred.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
+    return centred * scale, scale
+
+
+@register_block("ttt")
+class TestTimeTraining(LinearRecurrence):
+    """W_t = W_τ − Σ_{τ<s≤t} η_s ∇ℓ(W_τ; k_s, v_s), τ the end of the last mini-batch (Sun et al. 2024)."""
+
+    def __init__(self, settings: Settings, context: Context) -> None:
+        super().__init__(settings, context)
+        self.size = as_int(settings, "batch")
+        self.rate = Linear(context.width, self.heads, bias=True, std=context.config.attention_std)
+        self.inner = InnerModel(self.heads, self.head_width)
+
+    def split_state(self, state: Tensor) -> Tensor:
+        """(batch, heads, head_width + 1, numbers): weights in front of the mini-batch, now, and its place."""
+        return state.unflatten(1, (self.heads, self.head_width + 1, -1))
+
+    def recur(
+        self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Mini-batch by mini-batch; a piece of a stream may begin and end within one."""
+        length, rate = x.shape[1], torch.sigmoid(self.rate(x).to(v.dtype)).unsqueeze(-1) / self.head_width
+        q, k = qk.unbind(2)
+        rows = [functional.pad(each, (0, 1), value=1.0) for each in (q, k)] + [v - k, q, rate]
+        if state is None:
+            begin = self.inner.begin.expand(len(x), -1, -1, -1).clone(memory_format=torch.contiguous_format)
+            y, last = self._learn([_by_heads(each) for each in rows], begin, begin, None, keep=keep)
+            return y.transpose(1, 2), last
+        start, now, place = state.split([self.head_width, self.head_width, 1], -1)
+        first = place[:, 0, 0].round().long()  # (batch, 1): how much of its mini-batch is past
+        steps = -(-(length + self.size - 1) // self.size) * self.size
+        taken = torch.arange(steps, device=x.device) - first  # (batch, steps)
+        inside = (taken >= 0) & (taken < length)
+        index = taken.clamp(0, length - 1)[:, :, None, None]
+        rows = [each.gather(1, index.expand(-1, -1, *each.shape[2:])) for each in rows]
+        rows[-1] = rows[-1].masked_fill(~inside[:, :, None, None], 0.0)
+        y, last = self._learn([_by_heads(each) for each in rows], start, now, first + length, keep=keep)
+        back = (torch.arange(length, device=x.device) + first)[:, :, None, None]
+        return y.transpose(1, 2).gather(1, back.expand(-1, -1, *v.shape[2:])), last
+
+    def _learn(
+        self, rows: list[Tensor], start: Tensor, now: Tensor, end: Tensor | None, *, keep: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """What is read from the first mini-batch on, (batch, heads, length, head_width), and the state.
+
+        `rows` are queries and keys with a one beside them, what is wanted, queries, and rates, each (batch,
+        heads, length, ·); learning goes on up to `end`, (batch, 1), or to the last of them.
+        """
+        length, outputs = rows[0].shape[2], list[Tensor]()
+        for begin in range(0, length, self.size):
+            stop = min(begin + self.size, length)
+            q, k, wanted, plain, rate = (each[:, :, begin:stop] for each in rows)
+            errors = self.inner.gradient(k @ start, wanted) * rate
+            mapped = q @ now - (q @ k.transpose(-1, -2)).tril() @ errors
+            outputs.append(plain + self.inner.added(mapped))
+            if keep or stop < length:
+                now = now - k.transpose(-1, -2) @ errors
+                if end is None:
+                    start = now if stop == begin + self.size else start
+                else:
+                    start = torch.where((end >= stop)[:, :, None, None], now, start)
+        y = torch.cat(outputs, 2)
+        if not keep:
+            return y, None
+        place = (rows[0].new_full((len(y), 1), length) if end is None else end) % self.size
+        place = place[:, :, None, None].expand(-1, *now.shape[1:3], 1).to(now.dtype)
+        return y, torch.cat([start, now, place], -1)
+
+
+def _by_heads(x: Tensor) -> Tensor:
+    """(batch, length, heads, width) as (batch, heads, length, width): a copy."""
+    return x.transpose(1, 2).clone(memory_format=torch.contiguous_format)
