@@ -19,6 +19,7 @@ from ...studies.presentation.design_notes import alias_words, explain_design
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.training import ParameterGroupSettings
 from ...studies.searches.best_points import comparison_note
+from ...studies.searches.space_size import space_size
 from ...studies.searches.words import search_words
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
@@ -113,6 +114,8 @@ def _notes(
     if study.search is not None:
         text = search_words(study.search, plan.elsewhere)
         yield wrap(text, WIDTH, initial_indent="  search ", subsequent_indent=" " * 9)
+    if (size := space_size(study)) is not None:
+        yield wrap(str(size), WIDTH, initial_indent="  space  ", subsequent_indent=" " * 9)
     if note := comparison_note(study):
         yield wrap(note, WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)
     if plan.stale:

@@ -148,6 +148,11 @@ class RecipeSpace:
         except RecipeError:  # a hole that takes no choice
             self._pattern = None
 
+    @property
+    def pattern(self) -> Recipe | None:
+        """The recipe of all points, with dimensions in its holes; None where a hole takes no choice."""
+        return self._pattern
+
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
         """The values of the dimensions that a recipe tells, by name; None if the space does not have it."""
         if self._pattern is None:

@@ -6,6 +6,7 @@ from statistics import fmean
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import optuna
+import polars as pl
 import pytest
 import torch
 
@@ -28,6 +29,9 @@ SEARCH = study_text(
     search={"sampler": "random", "trials": 4, "metric": "loss", "direction": "min"},
     space={"k": "integer(2, 5)", "lr": "real(0.001, 10.0, log=true)"},
 )
+
+
+SEVERAL = SEARCH.replace('metric = "loss"\ndirection = "min"', 'metric = ["loss", "parameters"]')
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +79,18 @@ def test_a_second_export_adds_only_what_has_ended_since(searched, tmp_path):
     assert len(read(path).trials) == 4
 
 
+def test_a_search_for_several_things_has_all_of_them(searched, tmp_path):
+    study, store = load_study(SEVERAL), searched[1]
+    export_search(study, store, str(tmp_path / "search.db"))
+    found = read(tmp_path / "search.db")
+    assert found.metric_names == ["loss", "parameters"]
+    assert {each.name for each in found.directions} == {"MINIMIZE"}
+    for trial in found.trials:
+        own = store.trials().filter(pl.col("trial").is_in(list(trial.user_attrs["activemem"])))
+        assert trial.values == pytest.approx([trial.user_attrs["final/loss"], own["parameters"].mean()])
+    assert 1 <= len(found.best_trials) <= 4
+
+
 def test_what_is_no_search_no_storage_or_another_study_is_refused(searched, trained, tmp_path):
     study, store = searched
     other, text = tmp_path / "other.db", tmp_path / "text.db"
@@ -106,24 +122,39 @@ class Quiet(WSGIRequestHandler):
         pass
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.skipif(find_executable() is None, reason="needs a Chromium, as Debian's package chromium")
-def test_optunas_dashboard_shows_the_search_in_a_browser(searched, tmp_path):
+def see(tmp_path, page, *words):
+    """The text of a page of the dashboard of Optuna, in a browser, once it has all the words."""
     dashboard = pytest.importorskip("optuna_dashboard", reason="is not among what the tests install")
-    export_search(*searched, str(tmp_path / "search.db"))
     application = dashboard.wsgi(f"sqlite:///{tmp_path}/search.db")
     with (
         make_server("127.0.0.1", 0, application, handler_class=Quiet) as server,
         open_browser(tmp_path / "profile") as window,
     ):
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        window.open(f"http://127.0.0.1:{server.server_port}/dashboard/studies/1/trials")
+        window.open(f"http://127.0.0.1:{server.server_port}/dashboard/studies/1{page}")
         end, text = time.monotonic() + 60, ""
-        while not ("4 Trials" in text and "final/loss" in text):
+        while not all(word in text for word in words):
             assert time.monotonic() < end, text
             time.sleep(0.1)
             text = window.evaluate("document.body.innerText")
         server.shutdown()
+    return text
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(find_executable() is None, reason="needs a Chromium, as Debian's package chromium")
+def test_optunas_dashboard_shows_the_search_in_a_browser(searched, tmp_path):
+    export_search(*searched, str(tmp_path / "search.db"))
+    text = see(tmp_path, "/trials", "4 Trials", "final/loss")
     assert "choice" in text
     assert "Complete" in text
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.skipif(find_executable() is None, reason="needs a Chromium, as Debian's package chromium")
+def test_optunas_dashboard_shows_the_front_of_a_search_for_several_things(searched, tmp_path):
+    export_search(load_study(SEVERAL), searched[1], str(tmp_path / "search.db"))
+    text = see(tmp_path, "", "Pareto Front", "Hyperparameter Importance", "parameters")
+    assert "loss" in text
