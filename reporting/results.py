@@ -21,6 +21,7 @@ from ..studies.presentation.reader import AnyCurveSpec, AnyTableSpec
 from ..studies.presentation.search import PointsSpec
 from ..studies.schema.level_names import one_line
 from ..studies.searches.best_points import BestPoint, best_points
+from ..studies.searches.points import find_points
 from ..studies.study import Study
 from .added_seeds.candidate import NextSeeds
 from .added_seeds.next_seeds import next_seeds
@@ -33,7 +34,6 @@ from .frames import metrics_frame, study_levels, trials_frame
 from .kept_models import KeptModel, best_first, kept_models
 from .notebook import CurveDisplay, TableDisplay
 from .outcomes import load_outcomes
-from .search.points import find_points
 from .tables.build import build_table
 from .tables.paper_tables import paper_tables, published_tables_of, studies_of_paper
 from .tables.table import TableError

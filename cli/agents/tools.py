@@ -101,7 +101,10 @@ class AgentTools:
     def study_status(self, study: str) -> Page:
         """How far a study is, why trials failed, and the best points of a search."""
         found = load_last_run(study, self._store)
-        best = [asdict(point) for point in StudyResults(found, self._store).best_points]
+        best = [
+            {"values": point.values, "means": point.means}
+            for point in StudyResults(found, self._store).best_points
+        ]
         return {"schema": SCHEMA, "study": found.name, **self._status(found), "best": best}
 
     def study_results(

@@ -14,8 +14,12 @@ import polars as pl
 
 from ...studies.schema.level_names import level_text
 from ...studies.schema.objectives import find_quantity
+from ...studies.schema.search_settings import SearchSettings
 from ...studies.schema.settings import Level
-from ...studies.searches.best_points import best_points
+from ...studies.searches.best_points import best_of
+from ...studies.searches.points import find_points
+from ...studies.searches.words import best_words, beyond_sentence
+from ...studies.study import Study
 from ..frames import study_levels
 from ..provenance import short_commit, torch_words
 from .inputs import PageInputs
@@ -23,19 +27,35 @@ from .inputs import PageInputs
 
 def status(inputs: PageInputs) -> Mapping[str, object]:
     """The counts, the time that training took, the best points of a search, the best first."""
-    study, found = inputs.study, []
-    metric = find_quantity(study.search.objectives[0].name) if study.search else None
-    if metric:
-        found = [
-            (metric.format(each.mean), [_value(each.values, name) for name in study.dimensions])
-            for each in best_points(study, inputs.outcomes)
-        ]
+    own = inputs.own_outcomes
     return {
         "summary": inputs.status.summary(),
-        "seconds": fsum(inputs.own_outcomes["seconds"]) if len(inputs.own_outcomes) else None,
-        "metric": metric,
+        "seconds": fsum(own["seconds"]) if len(own) else None,
+        **_best(inputs.study, inputs.study.search, inputs.outcomes),
+    }
+
+
+def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -> Mapping[str, object]:
+    """The best points of a search by all that it optimises, with what has a limit."""
+    if search is None:
+        return {"best_points": []}
+    found = find_points(study, outcomes)
+    best = best_of(search, found)
+    metrics = [find_quantity(each.name) for each in (*search.objectives, *search.bounds)]
+    return {
+        "words": " ".join([best_words(found, len(best)), *beyond_sentence(found)]),
+        "measured": [*(each.name for each in search.objectives), *map(str, search.bounds)],
         "dimensions": list(study.dimensions),
-        "best_points": found,
+        "best_points": [
+            (
+                [
+                    metric.format(value) if metric else ""
+                    for metric, value in zip(metrics, (*each.means, *each.limited), strict=True)
+                ],
+                [_value(each.values, name) for name in study.dimensions],
+            )
+            for each in best
+        ],
     }
 
 

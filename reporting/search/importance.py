@@ -19,8 +19,8 @@ import numpy as np
 from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension
 from ...studies.schema.search import representative_values
 from ...studies.schema.settings import Level
+from ...studies.searches.points import SearchPoints
 from ..statistics.functional_anova import variance_shares
-from .points import SearchPoints
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

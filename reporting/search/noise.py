@@ -16,11 +16,11 @@ from functools import lru_cache
 import numpy as np
 
 from ...studies.catalog.metrics import Metric
+from ...studies.searches.points import FoundPoint, SearchGoal, SearchPoints, point_key
 from ...studies.study import Study
 from ...studies.text.units import plural
 from ..statistics.estimates import sample_sd
 from ..statistics.power import detectable
-from .points import FoundPoint, SearchGoal, SearchPoints, point_key
 from .promotion import FRESH_SEEDS
 
 LEVEL = 0.95

@@ -22,11 +22,11 @@ from ...studies.schema.design import level_key
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Level
+from ...studies.searches.points import SearchPoints
 from ...studies.study import Study
 from ...studies.text.document import parse_document
 from ...studies.text.toml_writer import toml_comment, toml_table
 from ...studies.text.units import plural
-from .points import SearchPoints
 from .promotion import (
     FRESH_SEEDS,
     PromotionError,

@@ -16,11 +16,11 @@ from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
 from ...studies.schema.objectives import is_known_before
 from ...studies.schema.settings import Level
+from ...studies.searches.points import FoundPoint, SearchGoal, SearchPoints
 from ...studies.study import Study
 from ...studies.text.document import parse_document
 from ...studies.text.toml_writer import toml_comment, toml_leaves, toml_table
 from ...studies.text.units import plural
-from .points import FoundPoint, SearchGoal, SearchPoints
 
 FRESH_SEEDS = 5
 """So many seeds a winner is trained with unless it is said otherwise."""

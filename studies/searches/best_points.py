@@ -8,19 +8,24 @@ import polars as pl
 
 from ..catalog.metrics import METRICS
 from ..catalog.tasks import AlgorithmicSettings
+from ..schema.search_settings import SearchSettings
 from ..schema.settings import Level, TrialSettings
 from ..study import Study
-from .points import losses, pareto_front, search_points
+from .points import SearchPoints, find_points
 
 MAX_POINTS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestPoint:
-    """A point whose trials are all done: its values by dimension, the objectives' means over the seeds."""
+    """A point whose trials are all done: its values by dimension, the objectives' means over the seeds.
+
+    `limited` are the means of what has a limit, all within it.
+    """
 
     values: dict[str, Level]
     means: tuple[float, ...]
+    limited: tuple[float, ...] = ()
 
     @property
     def mean(self) -> float:
@@ -64,10 +69,23 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
     search = study.search
     if search is None:
         return []
-    points, objectives = search_points(study, outcomes), search.objectives
-    if len(objectives) > 1:
-        found = pareto_front(points, objectives)
-    else:
-        usable = [each for each in points if each.counts]
-        found = sorted(usable, key=lambda each: losses(each, objectives))[:MAX_POINTS]
-    return [BestPoint(values=dict(each.values), means=each.objectives) for each in found]
+    return best_of(search, find_points(study, outcomes))
+
+
+def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
+    """The same of points that have been read."""
+    chosen = found.front() if len(found.goals) > 1 else found.ranked()[:MAX_POINTS]
+    return [
+        BestPoint(
+            values=dict(each.values),
+            means=tuple(_known(each.mean(goal.metric)) for goal in found.goals),
+            limited=tuple(_known(each.mean(limit.name)) for limit in search.bounds),
+        )
+        for each in chosen
+    ]
+
+
+def _known(value: float | None) -> float:
+    """What a point that counts has."""
+    assert value is not None, "a point whose seeds all have a value"
+    return value

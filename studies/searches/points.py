@@ -1,161 +1,236 @@
-"""The points of a search in a store: what each has of the objectives, and whether it keeps to the limits."""
+"""The points of a search as the store has them: what was measured at each, its cost, the limits it keeps to.
+
+Whatever shows points reads them here: the status, tables, figures, the report and what is promoted.
+"""
 
 from __future__ import annotations
 
 import json
-import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from math import fsum
-from statistics import fmean
 from typing import Any
 
 import polars as pl
 
-from ..catalog.metrics import COSTS
+from ..catalog.metrics import COSTS, Metric
 from ..planning.status import study_outcomes, tried_trial
-from ..planning.trial_values import ValueStatus, trial_values
+from ..planning.trial_values import ValueStatus, combined_status, trial_values
 from ..resolve.costs import model_cost
 from ..resolve.trial import Trial
-from ..schema.objectives import Limit, SearchObjective, is_known_before
-from ..schema.search_settings import SearchSettings
-from ..schema.settings import Level, TrialSettings
+from ..schema.design import level_key
+from ..schema.objectives import Limit, is_known_before
+from ..schema.settings import Level
 from ..study import Study
 from .pareto import front
 
-_WORST_FIRST = ("failed", "incomplete", "pruned", "done")
+PointKey = tuple[tuple[str, str], ...]
+"""The values of a point by dimension, equal for equal points."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointResult:
-    """A point of a search that has trials in the store.
+class SearchGoal:
+    """A metric or cost that a search optimises; `sign` is 1 where higher is better, else -1."""
 
-    `objectives` has the mean of each objective over the seeds that have a value, in the order of the search,
-    NaN where none has; `per_seed` the same of each seed, the mean over all that the search is across. `seeds`
-    are those with a value of all objectives, `complete` says that these are all. `feasible` says whether the
-    means keep to all limits, None where that is not known. `status` is that of its worst trial.
+    metric: str
+    sign: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPoint:
+    """A point by the values of the dimensions that it takes, in the order of the search.
+
+    `measured` has the values of each metric by seed, of which there are `seeds`: each the mean over all that
+    the search is across. `status` is "done" where every seed has a value of what
+    is optimised, else why one has none. `seconds` are what its trainings took together. `feasible` says
+    whether the means keep to the limits of the search, None where that is not known.
     """
 
     values: Mapping[str, Level]
-    recipe: str
     trials: tuple[str, ...]
-    seeds: tuple[int, ...]
-    studies: tuple[str, ...]  # that have trained it
-    status: str
-    objectives: tuple[float, ...]
-    per_seed: tuple[tuple[float, ...], ...]
-    feasible: bool | None
-    complete: bool
+    seeds: int
+    measured: Mapping[str, Mapping[int, float]]
+    status: ValueStatus
     seconds: float
-    finished: float  # when its last trial ended, seconds since 1970
+    finished: datetime
+    feasible: bool | None = True
+
+    @property
+    def key(self) -> PointKey:
+        """What it is known by."""
+        return point_key(self.values)
 
     @property
     def counts(self) -> bool:
-        """Whether it can be compared: trained on all seeds, within the limits."""
-        return self.complete and self.feasible is True
+        """Whether it can be compared: every seed has a value of what is optimised, all within the limits."""
+        return self.status == ValueStatus.DONE and self.feasible is True
+
+    def mean(self, metric: str) -> float | None:
+        """The mean of a metric over the seeds; None where a seed has no value, or none is done."""
+        found = self.measured.get(metric, {})
+        return _mean(found.values()) if found and len(found) == self.seeds else None
 
 
-def search_points(study: Study, outcomes: pl.DataFrame) -> list[PointResult]:
-    """Every point of a search that the store's latest attempts have, in the order in which they ended.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPoints:
+    """All points of a search that have ended, the earliest first.
 
-    A training that diverged, where `outcomes` tell it, has no value of its metrics. None for a grid.
+    `gaps` counts the trials without a value of what is optimised, by status; `trained` are the trials.
     """
-    if study.search is None:
-        return []
-    tried = study_outcomes(study, outcomes).sort("finished", "trial")
-    points: dict[str, list[tuple[dict[str, Any], Trial]]] = {}
-    for row in tried.drop("metrics").iter_rows(named=True):
-        trial = tried_trial(study, row["trial"], json.loads(row["factors"]))
-        assert trial is not None, "an outcome of the search"
-        values = {name: trial.levels[name] for name in study.dimensions if name in trial.levels}
-        points.setdefault(json.dumps(values), []).append((row, trial))
-    settings = {trial.id: trial.settings for rows in points.values() for _, trial in rows}
-    quantities = QuantityValues(study.name, study.search, tried, settings)
-    found = [_point(study, rows, quantities) for rows in points.values()]
-    return sorted(found, key=lambda each: (each.finished, each.trials))
 
+    goals: tuple[SearchGoal, ...]
+    points: tuple[FoundPoint, ...]
+    gaps: Counter[str]
+    trained: tuple[Trial, ...]
 
-def pareto_front(points: Iterable[PointResult], objectives: Sequence[SearchObjective]) -> list[PointResult]:
-    """The points that no other beats in all objectives, of those that can be compared, by the first one.
+    @property
+    def complete(self) -> tuple[FoundPoint, ...]:
+        """The points whose seeds all have a value of what is optimised, within the limits of the search."""
+        return tuple(point for point in self.points if point.counts)
 
-    Of one objective these are the best point, and those as good.
-    """
-    usable = [each for each in points if each.counts]
-    return [usable[place] for place in front([losses(each, objectives) for each in usable])]
+    @property
+    def beyond(self) -> int:
+        """How many points are beyond a limit of the search."""
+        return sum(point.feasible is False for point in self.points)
 
+    @property
+    def unknown(self) -> int:
+        """How many points have what is optimised, but not all that a limit is of."""
+        return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
-def losses(point: PointResult, objectives: Sequence[SearchObjective]) -> tuple[float, ...]:
-    """The objectives of a point as numbers of which less is better."""
-    return tuple(each.loss(value) for each, value in zip(objectives, point.objectives, strict=True))
+    def sign(self, metric: Metric) -> int:
+        """1 where higher is better, as the search or the metric has it, else -1, as for costs."""
+        own = {goal.metric: goal.sign for goal in self.goals}
+        return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
+    def ranked(self) -> tuple[FoundPoint, ...]:
+        """The complete points, the best first by what is optimised first; of equals the earlier one.
 
-class QuantityValues:
-    """What trials have of the objectives and the limits of a search: of their rows, or of their settings."""
+        Of several goals those come before all others that no other point surpasses in all.
+        """
+        points, losses = self.complete, self._losses()
+        best = set(front(losses)) if len(self.goals) > 1 else set(range(len(points)))
+        order = sorted(range(len(points)), key=lambda number: (number not in best, losses[number][0]))
+        return tuple(points[number] for number in order)
 
-    def __init__(
-        self, study: str, search: SearchSettings, rows: pl.DataFrame, settings: Mapping[str, TrialSettings]
-    ) -> None:
-        names = [*(each.name for each in search.objectives), *(each.name for each in search.bounds)]
-        self._search, self._values = search, dict[str, dict[str, float]]()
-        for name in dict.fromkeys(names):
-            if name not in COSTS and is_known_before(name):
-                self._values[name] = {trial: model_cost(name, each) for trial, each in settings.items()}
-            else:
-                found = trial_values(study, rows["trial"], rows, name).filter(status=ValueStatus.DONE)
-                self._values[name] = dict(found.select("trial", "value").iter_rows())
+    def front(self) -> tuple[FoundPoint, ...]:
+        """The complete points that no other surpasses in all, by the first goal; of equal ones all."""
+        points = self.complete
+        return tuple(points[place] for place in front(self._losses()))
 
-    def objectives(self, trial: str) -> tuple[float, ...]:
-        """The objectives of a trial, in order; NaN for those that it does not have."""
-        return tuple(self._values[each.name].get(trial, math.nan) for each in self._search.objectives)
-
-    def limits(self, trials: Sequence[str]) -> list[tuple[Limit, float]]:
-        """Each limit with the mean over trials of what it limits; NaN where one has no value."""
+    def _losses(self) -> list[list[float]]:
+        """What is optimised of each complete point, less being better."""
         return [
-            (bound, fmean(self._values[bound.name].get(trial, math.nan) for trial in trials))
-            for bound in self._search.bounds
+            [-goal.sign * (point.mean(goal.metric) or 0.0) for goal in self.goals] for point in self.complete
         ]
 
 
-def _point(
-    study: Study, found: Sequence[tuple[dict[str, Any], Trial]], quantities: QuantityValues
-) -> PointResult:
-    """A point of the rows of its trials."""
-    found = sorted(found, key=lambda each: each[1].settings.seed)
-    rows, trials = [row for row, _ in found], [trial for _, trial in found]
-    values = {name: trials[0].levels[name] for name in study.dimensions if name in trials[0].levels}
-    ended = {trial.id for row, trial in found if row["status"] == "done"}
-    seeds = {
-        seed: [trial for trial in trials if trial.settings.seed == seed]
-        for seed in dict.fromkeys(trial.settings.seed for trial in trials)
-    }
-    per_seed = {seed: _means(quantities, of_seed, study) for seed, of_seed in seeds.items()}
-    usable = [
-        seed
-        for seed, means in per_seed.items()
-        if not any(map(math.isnan, means)) and ended.issuperset(trial.id for trial in seeds[seed])
-    ]
-    whole = [trial for seed in usable for trial in seeds[seed]]
-    limits = quantities.limits([trial.id for trial in whole]) if whole else []
-    is_known = bool(whole) and not any(math.isnan(value) for _, value in limits)
-    means = [fmean(values) for values in zip(*(per_seed[seed] for seed in usable), strict=True)]
-    return PointResult(
-        values=values,
-        recipe=trials[0].settings.model.recipe,
-        trials=tuple(trial.id for trial in trials),
-        seeds=tuple(usable),
-        studies=tuple(sorted({row["study"] for row in rows})),
-        status=next(each for each in _WORST_FIRST if any(row["status"] == each for row in rows)),
-        objectives=tuple(means) or (math.nan,) * len(next(iter(per_seed.values()))),
-        per_seed=tuple(per_seed.values()),
-        feasible=all(bound.holds(value) for bound, value in limits) if is_known else None,
-        complete={*study.point_seeds(values)} <= {*usable},
-        seconds=fsum(row["seconds"] for row in rows),
-        finished=max(row["finished"].timestamp() for row in rows),
+def search_goals(study: Study) -> tuple[SearchGoal, ...]:
+    """What a search optimises, the first thing first; nothing for a grid."""
+    objectives = study.search.objectives if study.search else ()
+    return tuple(SearchGoal(metric=each.name, sign=1 if each.maximise else -1) for each in objectives)
+
+
+def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
+    """The points of a search in the store's latest attempts, with what is optimised and further metrics."""
+    goals = search_goals(study)
+    tried = study_outcomes(study, outcomes)
+    bounds = study.search.bounds if study.search else ()
+    names = list(dict.fromkeys([*(each.metric for each in goals), *metrics, *(each.name for each in bounds)]))
+    values = {name: _values(study, tried, name) for name in names}
+    rows: dict[PointKey, list[Mapping[str, Any]]] = {}
+    points: dict[PointKey, dict[str, Level]] = {}
+    trained: list[Trial] = []
+    for row in tried.select("trial", "factors", "seed", "seconds", "finished").iter_rows(named=True):
+        trial = tried_trial(study, row["trial"], json.loads(row["factors"]))
+        assert trial is not None, "an outcome of the search"
+        trained.append(trial)
+        point = {name: trial.levels[name] for name in study.dimensions if name in trial.levels}
+        points.setdefault(point_key(point), point)
+        rows.setdefault(point_key(point), []).append(row)
+    found = [_found(points[key], members, values, goals, study) for key, members in rows.items()]
+    if bounds:
+        found = [replace(point, feasible=_keeps_to(point, bounds, goals)) for point in found]
+    statuses = [status for _, status in values[goals[0].metric].values()]
+    return SearchPoints(
+        goals=goals,
+        points=tuple(sorted(found, key=lambda point: (point.finished, point.trials))),
+        gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
+        trained=tuple(trained),
     )
 
 
-def _means(quantities: QuantityValues, trials: Sequence[Trial], study: Study) -> tuple[float, ...]:
-    """The objectives of one seed, over all that its point is trained at; NaN as long as some of it lacks."""
-    objectives = [quantities.objectives(trial.id) for trial in trials]
-    whole = len(trials) == len(study.point_levels)
-    return tuple(fmean(values) if whole else math.nan for values in zip(*objectives, strict=True))
+def point_key(values: Mapping[str, Level]) -> PointKey:
+    """The key of a point's values."""
+    return tuple(sorted((name, level_key(level)) for name, level in values.items()))
+
+
+def _keeps_to(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchGoal]) -> bool | None:
+    """Whether the means over the seeds that have what is optimised keep to the limits; None if not known."""
+    seeds = set.intersection(*(set(point.measured[goal.metric]) for goal in goals))
+    known = [(bound, point.measured[bound.name]) for bound in bounds]
+    if not seeds or any(seeds - values.keys() for _, values in known):
+        return None
+    return all(bound.holds(_mean(values[seed] for seed in seeds)) for bound, values in known)
+
+
+def _mean(values: Iterable[float]) -> float:
+    """The mean, the same to the last bit in any order of the values."""
+    values = list(values)
+    return fsum(values) / len(values)
+
+
+def _found(
+    values: Mapping[str, Level],
+    rows: Sequence[Mapping[str, Any]],
+    measured: Mapping[str, Mapping[str, tuple[float, ValueStatus]]],
+    goals: Sequence[SearchGoal],
+    study: Study,
+) -> FoundPoint:
+    """The point of these rows, which lacks some as long as it is not whole."""
+    across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
+    statuses = [measured[each.metric][row["trial"]][1] for each in goals for row in rows]
+    if len(rows) < across * len(study.point_seeds(values)):
+        statuses.append(ValueStatus.MISSING)
+    lacking = [status for status in statuses if status != ValueStatus.DONE]
+    return FoundPoint(
+        values=values,
+        trials=tuple(row["trial"] for row in rows),
+        seeds=len(seeds),
+        measured={name: _by_seed(found, rows, across) for name, found in measured.items()},
+        status=combined_status(lacking) if lacking else ValueStatus.DONE,
+        seconds=fsum(row["seconds"] or 0.0 for row in rows),
+        finished=max(row["finished"] for row in rows),
+    )
+
+
+def _by_seed(
+    found: Mapping[str, tuple[float, ValueStatus]], rows: Sequence[Mapping[str, Any]], across: int
+) -> dict[int, float]:
+    """The value of each seed that is done at all that a point is trained at, the mean over these."""
+    done: dict[int, list[float]] = {}
+    for row in rows:
+        value, status = found[row["trial"]]
+        if status == ValueStatus.DONE:
+            done.setdefault(int(row["seed"]), []).append(value)
+    return {seed: _mean(values) for seed, values in done.items() if len(values) == across}
+
+
+def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
+    """The value and the status of each trial; what its text tells, a trial has once it is done."""
+    if metric not in COSTS and is_known_before(metric):
+        return _known_before(study, tried, metric)
+    found = trial_values(study.name, tried["trial"], tried, metric)
+    return {trial: (value, ValueStatus(status)) for trial, _, value, status, _ in found.iter_rows()}
+
+
+def _known_before(study: Study, tried: pl.DataFrame, name: str) -> dict[str, tuple[float, ValueStatus]]:
+    """The cost of each trial's model, and how it ended."""
+    found: dict[str, tuple[float, ValueStatus]] = {}
+    for trial, status, factors in tried.select("trial", "status", "factors").iter_rows():
+        own = tried_trial(study, trial, json.loads(factors))
+        assert own is not None, "an outcome of the search"
+        found[trial] = model_cost(name, own.settings), ValueStatus(status)
+    return found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..schema.search_settings import RACE, SearchSettings
 from ..text.units import plural
+from .points import SearchPoints
 
 
 def goal_words(search: SearchSettings) -> str:
@@ -13,6 +16,24 @@ def goal_words(search: SearchSettings) -> str:
     text = " and ".join(filter(None, [", ".join(goals[:-1]), goals[-1]]))
     limits = ", ".join(map(str, search.bounds))
     return f"{text}, with {limits}" if limits else text
+
+
+def beyond_sentence(found: SearchPoints) -> Iterator[str]:
+    """How many points are left out since they are beyond a limit, or may be."""
+    words = [f"{plural(found.beyond, 'point')} beyond a limit of the search"] if found.beyond else []
+    words += [f"{plural(found.unknown, 'point')} that may be"] if found.unknown else []
+    if words:
+        yield f"Left out: {' and '.join(words)}."
+
+
+def best_words(found: SearchPoints, shown: int) -> str:
+    """What the points are that are shown first."""
+    of = f"{shown} of {plural(len(found.complete), 'point')}"
+    if len(found.goals) == 1:
+        return f"The best {of}, the best first."
+    return (
+        f"The front: {of}, which none surpasses in all of {', '.join(each.metric for each in found.goals)}."
+    )
 
 
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:

@@ -19,11 +19,12 @@ from ....studies.presentation.search import (
 )
 from ....studies.schema.level_names import one_line
 from ....studies.searches.best_points import comparison_note
+from ....studies.searches.points import SearchPoints, find_points
+from ....studies.searches.words import beyond_sentence
 from ....studies.study import Study
 from ....studies.text.units import plural
 from ...outcomes import omitted_trials
 from ...provenance import provenance
-from ...search.points import SearchPoints, beyond_sentence, find_points
 from ..curve import Axis, Curve, Panel, PointTrace
 from .dimensions import parallel_panel, slice_panels
 from .planes import contour_planes, rank_planes

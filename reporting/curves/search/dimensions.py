@@ -10,8 +10,8 @@ from ....studies.catalog.metrics import Metric
 from ....studies.schema.level_names import one_line, option_names, value_name
 from ....studies.schema.search import representative_values
 from ....studies.schema.settings import Level
+from ....studies.searches.points import FoundPoint, SearchPoints
 from ....studies.study import Study
-from ...search.points import FoundPoint, SearchPoints
 from ..curve import Axis, Coordinate, Panel, Parallel, Point, PointLine, Slice
 
 ABSENT_HEIGHT = -0.12

@@ -14,9 +14,9 @@ from ....studies.catalog.metrics import Metric
 from ....studies.schema.level_names import one_line
 from ....studies.schema.search import representative_values
 from ....studies.schema.settings import Level
+from ....studies.searches.points import FoundPoint, SearchPoints
 from ....studies.study import Study
 from ...search.importance import MIN_POINTS
-from ...search.points import FoundPoint, SearchPoints
 from ...statistics.functional_anova import expected_values
 from ..curve import Axis, Panel, Plane, Shaded
 from .dimensions import axis_of, known_points, place_of

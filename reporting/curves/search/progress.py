@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from ....studies.catalog.metrics import Metric
+from ....studies.searches.points import FoundPoint, SearchPoints
 from ....studies.study import Study
 from ...search.fronts import Signs, best_so_far, front_of, hypervolumes
 from ...search.noise import find_baseline, lead_by_chance, measure_noise
-from ...search.points import FoundPoint, SearchPoints
 from ..curve import Cloud, Line, Lines, Panel, Point, PointTrace
 
 _SECONDS_PER_HOUR = 3600.0

@@ -12,11 +12,12 @@ from ....studies.presentation.metric_words import difference_sentence, with_true
 from ....studies.presentation.search import ImportanceSpec
 from ....studies.schema.level_names import one_line
 from ....studies.searches.best_points import comparison_note
+from ....studies.searches.points import SearchPoints, find_points
+from ....studies.searches.words import beyond_sentence
 from ....studies.study import Study
 from ...outcomes import omitted_trials
 from ...provenance import provenance
 from ...search.importance import MIN_POINTS, Importance, Importances, ImportanceShare, find_importances
-from ...search.points import SearchPoints, beyond_sentence, find_points
 from ...statistics.effect_words import format_share
 from ...statistics.estimates import Estimate
 from ..table import Cell, CellStatus, ColumnKey, Footnotes, Table

@@ -15,12 +15,13 @@ from ....studies.presentation.search import PointsSpec
 from ....studies.schema.level_names import level_name, one_line, value_name
 from ....studies.schema.settings import Level
 from ....studies.searches.best_points import comparison_note
+from ....studies.searches.points import FoundPoint, SearchPoints, find_points
+from ....studies.searches.words import beyond_sentence
 from ....studies.study import Study
 from ....studies.text.units import plural
 from ...outcomes import omitted_trials
 from ...provenance import provenance
 from ...search.noise import noise_sentences
-from ...search.points import FoundPoint, SearchPoints, beyond_sentence, find_points
 from ...search.promotion import RECIPE, outer_names
 from ...statistics.estimates import Estimate, estimate
 from ..axes import metric_head

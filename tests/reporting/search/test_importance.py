@@ -8,8 +8,8 @@ import pytest
 
 from activemem.reporting.results import StudyResults
 from activemem.reporting.search.importance import find_importances
-from activemem.reporting.search.points import FoundPoint, SearchPoints, search_goals
 from activemem.studies.planning.trial_values import ValueStatus
+from activemem.studies.searches.points import FoundPoint, SearchPoints, search_goals
 from activemem.studies.study import load_study
 
 from .conftest import CONV, SEARCH

@@ -6,8 +6,8 @@ import pytest
 
 from activemem.reporting.results import StudyResults
 from activemem.reporting.search.noise import chance_lead, find_plateau, measure_noise
-from activemem.reporting.search.points import find_points
 from activemem.storage import Store
+from activemem.studies.searches.points import find_points
 from activemem.studies.study import load_study
 
 from .conftest import SEARCH, WITH_BASELINE, fill_search

@@ -3,8 +3,8 @@
 import pytest
 
 from activemem.reporting.results import StudyResults
-from activemem.reporting.search.points import find_points
 from activemem.reporting.tables.render import render
+from activemem.studies.searches.points import find_points
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 

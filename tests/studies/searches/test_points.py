@@ -1,12 +1,12 @@
 """Points of a search with several objectives and limits, from rows of a store."""
 
-import math
-
 import pytest
 
 from activemem.storage import Store
+from activemem.studies.planning.trial_values import ValueStatus
 from activemem.studies.searches.best_points import best_points
-from activemem.studies.searches.points import pareto_front, search_points
+from activemem.studies.searches.points import find_points
+from activemem.studies.searches.words import best_words, beyond_sentence
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
@@ -43,20 +43,27 @@ def store(tmp_path):
 
 def test_each_point_has_its_objectives_and_whether_it_keeps_to_the_limits(store):
     study = load_study(SEARCH)
-    found = {each.values["conv.k"]: each for each in search_points(study, store.trials())}
+    points = find_points(study, store.trials())
+    found = {each.values["conv.k"]: each for each in points.points}
     assert found.keys() == {*VALUES, 7}
-    assert found[3].objectives == (6.0, 1003)
-    assert found[2].per_seed == ((5.0, 1002), (7.0, 1002))
+    assert (found[3].mean("max_length"), found[3].mean("parameters")) == (6.0, 1003)
+    assert found[2].measured["max_length"] == {0: 5.0, 1: 7.0}
     assert {kernel for kernel, each in found.items() if each.feasible} == {2, 3, 4, 5, 7}
     assert {kernel for kernel, each in found.items() if each.counts} == {2, 3, 4, 5}
-    assert (found[7].seeds, found[7].seconds, found[2].studies) == ((0,), 10.0, ("tiny",))
+    assert (found[7].seeds, found[7].seconds, points.beyond, points.unknown) == (1, 10.0, 1, 0)
 
 
 def test_the_front_is_what_no_other_point_beats(store):
     study = load_study(SEARCH)
-    points = search_points(study, store.trials())
-    assert [each.values["conv.k"] for each in pareto_front(points, study.search.objectives)] == [4, 2]
-    assert [each.mean for each in best_points(study, store.trials())] == [9.0, 6.0]
+    points = find_points(study, store.trials())
+    assert [each.values["conv.k"] for each in points.front()] == [4, 2]
+    best = best_points(study, store.trials())
+    assert [(each.means, each.limited) for each in best] == [((9.0, 1004), (50,)), ((6.0, 1002), (50,))]
+    told = best_words(points, len(best)), *beyond_sentence(points)
+    assert told == (
+        "The front: 2 of 4 points, which none surpasses in all of max_length, parameters.",
+        "Left out: 1 point beyond a limit of the search.",
+    )
     free = load_study(replaced(SEARCH, (LIMITS, "")))
     assert [each.values["conv.k"] for each in best_points(free, store.trials())] == [9, 4, 2]
 
@@ -65,9 +72,9 @@ def test_a_failed_point_has_no_objectives_and_is_not_compared(store):
     study = load_study(SEARCH)
     for trial in study.point_trials({"conv.k": 6}):
         keep(store, trial, status="failed", minutes=9)
-    failed = search_points(study, store.trials())[-1]
-    assert (failed.status, failed.seeds, failed.feasible, failed.counts) == ("failed", (), None, False)
-    assert all(map(math.isnan, failed.objectives))
+    failed = find_points(study, store.trials()).points[-1]
+    assert (failed.status, failed.feasible, failed.counts) == (ValueStatus.FAILED, None, False)
+    assert failed.mean("max_length") is None
 
 
 @pytest.mark.parametrize(
