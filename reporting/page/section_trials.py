@@ -38,7 +38,7 @@ def status(inputs: PageInputs) -> Mapping[str, object]:
 def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -> Mapping[str, object]:
     """The best points of a search by all that it optimises, with what has a limit."""
     if search is None:
-        return {"best_points": []}
+        return {"words": "", "best_points": []}
     found = find_points(study, outcomes)
     best = best_of(search, found)
     metrics = [find_quantity(each.name) for each in (*search.objectives, *search.bounds)]

@@ -29,6 +29,8 @@ def beyond_sentence(found: SearchPoints) -> Iterator[str]:
 def best_words(found: SearchPoints, shown: int) -> str:
     """What the points are that are shown first."""
     of = f"{shown} of {plural(len(found.complete), 'point')}"
+    if not shown:
+        return "No point that counts is done yet."
     if len(found.goals) == 1:
         return f"The best {of}, the best first."
     return (
