@@ -7,21 +7,32 @@ the loss, from half to one and a half; or the point that is truly best alone has
 The last columns say by how many standard deviations of the noise the winner is worse than the best, with the
 race and without it.
 
-Run: python bench/race.py [SEARCHES]
+With "stored" the points are cells of studies whose results come along, on each of their tasks by the first
+value of their first table, in drawn orders: real noise, of which the best is the one with the best mean.
+
+Run: python bench/race.py [SEARCHES | stored]
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from activemem.engine.run.search.schedulers.race import SeedRace
+from activemem.storage import Store
+from activemem.studies.catalog.metrics import METRICS
+from activemem.studies.planning.trial_values import row_value
+from activemem.studies.study import load_study
 
 POINTS, SEEDS, SPREADS = (20, 100), (3, 5), (1.0, 3.0, 10.0)
+_FEWEST, _SEEDS = 5, 3  # of stored results so many cells and seeds are raced
 NOISES = ("equal", "heavy", "grows", "best 3 times")
 
 
@@ -40,14 +51,7 @@ def simulate(shape: tuple[int, int], spread: float, noise: str, rng: np.random.G
     points, seeds = shape
     true = spread * rng.standard_normal(points)
     values = true[:, None] + 2 * rng.standard_normal(seeds) + draw_noise(true, seeds, noise, rng)
-    race, trained, whole = SeedRace(range(seeds)), 0, list[int]()
-    for place in range(points):
-        losses: dict[int, float] = {}
-        while len(losses) < seeds and race.is_promising(losses):
-            losses[len(losses)] = float(values[place, len(losses)])
-        race.add(losses)
-        trained += len(losses)
-        whole += [place] if len(losses) == seeds else []
+    whole, trained = run_race(values)
     means, best = values.mean(axis=1), int(true.argmin())
     winner = min(whole, key=means.__getitem__)
     return Outcome(
@@ -56,6 +60,58 @@ def simulate(shape: tuple[int, int], spread: float, noise: str, rng: np.random.G
         regret=float(true[winner] - true[best]),
         regret_of_all=float(true[means.argmin()] - true[best]),
     )
+
+
+def run_race(values: NDArray[np.float64]) -> tuple[list[int], int]:
+    """The points that get all seeds, of losses by point and seed, and the number of trainings."""
+    points, seeds = values.shape
+    race, trained, whole = SeedRace(range(seeds)), 0, list[int]()
+    for place in range(points):
+        losses: dict[int, float] = {}
+        while len(losses) < seeds and race.is_promising(losses):
+            losses[len(losses)] = float(values[place, len(losses)])
+        race.add(losses)
+        trained += len(losses)
+        whole += [place] if len(losses) == seeds else []
+    return whole, trained
+
+
+def stored_losses() -> Iterator[tuple[str, str, NDArray[np.float64]]]:
+    """A study with its task, the metric, and its losses by cell and seed, of cells that have all seeds."""
+    folder = Path(__file__).parents[1] / "studies"
+    rows = Store(folder / "results").trials().filter(status="done")
+    for (name,), of_study in sorted(rows.group_by("study"), key=lambda each: str(each[0])):
+        study = load_study(folder / f"{name}.toml")
+        metric = study.tables[0].value[0] if study.tables else "loss"
+        sign = -1.0 if metric in METRICS and METRICS[metric].higher_is_better else 1.0
+        for (task,), of_task in sorted(of_study.group_by("task"), key=lambda each: str(each[0])):
+            cells: dict[str, dict[int, float]] = {}
+            for row in of_task.iter_rows(named=True):
+                levels = {key: level for key, level in json.loads(row["factors"]).items() if key != "seed"}
+                cells.setdefault(json.dumps(levels), {})[row["seed"]] = sign * row_value(row, metric)
+            most = max(len(losses) for losses in cells.values())
+            whole = [
+                [losses[seed] for seed in sorted(losses)] for losses in cells.values() if len(losses) == most
+            ]
+            values = np.array(whole)
+            values = values[np.isfinite(values).all(axis=1)]
+            if values.shape[0] >= _FEWEST and most >= _SEEDS:
+                yield f"{name}, {task}", metric, values
+
+
+def replay_stored(orders: int = 500) -> None:
+    """Print how stored results would have raced."""
+    print(f"{'study, task':<44}{'metric':<14}{'cells':>6}{'seeds':>6}{'best given up':>15}{'trainings':>11}")
+    for name, metric, values in stored_losses():
+        rng, wrong, trained = np.random.default_rng(0), 0, 0
+        for _ in range(orders):
+            drawn = rng.permutation(values)[:, rng.permutation(values.shape[1])]
+            whole, count = run_race(drawn)
+            means = drawn.mean(axis=1)
+            wrong += bool(means[whole].min() > means.min())
+            trained += count
+        print(f"{name:<44}{metric:<14}{values.shape[0]:>6}{values.shape[1]:>6}", end="")
+        print(f"{wrong / orders:>15.1%}{trained / orders / values.size:>11.0%}", flush=True)
 
 
 def draw_noise(
@@ -74,6 +130,9 @@ def draw_noise(
 
 def main() -> None:
     """Print a table of rates."""
+    if sys.argv[1:] == ["stored"]:
+        replay_stored()
+        return
     searches = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
     print(f"{searches:,} searches each")
     print(f"{'points':>7}{'seeds':>6}{'spread':>7}  {'noise':<14}", end="")

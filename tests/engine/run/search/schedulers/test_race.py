@@ -58,6 +58,17 @@ def test_a_race_that_was_cut_off_anywhere_goes_on_as_it_would_have(tmp_path, not
     assert trained == whole
 
 
+def test_a_point_that_was_half_given_up_when_the_search_was_killed_gets_no_more_seeds(store, notes):
+    search(SEARCH, store, loss, notes, ["search.trials=6"])
+    lost = store.trials().filter(status="pruned")["trial"][0]
+    (path,) = store.root.glob(f"trials/**/{lost}*.parquet")
+    path.unlink()
+    again = Store(store.root)
+    assert lost not in set(again.trials()["trial"])
+    assert search(SEARCH, again, loss, notes, ["search.trials=6"]) == []
+    assert again.trials().filter(trial=lost)["status"].to_list() == ["pruned"]
+
+
 def test_the_baseline_gets_all_of_its_seeds_and_a_budget_counts_trainings_alone(store, notes):
     text = SEARCH.replace("[model]", "baseline = { k = 40 }\nbaseline_seeds = 5\n[model]", 1)
     trained = search(text, store, loss, notes, ["search.budget.trainings=15"])
