@@ -71,6 +71,7 @@ class ModelConfig:
     blocks, the queries, keys and values of `sa`, and its outputs begin as N(0, std²) where their `std` is
     given. Of a model that reads one sequence and writes another, `source_vocab` has the symbols of the first,
     if they are not as many as `vocab`. With `zero_past` the blocks of a stream begin behind zero vectors.
+    `mup` is the width at which maximal updates change nothing.
     """
 
     d_model: int
@@ -103,6 +104,7 @@ class ModelConfig:
     output_act: OutputActivation = "none"
     output_bias: bool = True
     zero_past: bool = False
+    mup: int | None = None
 
     def faults(self) -> list[str]:
         """What is out of bounds, or does not go together; empty if nothing is."""
@@ -143,6 +145,7 @@ class ModelConfig:
                 f"got {'symbols' if self.classes is None else 'classes'} and {self.output_act}",
             ),
             *self._clustering(),
+            *self._maximal_updates(),
         )
         return [fault for holds, fault in rules if not holds]
 
@@ -161,6 +164,11 @@ class ModelConfig:
     def embedding_scale(self) -> float:
         """What an embedding is multiplied by where it is used."""
         return math.sqrt(self.d_model) if self.embedding in ("scaled", "unit_scaled") else 1.0
+
+    @property
+    def relative_width(self) -> float:
+        """How many times as wide as the width at which maximal updates change nothing; 1 without them."""
+        return 1.0 if self.mup is None else self.d_model / self.mup
 
     @property
     def inner_dropout(self) -> float:
@@ -221,6 +229,18 @@ class ModelConfig:
                 (size is None or size >= 1, f"expected {name} of at least 1, got {size}")
                 for name, size in given
             ),
+        )
+
+    def _maximal_updates(self) -> tuple[tuple[bool, str], ...]:
+        """What maximal updates ask for: embeddings that no root of the width multiplies, one vocabulary."""
+        if self.mup is None:
+            return ()
+        scaled = self.embedding_scale != 1.0 and self.columns is None
+        return (
+            (self.mup >= 1, f"expected mup of at least 1, got {self.mup}"),
+            (not scaled, f"expected an embedding such as unit where there is mup, got {self.embedding}"),
+            (not self.cutoffs, "expected no cutoffs where there is mup, got some"),
+            (self.source_vocab is None, "expected a model of one sequence where there is mup, got two"),
         )
 
     def _clustering(self) -> tuple[tuple[bool, str], ...]:
@@ -291,6 +311,7 @@ class ModelKeywords(TypedDict, total=False):
     output_act: OutputActivation
     output_bias: bool
     zero_past: bool
+    mup: int | None
 
 
 def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfig:

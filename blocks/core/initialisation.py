@@ -94,6 +94,14 @@ def glorot(weight: Tensor, inputs: int, outputs: int, generator: torch.Generator
     nn.init.uniform_(weight, -bound, bound, generator=generator)
 
 
+@torch.no_grad()
+def widen_output(output: Linear, base: int, rule: Init) -> None:
+    """Scale a map that was drawn by a rule as if it had `base` inputs (Yang et al. 2022, Table 8)."""
+    if output.std is None:
+        outputs = output.out_features if rule == "glorot" else 0
+        output.weight.mul_(math.sqrt((output.in_features + outputs) / (base + outputs)))
+
+
 def draw_bias(
     bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, maps: int = 1
 ) -> None:

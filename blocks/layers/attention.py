@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Self
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.attention import MAX_UNFUSED_LENGTH, window_from_settings
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
@@ -35,7 +37,7 @@ class SelfAttention(Block):
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
         config, width, head_width = context.config, context.width, as_int(settings, "head_width")
-        self.heads, self.temperature = as_int(settings, "heads"), as_float(settings, "temperature")
+        self.heads, self.temperature = as_int(settings, "heads"), temperature_of(settings, config, head_width)
         self.kv_heads = as_int(settings, "kv_heads") or self.heads
         self.causal, self.turns = context.causal, as_word(settings, "pos") == "rope"
         inner, shared = self.heads * head_width, self.kv_heads * head_width
@@ -100,6 +102,12 @@ class SelfAttention(Block):
         return self.output(y.transpose(1, 2).flatten(2))
 
 
+def temperature_of(settings: Settings, config: ModelConfig, head_width: int) -> float:
+    """The temperature of attention; with maximal updates logits are divided by head_width / 8."""
+    given = as_float(settings, "temperature")
+    return given if config.mup is None else given * math.sqrt(head_width) / 8
+
+
 def place_angles(start: int, length: int, like: Tensor) -> Tensor:
     """The angles (length, head_width / 2) of positions from `start` on, of rates from 1 to 10⁻⁴."""
     width = like.shape[-1]
@@ -115,7 +123,7 @@ class WindowedSelfAttention(WindowedBlock):
         config, width, head_width = context.config, context.width, window.window.head_width
         self.heads, self.turns = as_int(settings, "heads"), as_word(settings, "pos") == "rope"
         self.kv_heads = as_int(settings, "kv_heads") or self.heads
-        self.scale = head_width**-0.5 / as_float(settings, "temperature")
+        self.scale = head_width**-0.5 / temperature_of(settings, context.config, head_width)
         self.inner, shared = self.heads * head_width, self.kv_heads * head_width
         outputs, maps = (self.inner, 3) if shared == self.inner else (self.inner + 2 * shared, 1)
         if window.positions is None:

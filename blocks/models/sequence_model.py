@@ -16,7 +16,7 @@ from ...grammar.vocabulary.spec import Role
 from ..core.activations import ACTIVATIONS
 from ..core.block import BuildError, Context, missing_block_reason
 from ..core.dropout import Dropout
-from ..core.initialisation import Embedding, Linear, initialise
+from ..core.initialisation import Embedding, Linear, initialise, widen_output
 from ..core.normalisation import build_final_norm
 from ..core.positional_encoding import PositionalEncoding
 from ..core.residual_stack import ResidualStack, SideInputs, build_body
@@ -42,6 +42,7 @@ class Model(BaseModel[ResidualStack]):
 
     def __init__(self, recipe: Recipe, config: ModelConfig) -> None:
         super().__init__(recipe, config)
+        self.output_scale = 1 / config.relative_width
         self.scale = 1.0 if config.columns is not None else config.embedding_scale
         self.pooled = output_kind(recipe.root) == VECTOR
         self.embedding = _build_input_layer(config)
@@ -123,7 +124,8 @@ class Model(BaseModel[ResidualStack]):
 
     def _normalise(self, x: Tensor) -> Tensor:
         """What is made of the body's output before the output layer."""
-        return self.dropout(x if self.norm is None else self.norm(x))
+        y = self.dropout(x if self.norm is None else self.norm(x))
+        return y if self.output_scale == 1.0 else y * self.output_scale
 
     def _nll(self, hidden: Tensor, targets: Tensor) -> Tensor:
         if self.config.targets is not None:
@@ -161,13 +163,16 @@ def build(
     over `classes`, or `targets` real numbers, put through `output_act`. `cutoffs` divide the vocabulary
     into clusters, in the input and in the softmax, of which the first is mapped too with
     `project_first_cluster`; `tied` gives the softmax the embedding's weights, `tied_bias` biases beside
-    them. A transducer gets a model of a source and a target, both of symbols of `vocab`. With `zero_past`
-    blocks of a stream begin behind zeros.
+    them. `mup` is the width at which maximal updates (Yang et al. 2022) change nothing. A transducer gets a
+    model of a source and a target, both of symbols of `vocab`. With `zero_past` blocks of a stream begin
+    behind zeros.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
     recipe, config = parse(recipe), configure(config, settings)
     model = _assemble(recipe, config, max_parameters)
     initialise(model, generator, config.init, uniform_bias=config.bias_init == "uniform")
+    if config.mup is not None and isinstance(model, Model) and isinstance(model.output, Linear):
+        widen_output(model.output, config.mup, config.init)
     return model
 
 

@@ -1,8 +1,8 @@
 """A command parses its arguments and delegates: one file a group of commands.
 
 `catalog` has those of what a study can name; then there are `recipe`, `study`, `probe`, `model`, `table`,
-`curve`, `claim`, `report`, `store`, `data` and `config`; `study_points` and `study_search` are more commands
-of `study`.
+`curve`, `claim`, `report`, `store`, `data` and `config`; `study_points`, `study_search` and
+`study_coordinates` are more commands of `study`.
 """
 
 from . import (
@@ -16,13 +16,14 @@ from . import (
     report,
     store,
     study,
+    study_coordinates,
     study_points,
     study_search,
     table,
 )
 from .catalog import block, callback, metric, norm, optimizer, sampler, task
 
-__all__ = ["GROUPS", "study_points", "study_search"]
+__all__ = ["GROUPS", "study_coordinates", "study_points", "study_search"]
 
 GROUPS = (
     recipe,

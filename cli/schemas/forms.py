@@ -27,6 +27,7 @@ FORMS: Mapping[str, type[Any]] = {
     "callback list": catalogs.CallbackListPage,
     "sampler list": catalogs.SamplerListPage,
     "study plan": studies.StudyPlanPage,
+    "study coordinates": studies.StudyCoordinatesPage,
     "study show": studies.StudyShowPage,
     "study status": studies.StudyStatusPage,
     "study forget": studies.StudyForgetPage,

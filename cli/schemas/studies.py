@@ -39,6 +39,15 @@ class StudyPlanPage(TypedDict):
     noise: NotRequired[list[str]]
 
 
+class StudyCoordinatesPage(TypedDict):
+    """How much each layer of each model changes in a few steps, by width, and whether that is flat."""
+
+    schema: int
+    study: str
+    steps: int
+    models: list[dict[str, Any]]
+
+
 class StudySettingEntry(TypedDict):
     """A setting, where the study says that it is from, and whether it is a default."""
 

@@ -13,6 +13,7 @@ from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
 from ...studies.schema.training import ParameterGroupSettings
 from .lion import Lion
+from .maximal_updates import scale_rates
 from .muon import Muon, muon_maps
 from .parameter_groups import regroup
 
@@ -34,6 +35,7 @@ def build_optimizer(
     else:
         assert isinstance(settings, OwnOptimizerSettings), f"{settings.name} has settings of its own"
         made = _RULES[settings.name](settings, model)
+    scale_rates(made, model)
     if groups:
         regroup(made, model, groups)
     return made

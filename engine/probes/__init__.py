@@ -3,7 +3,7 @@
 `study_probes` probes the encoders of a study, `encoders` opens its models, `memory_change` measures their
 memory, and `comparison_groups` says which of them can be compared. `registered_probes` runs those of
 plug-ins, which hold to `conformance`. `tuning` chooses how models that translate search for outputs.
-`trained_models` loads the models.
+`trained_models` loads the models; `coordinates` trains some of several widths for a few steps.
 """
 
 from .encoders import NO_ENCODER, EncoderProbe

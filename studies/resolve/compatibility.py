@@ -272,6 +272,17 @@ _TASK_NAME: KeyPath = ("task", "name")
 _CURRICULUM: KeyPath = ("train", "curriculum")
 _LENGTHS: KeyPath = ("train", "lengths")
 
+
+def _maximal_updates(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Maximal updates with a rule whose steps are not as large whatever the gradients."""
+    name = settings.train.optimizer.name
+    if settings.model.mup is not None and name not in _BY_SIGN:
+        message = f"expected an optimizer among {', '.join(_BY_SIGN)} where there is mup, got {name}"
+        yield ValidationProblem(("train", "optimizer"), message)
+
+
+_BY_SIGN = ("adam", "adamw", "lion")
+
 _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((RECIPE_PATH,), _output),
     ((RECIPE_PATH, D_MODEL_PATH, ("task", "batching")), _causality),
@@ -291,6 +302,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
         _early_stopping,
     ),
     ((("train", "loss_terms"), ("train", "compile")), _compiled_terms),
+    ((("model", "mup"), ("train", "optimizer")), _maximal_updates),
 )
 """Each rule with the keys that it reads beside the name of the task."""
 

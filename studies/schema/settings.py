@@ -180,6 +180,10 @@ class ModelSettings(StrictModel):
     """for tasks with numbers: the activation after the output layer"""
     output_bias: bool = True
     """whether an output layer with weights of its own has biases"""
+    mup: int | None = Field(default=None, ge=1, le=MAX_D_MODEL)
+    """maximal updates (Yang et al. 2022, Table 8): the d_model at which a model is as without them, but for
+    attention, whose logits are divided by head_width / 8. At others the maps of the body learn at the rate of
+    [train] times mup / d_model, the output is multiplied by that, and its weights begin as there"""
     zero_past: bool = False
     """for texts in streams: whether blocks see zero vectors before the beginning, or nothing"""
 

@@ -1,0 +1,43 @@
+"""`activemem study coordinates`: whether activations change as much at all widths."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..options import DataOption, JsonOption, OverridesOption
+from ..output import print_json, print_stdout
+from .study import StudyFile, app
+
+
+@app.command()
+def coordinates(
+    study: StudyFile,
+    *,
+    steps: Annotated[
+        int, typer.Option("--steps", min=1, metavar="N", help="Train each model for so many steps.")
+    ] = 5,
+    overrides: OverridesOption = None,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train each size of a ladder for a few steps and print how much its activations change, layer by layer.
+
+    With maximal updates (mup in [model]) each layer changes as much at all widths, and a learning rate that
+    is best at one is best at the others; without them changes grow with the width. Nothing is stored.
+    """
+    from ...engine.probes.coordinates import coordinate_check
+    from ...studies.study import load_study
+    from ..coordinates import coordinates_page, format_coordinates, ladder_groups
+    from ..machine_settings import load_settings
+
+    found = load_study(study, overrides or ())
+    folder = load_settings({"data": data}).data
+    checks = {
+        group: coordinate_check(by_width, steps, folder) for group, by_width in ladder_groups(found).items()
+    }
+    if as_json:
+        print_json(coordinates_page(found, steps, checks))
+    else:
+        print_stdout(format_coordinates(found, steps, checks))

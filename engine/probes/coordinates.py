@@ -1,0 +1,122 @@
+"""The coordinate check: how activations change in a few steps, by width (Yang et al. 2022, appendix D.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from ...errors import ActivememError
+from ...studies.catalog.schedules import OwnScheduleSettings
+from ...studies.schema.settings import TrialSettings
+from ..core.seeds import derive_seed
+from ..trial.training import Training
+
+GROWS = 0.25
+"""Activations whose change grows faster than the width to this power are not stable over widths."""
+
+_SEQUENCES, _MOST_TOKENS = 16, 64
+
+
+class CoordinateError(ActivememError):
+    """Models whose activations cannot be compared over widths."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerChange:
+    """A layer: by width the mean absolute change of a number, and the exponent with which it grows."""
+
+    layer: str
+    changes: Mapping[int, float]
+    exponent: float
+
+    @property
+    def grows(self) -> bool:
+        """Whether it changes more, the wider the model."""
+        return self.exponent > GROWS
+
+
+def coordinate_check(
+    trials: Mapping[int, Sequence[TrialSettings]], steps: int, data: Path = Path("data")
+) -> list[LayerChange]:
+    """The change of each layer after so many steps at the full rate, as the mean over the trials of a width.
+
+    All are trained on the CPU, and read the same inputs before and after. Raises CoordinateError for fewer
+    than two widths, and for models that have other layers at other widths or read two sequences.
+    """
+    if len(trials) < 2:
+        raise CoordinateError(f"expected at least two widths, got {len(trials)}")
+    found = {
+        width: _mean([_changes(settings, steps, data) for settings in own]) for width, own in trials.items()
+    }
+    layers = [tuple(each) for each in found.values()]
+    if len(set(layers)) > 1:
+        counts = ", ".join(f"{len(each)} at width {width}" for width, each in found.items())
+        raise CoordinateError(f"expected as many layers at each width, got {counts}: hold the depth")
+    return [_layer(name, {width: each[name] for width, each in found.items()}) for name in layers[0]]
+
+
+def _layer(name: str, changes: Mapping[int, float]) -> LayerChange:
+    """A layer with the slope of a straight line through the logarithms."""
+    floor = 1e-30
+    xs, ys = [math.log(width) for width in changes], [math.log(max(y, floor)) for y in changes.values()]
+    center, middle = sum(xs) / len(xs), sum(ys) / len(ys)
+    slope = sum((x - center) * (y - middle) for x, y in zip(xs, ys, strict=True))
+    return LayerChange(layer=name, changes=dict(changes), exponent=slope / sum((x - center) ** 2 for x in xs))
+
+
+def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: sum(each[name] for each in found) / len(found) for name in found[0]}
+
+
+def _changes(settings: TrialSettings, steps: int, data: Path) -> dict[str, float]:
+    """How much the numbers of each layer change in so many steps."""
+    train = settings.train.model_copy(
+        update={"epochs": 1, "steps_per_epoch": steps + 1, "schedule": OwnScheduleSettings()}
+    )
+    training = Training(settings.model_copy(update={"train": train}), torch.device("cpu"), data)
+    inputs = _inputs(training)
+    before = _activations(training.model, inputs)
+    for _ in range(steps):
+        training.take_step()
+    after = _activations(training.model, inputs)
+    return {name: float((after[name] - before[name]).abs().mean()) for name in before}
+
+
+def _inputs(training: Training) -> Tensor:
+    """Inputs that are the same at all widths: symbols, or numbers."""
+    interface = training.objective.interface
+    tokens = min(interface.tokens or _MOST_TOKENS, _MOST_TOKENS)
+    generator = torch.Generator().manual_seed(derive_seed(0, "coordinates"))
+    if interface.columns is not None:
+        return torch.randn(_SEQUENCES, tokens, interface.columns, generator=generator)
+    if interface.vocab is None or interface.source_vocab is not None:
+        raise CoordinateError("expected a model that reads one sequence, got one of two")
+    return torch.randint(interface.vocab, (_SEQUENCES, tokens), generator=generator)
+
+
+@torch.no_grad()
+def _activations(model: nn.Module, inputs: Tensor) -> dict[str, Tensor]:
+    """What the embedding, each sub-layer's residual sum and the output give."""
+    found: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Callable[[nn.Module, object, Tensor], None]:
+        def hook(_module: nn.Module, _inputs: object, outputs: Tensor) -> None:
+            found[name] = outputs.detach().clone()
+
+        return hook
+
+    body = model.get_submodule("body.layers")
+    places = {"embedding": model.get_submodule("embedding")}
+    places |= {f"layer {number}": layer for number, layer in enumerate(body.children(), 1)}
+    handles = [module.register_forward_hook(keep(name)) for name, module in places.items()]
+    try:
+        found_output: Tensor = model.eval()(inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {**found, "output": found_output}

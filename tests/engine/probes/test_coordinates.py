@@ -1,0 +1,103 @@
+"""Maximal updates: what they change of a model and its rates, and what the coordinate check makes of them."""
+
+import pytest
+import torch
+
+from activemem.blocks import build
+from activemem.cli.coordinates import format_coordinates, ladder_groups, verdict
+from activemem.engine.optimisers import build_optimizer
+from activemem.engine.probes.coordinates import CoordinateError, coordinate_check
+from activemem.studies.catalog.optimisers import OwnOptimizerSettings
+from activemem.studies.study import StudyError, load_study
+
+TEXT = """
+[study]
+name = "widths"
+title = "Widths"
+
+[model]
+recipe = "sa(heads=2, head_width={head}) >> ff({filter})"
+d_model = "{width}"
+embedding = "unit"
+position = "none"
+dropout = 0.0
+mup = 16
+
+[ladder]
+sizes = { width = [16, 64, 128], head = [8, 32, 64], filter = [32, 128, 256] }
+tokens_per_parameter = 0.01
+
+[task]
+name = "word_problem"
+lengths = [8, 8]
+
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 16
+epochs = 1
+"""
+
+
+def layers(text):
+    (found,) = (coordinate_check(each, 4) for each in ladder_groups(load_study(text)).values())
+    return found
+
+
+@pytest.fixture(scope="module")
+def checked():
+    return layers(TEXT)
+
+
+def test_with_maximal_updates_changes_are_flat_and_without_they_grow(checked):
+    assert [each.layer for each in checked] == ["embedding", "layer 1", "layer 2", "output"]
+    assert verdict(checked) == "flat: a rate carries over"
+    plain = layers(TEXT.replace("mup = 16\n", ""))
+    assert verdict(plain).startswith("growing: layer 1, layer 2")
+    assert plain[1].exponent > 0.5 > abs(checked[1].exponent) + 0.2
+
+
+def test_the_check_is_printed_by_layer_and_width(checked):
+    lines = format_coordinates(load_study(TEXT), 4, {"": checked}).splitlines()
+    assert lines[0] == "widths · mean change of an activation in 4 steps, by d_model"
+    assert lines[2].split() == ["16", "64", "128", "exponent"]
+    assert lines[-1] == "  flat: a rate carries over (an exponent above 0.25 grows)"
+
+
+def test_only_maps_of_the_body_learn_more_slowly():
+    model = build("ff(128)", d_model=64, vocab=5, embedding="unit", mup=16)
+    optimizer = build_optimizer(OwnOptimizerSettings(name="adam", lr=1.0), model)
+    rates = {weight: group["lr"] for group in optimizer.param_groups for weight in group["params"]}
+    slow = {name for name, weight in model.named_parameters() if rates[weight] == 0.25}
+    assert slow == {name for name, weight in model.named_parameters() if "body" in name and weight.dim() > 1}
+    assert {rates[weight] for name, weight in model.named_parameters() if name not in slow} == {1.0}
+
+
+def test_at_its_own_width_a_model_is_as_without_and_its_output_is_scaled_elsewhere():
+    def outputs(mup, width=32):
+        made = build(
+            "ff(64)", d_model=width, vocab=5, embedding="unit", dropout=0.0, mup=mup,
+            generator=torch.Generator().manual_seed(0),
+        )  # fmt: skip
+        return made.eval()(torch.arange(5)[None]), made
+
+    assert torch.equal(outputs(None)[0], outputs(32)[0])
+    wide, model = outputs(8)
+    drawn, scaled = outputs(None)[1].output.weight.detach(), model.output.weight.detach()
+    assert torch.allclose(drawn * (37 / 13) ** 0.5, scaled)
+    assert wide.abs().mean() < outputs(None)[0].abs().mean()
+
+
+def test_what_maximal_updates_cannot_be_with_is_told():
+    def told(text):
+        with pytest.raises(StudyError) as caught:
+            load_study(text)
+        return [fault.message for fault in caught.value.faults]
+
+    assert told(TEXT.replace('embedding = "unit"\n', "").replace('"adam"', '"muon"')) == [
+        "[model] expected an embedding such as unit where there is mup, got scaled",
+        "[train] optimizer: expected an optimizer among adam, adamw, lion where there is mup, got muon",
+    ]
+    with pytest.raises(CoordinateError, match="has no \\[ladder\\]"):
+        ladder_groups(load_study("quickstart"))
+    with pytest.raises(CoordinateError, match="hold the depth"):
+        layers(TEXT.replace('"sa(', '"{depth} * sa(').replace("sizes = {", "sizes = { depth = [1, 1, 2],"))
