@@ -40,6 +40,7 @@ def fetch(
         ),
     ] = None,
     data: DataOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Fetch corpora; an interrupted download continues where it stopped.
 
@@ -53,9 +54,11 @@ def fetch(
     from ..machine_settings import load_settings
 
     folder = load_settings({"data": data}).data
+    fetched: list[dict[str, object]] = []
     for dataset in [require_dataset(name) for name in names]:
         if dataset.installed:
             print_stderr(f"{dataset.name} is part of activemem")
+            fetched.append({"name": dataset.name, "files": []})
             continue
         try:
             with download_progress() as progress:
@@ -67,6 +70,9 @@ def fetch(
             raise typer.Exit(EXIT_INTERRUPTED) from None
         for path in files:
             print_stderr(f"{dataset.name}: {path}")
+        fetched.append({"name": dataset.name, "files": [str(path) for path in files]})
+    if as_json:
+        print_json({"datasets": fetched})
 
 
 @app.command()

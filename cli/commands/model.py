@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import JsonOption, LastRunStudy, ResultsOption
-from ..output import EXIT_WRONG_INPUT, print_json, print_piece, print_stderr, print_stdout
+from ..output import (
+    EXIT_WRONG_INPUT,
+    print_json,
+    print_json_line,
+    print_piece,
+    print_stderr,
+    print_stdout,
+)
+from ..schemas import SCHEMA
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,14 +78,17 @@ def show(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption
 
 
 @app.command()
-def predict(*, model: ModelName, results: ResultsOption = None) -> None:
+def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Answer each line of standard input with a line.
 
     A model of sentences reads and writes sentences; of other tasks it is the numbers of symbols with spaces
     between them, and of sequences of real numbers a JSON list of positions, each a list of numbers.
     """
     for answer in _load(model, results).predict(sys.stdin):
-        print_stdout(answer)
+        if as_json:
+            print_json_line({"schema": SCHEMA, "output": answer})
+        else:
+            print_stdout(answer)
 
 
 @app.command()
@@ -102,6 +113,7 @@ def generate(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="The seed of what is drawn.")] = 0,
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Go on with a text, symbol by symbol as they come. Of language models alone."""
     pieces = _load(model, results).generate(
@@ -113,6 +125,9 @@ def generate(
         beam=beam,
         seed=seed,
     )
+    if as_json:
+        print_json({"beginning": beginning, "text": "".join(pieces)})
+        return
     print_piece(beginning)
     for piece in pieces:
         print_piece(piece)
@@ -148,6 +163,7 @@ def export(
         str, typer.Argument(metavar="PATH", help="FILE.pt2, FILE.onnx, or a new folder for the Hub.")
     ],
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write a model as a program that runs without activemem, and compare the two on the spot.
 
@@ -161,6 +177,9 @@ def export(
 
     source = _find(model, results)
     done = export_model(load_model(source), source, Path(path))
+    if as_json:
+        print_json({"path": str(done.path), "difference": done.difference})
+        return
     differs = "" if done.difference is None else f", whose outputs differ by at most {done.difference:.1e}"
     print_stdout(f"{done.path}{differs}")
 

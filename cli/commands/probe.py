@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from ..output import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_WRONG_INPUT, print_json
 from .study import StudyName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ...engine.probes import ProbeResult
     from ...storage import Store
@@ -24,6 +25,8 @@ app = typer.Typer(help="Measure trained models: their memory, and what they writ
 
 _MAX_TRIAL_NAME_WIDTH = WIDTH - len("  probed  Δ 0.500")
 """How much of a line the names of its trial may take."""
+
+_STORED = "stored before"
 
 
 class BleuTokenizer(StrEnum):
@@ -45,6 +48,7 @@ def run(
     ] = 10_000,
     results: ResultsOption = None,
     data: DataOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Measure the trained models that a study has kept, and store it.
 
@@ -75,18 +79,21 @@ def run(
     )
     try:
         with killed_if_stuck(), left_by_sigterm():
-            failed = False
+            reports: list[_Report] = []
             if not PROBES or _has_encoder(last_run):
-                failed = _report_probes(last_run, probe_study(last_run, store, machine, sequences=sequences))
+                probes = probe_study(last_run, store, machine, sequences=sequences)
+                reports.append(_report_probes(last_run, probes))
             if PROBES:
-                failed |= _report_probes(last_run, run_registered_probes(last_run, store, machine))
+                reports.append(_report_probes(last_run, run_registered_probes(last_run, store, machine)))
             if last_run.decode is not None:
-                failed |= _report_probes(last_run, tune_study(last_run, store, machine), verb="tuned")
+                reports.append(_report_probes(last_run, tune_study(last_run, store, machine), "tuned"))
     except KeyboardInterrupt:
         again = command_line("probe", "run", study, sequences=sequences, results=results)
         print_stderr(f"stopped; what was measured is stored. Continue: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    if failed:
+    if as_json:
+        print_json(_page(last_run, reports))
+    if any(report.failed for report in reports):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -164,21 +171,40 @@ def _require_weights(study: Study, store: Store, train_command: str) -> None:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "probed") -> bool:
-    """Print the result of each trial, then the counts; whether any that could be measured was not."""
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """Of probes: counts by status, why trials were left, and whether one was that could be measured."""
+
+    counts: Counter[str]
+    left: dict[str, str]
+    failed: bool
+
+
+def _page(study: Study, reports: Sequence[_Report]) -> dict[str, object]:
+    """What probes did, for a program."""
+    counts = sum((report.counts for report in reports), Counter[str]())
+    left = {trial: why for report in reports for trial, why in report.left.items()}
+    measured = {verb: counts[verb] for verb in ("probed", "tuned")}
+    return {"study": study.name, **measured, "stored": counts[_STORED], "left": left}
+
+
+def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "probed") -> _Report:
+    """Print the result of each trial, then the counts."""
     from ...engine.probes import NO_ENCODER, NO_TRANSLATION
     from ..views.trial_names import TrialNameColumns
 
-    counts, failed = Counter[str](), False
+    counts, left, failed = Counter[str](), dict[str, str](), False
     columns = TrialNameColumns(study.trials)
     for probed in probes:
         reason = probed.reason
         if not probed.metrics and reason is None:
-            counts["stored before"] += 1
+            counts[_STORED] += 1
             continue
         status = verb if reason is None else "left"
         counts[status] += 1
-        failed |= reason not in (None, NO_ENCODER, NO_TRANSLATION)
+        if reason is not None:
+            left[probed.trial.id] = reason
+            failed |= reason not in (NO_ENCODER, NO_TRANSLATION)
         columns.add([probed.trial])
         names = columns.cells(probed.trial, _MAX_TRIAL_NAME_WIDTH)
         print_stderr("  ".join([f"  {status:<6}", *names, reason or _headline(probed.metrics)]))
@@ -187,7 +213,7 @@ def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "pro
     measured = f"{counts[verb]} of {plural(counts.total(), 'trial')} {verb}"
     others = [f"{count} {status}" for status, count in counts.items() if status != verb]
     print_stderr(f"{study.name}: {' · '.join([measured, *others])}")
-    return failed
+    return _Report(counts, left, failed)
 
 
 def _headline(metrics: Mapping[str, float]) -> str:

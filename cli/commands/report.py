@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from ..options import LastRunStudy, ResultsOption
-from ..output import print_stdout
+from ..options import JsonOption, LastRunStudy, ResultsOption
+from ..output import print_json, print_stdout
 
 ReportFormat = Literal["html", "latex", "siunitx"]
 """What a report can be written as."""
@@ -29,6 +29,7 @@ def build(
         typer.Option("--format", help="A page, or a section of a paper; siunitx aligns numbers."),
     ] = "html",
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write one HTML page that needs nothing else, or a section in LaTeX, and print the names of the files.
 
@@ -41,6 +42,7 @@ def build(
 
     found = open_study(study, load_settings({"results": results}).store)
     path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
+    files: list[str] = []
     if report_format == "html":
         path.write_text(found.report(), encoding="utf-8")
     else:
@@ -48,5 +50,9 @@ def build(
         path.write_text(section.text, encoding="utf-8")
         for name, drawn in section.figures.items():
             path.with_name(name).write_bytes(drawn)
-            print_stdout(str(path.with_name(name)))
-    print_stdout(str(path))
+            files.append(str(path.with_name(name)))
+    files.append(str(path))
+    if as_json:
+        print_json({"study": found.study.name, "files": files})
+    else:
+        print_stdout("\n".join(files))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -32,9 +32,6 @@ from ..run_options import (
     read_budget,
     read_device_memory,
 )
-
-if TYPE_CHECKING:
-    pass
 
 app = typer.Typer(help="Plan studies, run them, and see how far they are.", no_args_is_help=True)
 
@@ -106,6 +103,7 @@ def run(
     address: AddressOption = None,
     skip_unfit_nodes: SkipUnfitNodesOption = False,
     results: ResultsOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Train a study's trials that the store lacks; run it again to continue after any interruption.
 
@@ -121,6 +119,7 @@ def run(
     from ..live.until_decided import check_can_add_seeds, run_until_decided
     from ..machine_settings import load_settings
     from ..plugin_loading import given_plugins
+    from ..views.status import run_page
 
     configured = {"results": results, "address": address, "checkpoint_every": checkpoint_every, "pack": pack}
     where = {**configured, "plugin": given_plugins(context)}
@@ -161,6 +160,8 @@ def run(
         summary = run_until_decided(request, settings, budget_s)
     else:
         summary = run_and_report(request, settings)
+    if as_json:
+        print_json(run_page(loaded, settings.store, summary, request.resume_command))
     if summary is None or summary.stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
     if summary.failed or summary.given_up:
@@ -180,15 +181,14 @@ def status(
     from ...studies.last_run import load_last_run
     from ...studies.planning.status import study_status
     from ..machine_settings import load_settings
-    from ..views.status import format_best_points, format_failures, format_unfinished, status_to_dict
+    from ..views.status import format_best_points, format_failures, format_unfinished, status_page
 
     store = load_settings({"results": results}).store
     found = load_last_run(study, store, overrides or ())
-    now, best = study_status(found, store), StudyResults(found, store).best_points
     if as_json:
-        points = [{"values": each.values, "mean": each.mean, "means": list(each.means)} for each in best]
-        print_json({"study": found.name, "title": found.title, **status_to_dict(now), "best": points})
+        print_json(status_page(found, store))
     else:
+        now, best = study_status(found, store), StudyResults(found, store).best_points
         title = wrap(f"{found.name} · {found.title}", WIDTH)
         print_stdout(
             "\n".join(
@@ -204,7 +204,7 @@ def status(
 
 
 @app.command()
-def watch(study: StudyName, *, results: ResultsOption = None) -> None:
+def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOption = False) -> None:
     """Show how far a study is that runs elsewhere, by its store alone, until all of its trials have ended.
 
     Who trains, which epoch they are in and with what metrics, failures, and the time that is left. Without a
@@ -214,10 +214,13 @@ def watch(study: StudyName, *, results: ResultsOption = None) -> None:
     from ...studies.last_run import load_last_run
     from ..live.watch import print_end, watch_study
     from ..machine_settings import load_settings
+    from ..views.status import status_page
 
     store = load_settings({"results": results}).store
     now, complete = watch_study(load_last_run(study, store), store)
     failed = print_end(now)
+    if as_json:
+        print_json(status_page(now.study, store))
     if not complete:
         raise typer.Exit(EXIT_INTERRUPTED)
     if failed:

@@ -149,6 +149,20 @@ class DataPage(TypedDict):
     datasets: list[DatasetEntry]
 
 
+class FetchedEntry(TypedDict):
+    """The files of a corpus that were fetched; none of one that is part of activemem."""
+
+    name: str
+    files: list[str]
+
+
+class DataFetchPage(TypedDict):
+    """What was fetched."""
+
+    schema: int
+    datasets: list[FetchedEntry]
+
+
 class SettingValueEntry(TypedDict):
     """A setting of this machine, and where it comes from."""
 

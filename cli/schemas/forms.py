@@ -26,6 +26,8 @@ FORMS: Mapping[str, type[Any]] = {
     "optimizer list": catalogs.OptimizerListPage,
     "callback list": catalogs.CallbackListPage,
     "sampler list": catalogs.SamplerListPage,
+    "study run": studies.StudyRunPage,
+    "study watch": studies.StudyStatusPage,
     "study plan": studies.StudyPlanPage,
     "study coordinates": studies.StudyCoordinatesPage,
     "study show": studies.StudyShowPage,
@@ -37,21 +39,27 @@ FORMS: Mapping[str, type[Any]] = {
     "study query": studies.StudyQueryPage,
     "study propose": search_points.ProposalLine,
     "study tell": search_points.AnswerLine,
+    "probe run": studies.ProbeRunPage,
     "probe compare": studies.ProbeComparePage,
     "model list": stores.ModelListPage,
     "model show": stores.ModelShowPage,
+    "model predict": stores.ModelPredictLine,
+    "model generate": stores.ModelGeneratePage,
     "model score": stores.ModelScorePage,
+    "model export": stores.ModelExportPage,
     "table render": studies.TableRenderPage,
     "curve render": studies.CurveRenderPage,
+    "report build": studies.ReportBuildPage,
     "claim check": studies.ClaimCheckPage,
     "store check": stores.StoreCheckPage,
     "store repair": stores.StoreRepairPage,
     "store clean": stores.StoreCleanPage,
     "data list": catalogs.DataPage,
     "data check": catalogs.DataPage,
+    "data fetch": catalogs.DataFetchPage,
     "config show": catalogs.ConfigShowPage,
 }
-"""Of each command that prints JSON its page; of `study propose` and `study tell` a line of theirs."""
+"""Of each command that prints JSON its page, or a line of those that print lines."""
 
 
 def check_page(command: str, page: object) -> None:

@@ -52,6 +52,29 @@ class ModelScorePage(TypedDict):
     word_perplexity: float
 
 
+class ModelPredictLine(TypedDict):
+    """What a model answers to one line."""
+
+    schema: int
+    output: str
+
+
+class ModelGeneratePage(TypedDict):
+    """The text with which a model was asked to go on, and how it did."""
+
+    schema: int
+    beginning: str
+    text: str
+
+
+class ModelExportPage(TypedDict):
+    """Where a model was written, and by how much outputs differ there at most, where that was tried."""
+
+    schema: int
+    path: str
+    difference: float | None
+
+
 class StoreCheckPage(TypedDict):
     """What is wrong with a store's files."""
 

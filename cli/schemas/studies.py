@@ -99,6 +99,25 @@ class StudyStatusPage(StudyStatusEntry):
     search: NotRequired[Any]
 
 
+class RunEntry(TypedDict):
+    """How a run ended: whether it was `stopped`, or the `reason` why it stopped itself.
+
+    `given_up` says what happened to trials whose workers died too often; `resume` is the command that goes
+    on, where something is left.
+    """
+
+    stopped: bool
+    reason: str | None
+    given_up: list[str]
+    resume: str | None
+
+
+class StudyRunPage(StudyStatusPage):
+    """How a run ended, and how its study stands."""
+
+    run: RunEntry
+
+
 class StudyListPage(TypedDict):
     """All studies."""
 
@@ -167,6 +186,25 @@ class ClaimCheckPage(TypedDict):
     schema: int
     study: str
     claims: list[dict[str, Any]]
+
+
+class ProbeRunPage(TypedDict):
+    """How many trained models were measured now or are `stored` from before, and why others were `left`."""
+
+    schema: int
+    study: str
+    probed: int
+    tuned: int
+    stored: int
+    left: dict[str, str]
+
+
+class ReportBuildPage(TypedDict):
+    """The files that a report was written to, the page or the section last."""
+
+    schema: int
+    study: str
+    files: list[str]
 
 
 class ProbeComparePage(TypedDict):

@@ -6,8 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
-from ...studies.planning.status import StudyStatus
+from ...reporting.results import StudyResults
+from ...storage import Store
+from ...studies.planning.status import StudyStatus, study_status
 from ...studies.resolve.trial import Trial
 from ...studies.schema.objectives import SearchObjective, find_quantity
 from ...studies.searches.best_points import BestPoint, comparison_note
@@ -15,6 +18,9 @@ from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, truncate
 from . import trial_lines
 from .trial_names import TrialNameColumns, value_text
+
+if TYPE_CHECKING:
+    from ...engine.run.driver import Summary
 
 _MAX_REASON_WIDTH = 60
 
@@ -56,6 +62,28 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
         "weightless": len(study_status.missing_weights),
         "reasons": dict(study_status.failure_reasons),
     }
+
+
+def status_page(study: Study, store: Store) -> dict[str, object]:
+    """A study's status for a program, with the best points of a search."""
+    best = StudyResults(study, store).best_points
+    points = [{"values": each.values, "mean": each.mean, "means": list(each.means)} for each in best]
+    status = status_to_dict(study_status(study, store))
+    return {"study": study.name, "title": study.title, **status, "best": points}
+
+
+def run_page(study: Study, store: Store, summary: Summary | None, resume_command: str) -> dict[str, object]:
+    """How a run ended, for a program, and how its study stands; without a summary it was left at once."""
+    run: dict[str, object] = {"stopped": True, "reason": None, "given_up": [], "resume": resume_command}
+    if summary is not None:
+        ended = not (summary.stopped or summary.stop_reason)
+        run = {
+            "stopped": summary.stopped,
+            "reason": summary.stop_reason,
+            "given_up": list(summary.given_up),
+            "resume": None if ended else resume_command,
+        }
+    return {**status_page(study, store), "run": run}
 
 
 def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], place: int) -> list[str]:

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from activemem.cli.app import app
+from activemem.cli.schemas.forms import check_page
 
 KEPT = ("--set", "study.keep_weights=true", "--local", "--only", "seed=0", "--only", "task=not")
 TEXT = """
@@ -72,6 +73,10 @@ def test_a_model_is_shown_and_answers_by_the_first_digits_of_its_trial(run, kept
     assert (told["trial"], told["symbols"], told["uses"]) == (kept[0], None, ["predict", "export"])
     answered = CliRunner().invoke(app, ["model", "predict", kept[0]], input="0 1 1\n1\n")
     assert [len(line.split()) for line in answered.stdout.splitlines()] == [3, 1]
+    told = CliRunner().invoke(app, ["model", "predict", kept[0], "--json"], input="0 1 1\n1\n")
+    pages = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [page["output"] for page in pages] == answered.stdout.splitlines()
+    check_page("model predict", pages[0])
     refused = CliRunner().invoke(app, ["model", "predict", kept[0]], input="0\nx\n")
     assert (refused.exit_code, "line 2: expected numbers of symbols" in refused.stderr) == (2, True)
 
@@ -84,6 +89,8 @@ def test_what_is_no_model_is_told(run, kept):
 def test_a_model_goes_to_a_folder_and_is_used_from_there(run, kept, tmp_path):
     assert run("model", "export", kept[0], "hub").stdout == "hub\n"
     assert kept[0] in run("model", "show", "hub").stdout
+    told = json.loads(run("model", "export", kept[0], "second", "--json").stdout)
+    assert (told["path"], told["difference"]) == ("second", None)
     assert "expected .pt2 or .onnx" in run("model", "export", kept[0], "model.zip").stderr
 
 
@@ -91,6 +98,12 @@ def test_a_language_model_goes_on_with_a_text_and_scores_one(run, language_model
     generated = run("model", "generate", language_model, "the ", "--length", "9", "--temperature", "0")
     assert generated.stdout.startswith("the ")
     assert len(generated.stdout) == len("the ") + 9 + 1
+    told = json.loads(
+        run(
+            "model", "generate", language_model, "the ", "--length", "9", "--temperature", "0", "--json"
+        ).stdout
+    )
+    assert told["beginning"] + told["text"] + "\n" == generated.stdout
     (tmp_path / "new.txt").write_text("the dog sees\n")
     lines = run("model", "score", language_model, "new.txt").stdout.splitlines()
     assert lines[0] == "12 tokens, 3 words"

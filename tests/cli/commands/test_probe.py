@@ -77,8 +77,11 @@ def a_store(*models, more="", **options):
 
 def test_it_says_what_became_of_each_trial(run):
     a_store(STACK, LUONG, NAIVE, keeps_weights=lambda trial: trial.levels["model"] != NAIVE)
-    result = run("probe", "run", "memories.toml", "--sequences", "20")
-    assert (result.stdout, result.exit_code) == ("", 1)
+    result = run("probe", "run", "memories.toml", "--sequences", "20", "--json")
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert (told["probed"], told["tuned"], told["stored"]) == (1, 0, 0)
+    assert sorted(told["left"].values()) == ["its weights were not kept", "no recurrent encoder"]
     lines = [re.sub(r"  +", " | ", line) for line in result.stderr.splitlines()]
     change = re.search(r"Δ 0\.\d{3}$", lines[2])
     assert change

@@ -1,5 +1,6 @@
 """Studies that really run, in this process and in processes of their own."""
 
+import json
 import re
 import signal
 import socket
@@ -70,8 +71,11 @@ def test_a_part_of_a_study_runs_alone_and_the_study_stays_whole(run, tiny):
 
 
 def test_a_study_with_failed_trials_ends_with_status_one_and_says_why(run, tiny):
-    result = run("study", "run", tiny, "--local", "--max-trials", "2", *NAN)
-    assert (result.exit_code, result.stdout) == (1, "")
+    result = run("study", "run", tiny, "--local", "--max-trials", "2", "--json", *NAN)
+    assert result.exit_code == 1
+    told = json.loads(result.stdout)
+    assert (told["failed"], told["left"], told["reasons"]) == (2, 6, {"not a number at epoch 1": 2})
+    assert told["run"] == {"stopped": False, "reason": None, "given_up": [], "resume": None}
     assert without_times(result.stderr).splitlines() == [
         "1/8   failed  sa(heads=1, head_width=4)  not  seed 0  not a number at epoch 1",
         "2/8   failed  sa(heads=1, head_width=4)  not  seed 1  not a number at epoch 1",

@@ -1,6 +1,7 @@
 """A study that runs elsewhere is shown by its store alone, and watching it stops nothing."""
 
 import io
+import json
 import re
 import signal
 from datetime import UTC, datetime
@@ -51,6 +52,8 @@ def test_a_study_that_has_ended_is_summed_up_at_once_and_failures_are_its_status
         "tiny: 0 of 2 trials done · 2 failed · 0 left",
         "  2 failed   not a number at epoch 1",
     ]
+    told = json.loads(run("study", "watch", "tiny", "--json").stdout)
+    assert (told["failed"], told["left"], told["best"]) == (2, 0, [])
     missing = run("study", "watch", "tidy")
     assert (missing.exit_code, "no study of that name" in missing.stderr) == (2, True)
 
