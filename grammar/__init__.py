@@ -38,6 +38,7 @@ from .model_config import (
     ModelConfigError,
     Norm,
     OutputActivation,
+    ResidualInit,
 )
 from .recipe import Expression, Recipe, parse, parse_dimension
 from .space.budget import Budget
@@ -83,6 +84,7 @@ __all__ = [
     "Reach",
     "Recipe",
     "RecipeError",
+    "ResidualInit",
     "Role",
     "Settings",
     "Space",

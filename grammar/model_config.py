@@ -30,6 +30,9 @@ BiasInit = Literal["zero", "glorot", "uniform"]
 and convolutions uniform within 1 / √inputs, as torch's do.
 """
 
+ResidualInit = Literal["plain", "depth"]
+"""How the last map of each sub-layer begins: by its own rule, or that over the root of how many there are."""
+
 OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
 """What a model of numbers does to each of its outputs."""
 
@@ -69,9 +72,11 @@ class ModelConfig:
     all the same with `project_first_cluster`. Where it is `tied`, the softmax has the embedding's weights,
     and biases only with `tied_bias`; where it is not, it has none without `output_bias`. Maps of feed-forward
     blocks, the queries, keys and values of `sa`, and its outputs begin as N(0, std²) where their `std` is
-    given. Of a model that reads one sequence and writes another, `source_vocab` has the symbols of the first,
-    if they are not as many as `vocab`. With `zero_past` the blocks of a stream begin behind zero vectors.
-    `mup` is the width at which maximal updates change nothing.
+    given; with `residual_init` depth the last map of each sub-layer begins smaller by the root of how many
+    there are. Logits stay within `logit_cap`, if there is one. Of a model that reads one sequence and writes
+    another, `source_vocab` has the symbols of the first, if they are not as many as `vocab`. With `zero_past`
+    the blocks of a stream begin behind zero vectors. `mup` is the width at which maximal updates change
+    nothing.
     """
 
     d_model: int
@@ -98,11 +103,13 @@ class ModelConfig:
     attention_std: float | None = None
     attention_output_std: float | None = None
     bias_init: BiasInit = "zero"
+    residual_init: ResidualInit = "plain"
     columns: int | None = None
     targets: int | None = None
     classes: int | None = None
     output_act: OutputActivation = "none"
     output_bias: bool = True
+    logit_cap: float | None = None
     zero_past: bool = False
     mup: int | None = None
 
@@ -120,6 +127,7 @@ class ModelConfig:
             ("feedforward_std", self.feedforward_std),
             ("attention_std", self.attention_std),
             ("attention_output_std", self.attention_output_std),
+            ("logit_cap", self.logit_cap),
         )
         rules = (
             (self.d_model >= 1, f"expected d_model of at least 1, got {self.d_model}"),
@@ -138,11 +146,17 @@ class ModelConfig:
             _one_of("embedding", self.embedding, get_args(EmbeddingInit)),
             _one_of("init", self.init, get_args(Init)),
             _one_of("bias_init", self.bias_init, get_args(BiasInit)),
+            _one_of("residual_init", self.residual_init, get_args(ResidualInit)),
             _one_of("output_act", self.output_act, get_args(OutputActivation)),
             (
                 self.output_act == "none" or self.targets is not None,
                 "expected targets where there is an output_act, "
                 f"got {'symbols' if self.classes is None else 'classes'} and {self.output_act}",
+            ),
+            (
+                self.logit_cap is None or (self.targets is None and not self.cutoffs),
+                "expected logits where there is a logit_cap, "
+                f"got {'clusters' if self.cutoffs else 'numbers'}",
             ),
             *self._clustering(),
             *self._maximal_updates(),
@@ -305,11 +319,13 @@ class ModelKeywords(TypedDict, total=False):
     attention_std: float | None
     attention_output_std: float | None
     bias_init: BiasInit
+    residual_init: ResidualInit
     columns: int | None
     targets: int | None
     classes: int | None
     output_act: OutputActivation
     output_bias: bool
+    logit_cap: float | None
     zero_past: bool
     mup: int | None
 

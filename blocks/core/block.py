@@ -101,6 +101,12 @@ class Block(nn.Module, ABC):
         seen = torch.cat([past, x], 1)
         return self.forward_with_past(x, past), seen if length is None else seen[:, -length:]
 
+    @property
+    def last_map(self) -> nn.Linear | None:
+        """The map that ends the block, which it has as `output` or `outer`; None where it ends otherwise."""
+        named = (getattr(self, name, None) for name in ("output", "outer"))
+        return next((found for found in named if isinstance(found, nn.Linear)), None)
+
     def after_optimiser_step(self) -> None:
         """Take note of new weights: called after every step of the optimiser and when weights are loaded."""
 

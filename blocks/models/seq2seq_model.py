@@ -79,6 +79,11 @@ def transduction_faults(config: ModelConfig) -> list[str]:
             not config.input_dropout,
             "expected no input_dropout, got some: embedding_dropout drops what enters a transducer",
         ),
+        (config.logit_cap is None, f"expected no logit_cap of a transducer, got {config.logit_cap}"),
+        (
+            config.residual_init == "plain",
+            f"expected residual_init plain of a transducer, got {config.residual_init}",
+        ),
         (not config.tied, "expected weights that are not tied: the output is not as wide as an embedding"),
     )
     return [fault for holds, fault in rules if not holds]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Unpack
 
 import torch
@@ -14,7 +15,7 @@ from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, VECTOR, output_kind
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Role
 from ..core.activations import ACTIVATIONS
-from ..core.block import BuildError, Context, missing_block_reason
+from ..core.block import Block, BuildError, Context, missing_block_reason
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, initialise, widen_output
 from ..core.normalisation import build_final_norm
@@ -119,8 +120,13 @@ class Model(BaseModel[ResidualStack]):
 
     def _outputs(self, hidden: Tensor) -> Tensor:
         """What the output layer makes of (…, width)."""
-        y = self.output(hidden)
+        y = self._capped(self.output(hidden))
         return y if self.output_act is None else self.output_act(y)
+
+    def _capped(self, logits: Tensor) -> Tensor:
+        """Logits, kept within a cap if there is one: c tanh(z / c) (Gemma Team 2024, Gemma 2, section 2)."""
+        cap = self.config.logit_cap
+        return logits if cap is None else cap * torch.tanh(logits / cap)
 
     def _normalise(self, x: Tensor) -> Tensor:
         """What is made of the body's output before the output layer."""
@@ -132,7 +138,7 @@ class Model(BaseModel[ResidualStack]):
             raise BuildError(f"expected a model of a distribution, got one of {self.config.targets} numbers")
         if isinstance(self.output, AdaptiveSoftmax):
             return self.output.nll(hidden, targets)
-        logits = self.output(hidden)
+        logits = self._capped(self.output(hidden))
         return functional.cross_entropy(logits.flatten(0, -2), targets.flatten(), reduction="none").view_as(
             targets
         )
@@ -156,16 +162,17 @@ def build(
     `residual` a sub-layer's output takes the place of its input.
     Embeddings begin as `embedding` says (EmbeddingInit), maps as `init` says (Init), or as N(0, std²) where
     there is `feedforward_std`, `attention_std` or `attention_output_std`; paddings Glorot uniform, biases as
-    `bias_init` says, norms 1 and 0; `norm_eps` is added to variances. A model of more than `max_parameters`
+    `bias_init` says, norms 1 and 0; with `residual_init` depth the last maps of sub-layers are divided by
+    the root of how many there are; `norm_eps` is added to variances. A model of more than `max_parameters`
     is refused before anything is allocated; None sets no limit.
 
     Inputs are symbols, or `columns` real numbers at each position; outputs a distribution over `vocab` or
-    over `classes`, or `targets` real numbers, put through `output_act`. `cutoffs` divide the vocabulary
-    into clusters, in the input and in the softmax, of which the first is mapped too with
-    `project_first_cluster`; `tied` gives the softmax the embedding's weights, `tied_bias` biases beside
-    them. `mup` is the width at which maximal updates (Yang et al. 2022) change nothing. A transducer gets a
-    model of a source and a target, both of symbols of `vocab`. With `zero_past` blocks of a stream begin
-    behind zeros.
+    over `classes`, or `targets` real numbers, put through `output_act`; logits are kept within `logit_cap`.
+    `cutoffs` divide the vocabulary into clusters, in the input and in the softmax, of which the first is
+    mapped too with `project_first_cluster`; `tied` gives the softmax the embedding's weights, `tied_bias`
+    biases beside them. `mup` is the width at which maximal updates (Yang et al. 2022) change nothing. A
+    transducer gets a model of a source and a target, both of symbols of `vocab`. With `zero_past` blocks of a
+    stream begin behind zeros.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
     recipe, config = parse(recipe), configure(config, settings)
@@ -173,7 +180,20 @@ def build(
     initialise(model, generator, config.init, uniform_bias=config.bias_init == "uniform")
     if config.mup is not None and isinstance(model, Model) and isinstance(model.output, Linear):
         widen_output(model.output, config.mup, config.init)
+    if isinstance(model, Model) and config.residual_init == "depth":
+        _shrink_last_maps(model.body)
     return model
+
+
+@torch.no_grad()
+def _shrink_last_maps(body: ResidualStack) -> None:
+    """Divide what sub-layers end with by the root of how many there are, so that their sum stays as large.
+
+    Radford et al. 2019 (GPT-2), section 2.3. Blocks that do not end with a map keep their weights.
+    """
+    for block in body.modules():
+        if isinstance(block, Block) and block.last_map is not None:
+            block.last_map.weight.div_(math.sqrt(len(body.order)))
 
 
 def build_on_meta(recipe: str | Recipe, config: ModelConfig) -> Model | TransductionModel:

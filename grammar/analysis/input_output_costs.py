@@ -65,6 +65,8 @@ def output_part(config: ModelConfig, positions: int, inputs: int | None = None) 
         parameters, loss = outputs * (inputs + config.output_bias), outputs + 2
     else:
         parameters, loss = _softmax_parameters(config, inputs), outputs + 2
+    if config.logit_cap is not None:  # the hyperbolic tangent of each logit
+        loss += outputs
     return ModelPart(
         label="output",
         parameters=parameters,

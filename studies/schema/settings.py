@@ -16,6 +16,7 @@ from ...grammar import (
     Norm,
     OutputActivation,
     Recipe,
+    ResidualInit,
     parse,
 )
 from ...grammar.norms import NORMS
@@ -176,6 +177,9 @@ class ModelSettings(StrictModel):
     bias_init: BiasInit = "zero"
     """how biases are initialised: zero; glorot: uniform, those of convolutions and of the output layer;
     uniform: within 1 / √inputs, those of all maps and convolutions, as torch does"""
+    residual_init: ResidualInit = "plain"
+    """how the last map of each sub-layer is initialised: plain, by its rule; depth: that over the root of how
+    many sub-layers there are, as in GPT-2"""
     output_act: OutputActivation = "none"
     """for tasks with numbers: the activation after the output layer"""
     output_bias: bool = True
@@ -184,6 +188,8 @@ class ModelSettings(StrictModel):
     """maximal updates (Yang et al. 2022, Table 8): the d_model at which a model is as without them, but for
     attention, whose logits are divided by head_width / 8. At others the maps of the body learn at the rate of
     [train] times mup / d_model, the output is multiplied by that, and its weights begin as there"""
+    logit_cap: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """logits z become c tanh(z / c), as in Gemma 2; by default they are as they are"""
     zero_past: bool = False
     """for texts in streams: whether blocks see zero vectors before the beginning, or nothing"""
 

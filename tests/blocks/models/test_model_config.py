@@ -32,6 +32,7 @@ FRAMES = {
     "symbols without biases": {"vocab": VOCAB, "output_bias": False},
     "targets without biases": {"vocab": VOCAB, "targets": 2, "output_bias": False},
     "clusters without biases": {"vocab": VOCAB, "cutoffs": CUTS, "output_bias": False},
+    "capped symbols": {"vocab": VOCAB, "logit_cap": 0.5},
     "clusters": {"vocab": VOCAB, "cutoffs": CUTS},
     "tied clusters": {"vocab": VOCAB, "cutoffs": CUTS, "tied": True, "embedding_dropout": 0.1},
     "tied with biases": {"vocab": VOCAB, "tied": True, "tied_bias": True},
@@ -327,6 +328,26 @@ def test_embeddings_and_what_enters_the_output_are_dropped():
         assert (model._hidden(tokens, None) == 0).double().mean().item() == pytest.approx(twice, abs=0.06)
 
 
+def test_last_maps_begin_smaller_in_deeper_models():
+    for text, layers in (
+        ("4 * (sa(heads=1) >> ff(8))", 8),
+        ("tied(3 * (min_gru(channels=4) + conv(k=2)))", 3),
+    ):
+        plain, deep = (made(text, vocab=VOCAB, residual_init=each) for each in ("plain", "depth"))
+        for (name, one), other in zip(plain.named_parameters(), deep.parameters(), strict=True):
+            last = name.startswith("body") and name.endswith((".output.weight", ".outer.weight"))
+            torch.testing.assert_close(other * layers**0.5 if last else other, one, rtol=1e-6, atol=0.0)
+
+
+def test_logits_stay_within_their_cap():
+    plain, capped = (made("ff(5)", vocab=VOCAB, logit_cap=cap) for cap in (None, 0.25))
+    tokens = inputs_of(plain)
+    torch.testing.assert_close(capped(tokens), 0.25 * torch.tanh(plain(tokens) / 0.25))
+    assert capped(tokens).abs().max() < 0.25
+    with pytest.raises(BuildError, match="expected logits where there is a logit_cap, got clusters"):
+        build("ff(5)", d_model=WIDTH, vocab=VOCAB, cutoffs=CUTS, logit_cap=30.0)
+
+
 def test_tied_weights_are_one_tensor_and_learn_from_both_ends():
     model = made("ff(5)", vocab=VOCAB, tied=True)
     assert model.output.weight is model.embedding.weight
@@ -464,6 +485,8 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             embedding="large",
             tied=True,
             init="zero",
+            residual_init="deep",
+            logit_cap=0.0,
             norm_eps=0.0,
             attention_std=-1.0,
             bias_init="ones",
@@ -479,12 +502,15 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             "  expected embedding_dropout from 0 up to below 1, got 1.0",
             "  expected norm_eps above 0, got 0.0",
             "  expected attention_std above 0, got -1.0",
+            "  expected logit_cap above 0, got 0.0",
             "  expected norm to be pre, post or none, got 'off'",
             "  expected position to be timing or none, got 'learnt'",
             "  expected embedding to be scaled, unit, unit_scaled, uniform or unit_uniform, got 'large'",
             "  expected init to be glorot, he, lecun or uniform, got 'zero'",
             "  expected bias_init to be zero, glorot or uniform, got 'ones'",
+            "  expected residual_init to be plain or depth, got 'deep'",
             "  expected output_act to be none, relu, gelu, gelu_tanh, tanh or leaky_relu, got 'sine'",
+            "  expected logits where there is a logit_cap, got clusters",
             "  expected symbols in and out where the weights are tied, got numbers",
             "  expected symbols in and out where there are cutoffs, got numbers",
             "  expected cutoffs that rise and stay below vocab, got 10, 10 of 20",
