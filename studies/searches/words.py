@@ -42,9 +42,10 @@ def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
     """`20 points by tpe for the lowest loss, cut short by asha`, and how many other studies have trained."""
     cut = f", cut short by {search.scheduler}" if search.compares_epochs else ""
     cut = ", further seeds for those that may be the best" if search.scheduler == RACE else cut
+    sampler = f"{search.sampler} with a prior" if search.prior else search.sampler
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
-    text = f"{plural(search.trials, 'point')} by {search.sampler} for {goal_words(search)}{mean}{cut}{end}"
+    text = f"{plural(search.trials, 'point')} by {sampler} for {goal_words(search)}{mean}{cut}{end}"
     if not elsewhere:
         return text
     are, what = "is" if elsewhere == 1 else "are", "count" if search.warm_start else "warm_start = true takes"

@@ -90,6 +90,11 @@ class PriorSampler(optuna.samplers.BaseSampler):
         self._asked = -1  # the trial that was asked for last, and the text that seeds its draws
         self._key = ""
         self._is_believed = False
+        self._study: optuna.Study | None = None
+        self._counted, self._failed = (
+            0,
+            0,
+        )  # of the first trials that have ended, and those of them that failed
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
@@ -128,13 +133,24 @@ class PriorSampler(optuna.samplers.BaseSampler):
     def _believes(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Whether a point is drawn as the belief says, which depends on the points before it alone."""
         if trial.number != self._asked:
-            trials = study.get_trials(deepcopy=False)
-            states = [each.state for each in trials if each.number < trial.number]
-            begun = len(states) - states.count(TrialState.FAIL)
-            tries = sum(1 for _ in takewhile(lambda state: state == TrialState.FAIL, reversed(states)))
+            begun, tries = self._count(study, trial.number)
             self._asked, self._key = trial.number, f"prior {self._seed} {begun} {tries}"
             self._is_believed = Random(self._key).random() < self._prior.trust(begun)
         return self._is_believed
+
+    def _count(self, study: optuna.Study, number: int) -> tuple[int, int]:
+        """The points that were begun before a trial, and the proposals since that came to nothing."""
+        if self._study is not study:  # Hyperband shows another for each bracket
+            self._study, self._counted, self._failed = study, 0, 0
+        trials = study.get_trials(deepcopy=False)
+        while trials and trials[-1].number >= number:
+            trials.pop()
+        while self._counted < len(trials) and trials[self._counted].state.is_finished():
+            self._failed += trials[self._counted].state == TrialState.FAIL
+            self._counted += 1
+        failed = self._failed + sum(each.state == TrialState.FAIL for each in trials[self._counted :])
+        tries = sum(1 for _ in takewhile(lambda each: each.state == TrialState.FAIL, reversed(trials)))
+        return len(trials) - failed, tries
 
 
 def _bounds(middle: float) -> tuple[float, float]:

@@ -26,30 +26,37 @@ class SeedRace:
 
     def __init__(self, seeds: Sequence[int], risk: float = RACE_RISK) -> None:
         self._seeds, self._risk = tuple(seeds), risk
-        self._losses: list[list[float]] = []  # of complete points, by seed
-        self._eligible: list[bool] = []  # whether they keep to the limits, so that they can be the best
+        self._losses = np.empty((0, len(self._seeds)))  # of complete points, by seed, and room for more
+        self._eligible = np.empty(
+            0, dtype=bool
+        )  # whether they keep to the limits, so that they can be the best
+        self._count = 0
 
     def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
         """Take note of a point that has ended; one without all seeds tells nothing."""
         found = [losses.get(seed, math.nan) for seed in self._seeds]
         if all(map(math.isfinite, found)):
-            self._losses.append(found)
-            self._eligible.append(eligible)
+            if self._count == len(self._losses):
+                room = max(16, self._count)
+                self._losses = np.pad(self._losses, ((0, room), (0, 0)))
+                self._eligible = np.pad(self._eligible, (0, room))
+            self._losses[self._count], self._eligible[self._count] = found, eligible
+            self._count += 1
 
     def is_promising(self, losses: Mapping[int, float]) -> bool:
         """Whether a point with losses on some of the seeds may be the best; never if one of them is none."""
         if not all(map(math.isfinite, losses.values())):
             return False
         places = [place for place, seed in enumerate(self._seeds) if seed in losses]
-        rivals = np.array(self._losses).reshape(-1, len(self._seeds))
-        if not places or not any(self._eligible) or (noise := residual_deviation(rivals)) is None:
+        rivals, eligible = self._losses[: self._count], self._eligible[: self._count]
+        if not places or not eligible.any() or (noise := residual_deviation(rivals)) is None:
             return True
         deviation, degrees = noise
-        means = np.where(self._eligible, rivals.mean(axis=1), math.inf)
+        means = np.where(eligible, rivals.mean(axis=1), math.inf)
         best = rivals[int(means.argmin())]
         behind = float(np.mean([losses[self._seeds[place]] - best[place] for place in places]))
         looks = max(1, len(self._seeds) - 1)
-        quantile = _t_quantile(self._risk / (looks * sum(self._eligible)), degrees)
+        quantile = _t_quantile(self._risk / (looks * int(eligible.sum())), degrees)
         return behind <= quantile * deviation * math.sqrt(2 / len(places))
 
 
