@@ -21,8 +21,9 @@ from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH
 from ...studies.schema.design import level_key
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
+from ...studies.schema.objectives import usual_direction
 from ...studies.schema.settings import Level
-from ...studies.searches.points import SearchPoints
+from ...studies.searches.points import SearchGoal, SearchPoints
 from ...studies.study import Study
 from ...studies.text.document import parse_document
 from ...studies.text.toml_writer import toml_comment, toml_table
@@ -77,7 +78,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
                 "Each round tries every change that is left and keeps the best; study run goes on to its end."
             ),
             "",
-            toml_table("[study]", {**_header(study, data, found.goals[0].metric), **_around(across)}),
+            toml_table("[study]", {**_header(study, data, found.goals[0]), **_around(across)}),
             *trial_tables(study, data, steps.recipe),
             toml_table("[factors]", factors),
             toml_table(
@@ -89,10 +90,12 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
     )
 
 
-def _header(study: Study, data: Mapping[str, Any], metric: str) -> dict[str, Any]:
+def _header(study: Study, data: Mapping[str, Any], goal: SearchGoal) -> dict[str, Any]:
+    way = "max" if goal.sign > 0 else "min"
+    decides = {"metric": goal.metric, **({"direction": way} if way != usual_direction(goal.metric) else {})}
     paper = {"paper": data["study"]["paper"]} if "paper" in data["study"] else {}
     title = f"What made the best point better: {one_line(study.title)}"
-    return {"name": f"{study.name}-path", "title": title, **paper, "design": "path", "metric": metric}
+    return {"name": f"{study.name}-path", "title": title, **paper, "design": "path", **decides}
 
 
 def _around(across: Sequence[str]) -> dict[str, Any]:

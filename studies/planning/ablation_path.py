@@ -53,7 +53,8 @@ def _best_step(study: Study, store: Store) -> str | None:
         for name, trials in tried.items()
         if trials and all(trial.id in values for trial in trials)
     }
-    best = max if find_metric(design.metric).higher_is_better else min
+    higher = design.direction == "max" if design.direction else find_metric(design.metric).higher_is_better
+    best = max if higher else min
     return best(means, key=means.__getitem__, default=None)
 
 

@@ -32,7 +32,7 @@ class Design:
     levels. `baseline` has the levels that [study] names, `matched_size` the one name there that is not a
     factor, with its value: the size that is solved. `around` has the factors that are crossed with a design
     of the others. `target` has the levels that [study] names for the end of the design. `metric` decides
-    which change each round of a path keeps, and `taken` are those that it has kept. `resolution` is that of a
+    which change each round of a path keeps, in its `direction` if one is named, and `taken` are those that it has kept. `resolution` is that of a
     fraction, `sample_cells` and `sample_seed` are those of a sample, `labels` fill no holes, and
     factors with `conditions` are not in every cell: there their level is ABSENT. `ladder` has the factors
     that are sizes of [ladder], in step from the smallest on.
@@ -48,6 +48,7 @@ class Design:
     around: tuple[str, ...] = ()
     target: Mapping[str, Level] = field(default_factory=dict[str, Level])
     metric: str = ""
+    direction: str = ""
     taken: tuple[str, ...] = ()
     resolution: int = 0
     sample_cells: int = 0

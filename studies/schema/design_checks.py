@@ -27,6 +27,7 @@ _SAMPLES = ("random", "latin_hypercube")
 _DESIGNS_WITH = {
     "target": STEPWISE,
     "metric": ("path",),
+    "direction": ("path",),
     "resolution": ("fractional",),
     "cells": _SAMPLES,
     "design_seed": _SAMPLES,
@@ -174,8 +175,8 @@ def _path_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
     if design.metric and metric_family(design.metric) not in METRICS_AND_COSTS:
         hint = nearest_hint(design.metric, METRICS_AND_COSTS)
         yield path, f"unknown metric '{design.metric}'{hint}"
-    elif design.metric and find_metric(design.metric).higher_is_better is None:
-        yield path, f"expected a metric with a better direction, got '{design.metric}'"
+    elif design.metric and not design.direction and find_metric(design.metric).higher_is_better is None:
+        yield path, f"neither way is better of {design.metric} by itself: say direction = 'max' or 'min'"
 
 
 def _sample_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:

@@ -62,6 +62,7 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
         conditions=conditions,
         labels=labels,
         metric=(header and header.metric) or "",
+        direction=(header and header.direction) or "",
         target=_target(diagnostics, header, names),
         resolution=RESOLUTIONS.get((header and header.resolution) or "", 0),
         sample_cells=(header and header.cells) or 0,

@@ -89,6 +89,8 @@ class StudySettings(StrictModel):
     than two"""
     metric: str | None = None
     """of `path`: what decides which change each round keeps, by its mean over the seeds"""
+    direction: Literal["max", "min"] | None = None
+    """of `path`: which way is better of the metric, by default as is usual for it"""
     resolution: Literal["III", "IV", "V"] | None = None
     """of `fractional`: main effects are told from each other; also from interactions of two factors; and
     these from each other"""

@@ -84,6 +84,16 @@ def test_the_path_leads_from_the_baseline_to_the_best_point(results):
     assert study.design.metric == "max_length"
 
 
+def test_a_path_goes_the_way_of_the_search(results, tmp_path):
+    shortest = load_study(WITH_BASELINE.replace('direction = "max"', 'direction = "min"'))
+    study, store = load_study(StudyResults(shortest, results.store).promote(path=True)), Store(tmp_path)
+    assert (study.design.metric, study.design.direction) == ("max_length", "min")
+    for trial in study.trials:
+        length = 5.0 + (trial.levels["lr"] == 0.01)
+        keep(store, trial, metrics=(("max_length", length),))
+    assert follow_path(study, store).design.taken == ("lr",)
+
+
 def test_inside_an_option_that_both_take_the_path_has_steps_of_its_own(results, search_store):
     text = replaced(WITH_BASELINE, ('choice = "sa" }', f'choice = "{CONV}", "conv.k" = 3 }}'))
     study = load_study(StudyResults(load_study(text), search_store).promote(path=True))
