@@ -1,10 +1,10 @@
 """What a search costs besides its trainings: asking for a point and telling its end, up to 10,000 points.
 
-A search of a conditional space of all kinds of dimensions runs against a store on disk, in which a row and
-metrics of each point are written as a worker would. What is timed, in seconds of one CPU, is all that the
-driver does for a point: proposing, looking for what others have done, reading, telling, merging files.
-Each number is the mean over the last 256 points, of which one has files merged. The last column is a search
-that begins anew on what is there, as after a kill, up to its first point.
+A search of a conditional space of all kinds of dimensions goes on with a store on disk that has so many
+points already, drawn ones in merged files, and a row and metrics of each further point are written as a
+worker would. What is timed, in seconds of one CPU, is all that the driver does for a point: proposing,
+looking for what others have done, reading, telling, merging files. Each number is the mean over 256 points,
+of which one has files merged. The other columns are the beginning, as after a kill, up to the first point.
 
 Run: python bench/search_points.py [POINTS [SAMPLER …]]
 """
@@ -12,23 +12,26 @@ Run: python bench/search_points.py [POINTS [SAMPLER …]]
 from __future__ import annotations
 
 import math
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean
+from random import Random
 
 from activemem.engine.core.events import NOBODY
 from activemem.engine.run.driver import ENDED_BETWEEN_LOOKS, MERGED_TOGETHER
 from activemem.engine.run.search.optuna_search import OptunaSearch
+from activemem.engine.run.search.samplers.numbers import draw
+from activemem.engine.run.search.samplers.optuna_space import distribution
 from activemem.engine.trial.outcome import Job, Totals, trial_row
-from activemem.storage import MetricRow, Store
+from activemem.storage import AttemptRows, MetricRow, Store
+from activemem.studies.resolve.trial import Trial
 from activemem.studies.study import Study, load_study
 
 POINTS = 10_000
-LAST = 256
+TIMED = 256
 SAMPLERS = ("random", "quasi_random", "evolution", "gp_trees", "tpe")
 
 STUDY = """
@@ -61,47 +64,74 @@ rate = "real(1e-4, 1e-1, log=true)"
 """
 
 
-def train(store: Store, jobs: Sequence[Job]) -> None:
-    """Store what trainings would: a worth that rises with the rate up to 0.01, and with the filter."""
-    now = datetime.now(UTC)
-    for job in jobs:
-        levels = job.trial.levels
-        worth = float(levels["filter"]) / 128 - abs(math.log10(float(levels["rate"])) + 2)
-        row = trial_row(job, Totals(), {"dev_accuracy": worth}, status="done", reason=None, started=now)
-        store.write(row, [MetricRow(step=1, epoch=1, name="dev_accuracy", value=worth)])
+def outcome(trial: Trial, attempt: int = 0) -> AttemptRows:
+    """What a training would store: a worth that rises with the rate up to 0.01, and with the filter."""
+    levels = trial.levels
+    worth = float(levels["filter"]) / 128 - abs(math.log10(float(levels["rate"])) + 2)
+    row = trial_row(
+        Job(trial=trial, attempt=attempt, run="bench"),
+        Totals(epochs=1),
+        {"dev_accuracy": worth},
+        status="done",
+        reason=None,
+        started=datetime.now(UTC),
+    )
+    return AttemptRows(row, [MetricRow(step=1, epoch=1, name="dev_accuracy", value=worth)])
 
 
-def search(study: Study, store: Store, points: int) -> tuple[list[float], float]:
-    """The seconds of each point, and those of a search that begins anew behind them."""
-    asked, seconds = OptunaSearch(study, store, "bench", NOBODY), list[float]()
-    for number in range(1, points + 1):
-        begun = time.process_time()
-        cohort = asked.next_cohort()
-        paused = time.process_time()
+def fill(study: Study, store: Store, count: int) -> None:
+    """Store so many points of a study, which are drawn."""
+    space = {name: distribution(each) for name, each in study.dimensions.items()}
+    rng = Random(count)
+    points = (study.choose(lambda name, _: draw(space[name], rng)) for _ in range(count))
+    store.write_together([outcome(study.trial_for(values)) for values in points])
+    store.compact()
+
+
+def search(study: Study, store: Store) -> tuple[float, float]:
+    """The seconds of a point, and those of the beginning."""
+    begun = time.process_time()
+    asked = OptunaSearch(study, store, "bench", NOBODY)
+    cohort = asked.next_cohort()
+    first = time.process_time() - begun
+    seconds = 0.0
+    for number in range(1, TIMED + 1):
         assert cohort is not None, "a space of infinitely many points"
         name, jobs = cohort
-        train(store, jobs)
-        resumed = time.process_time()
+        for job in jobs:
+            found = outcome(job.trial, job.attempt)
+            store.write(found.trial, found.metrics)
+        begun = time.process_time()
         asked.cohort_ended(name, completed=True)
         if number % ENDED_BETWEEN_LOOKS == 0:
             store.merge_ended(study.name, at_least=MERGED_TOGETHER)
-        seconds.append(time.process_time() - resumed + paused - begun)
-    begun = time.process_time()
-    OptunaSearch(study, store, "anew", NOBODY).next_cohort()
-    return seconds, time.process_time() - begun
+        cohort = asked.next_cohort()
+        seconds += time.process_time() - begun
+    return seconds / TIMED, first
 
 
 def main() -> None:
     """Print a table of milliseconds a point."""
     points = int(sys.argv[1]) if len(sys.argv) > 1 else POINTS
-    ends = [10**power for power in range(2, 9) if 10**power <= points]
-    print(f"{'ms a point, after':<20}{''.join(f'{end:>10,}' for end in ends)}{'anew, s':>10}")
-    for sampler in sys.argv[2:] or SAMPLERS:
-        study = load_study(STUDY, [f"search.sampler={sampler}"])
-        with tempfile.TemporaryDirectory() as folder:
-            seconds, anew = search(study, Store(Path(folder) / "results"), points)
-        cells = "".join(f"{1000 * fmean(seconds[max(0, end - LAST) : end]):>10.1f}" for end in ends)
-        print(f"{sampler:<20}{cells}{anew:>10.1f}", flush=True)
+    ends = [10**power for power in range(3, 9) if 10**power <= points]
+    samplers = sys.argv[2:] or SAMPLERS
+    columns: dict[str, list[str]] = {sampler: [] for sampler in samplers}
+    with tempfile.TemporaryDirectory() as folder:
+        for end in ends:
+            filled = Path(folder) / f"{end}"
+            fill(load_study(STUDY), Store(filled), end - TIMED)
+            for sampler in samplers:
+                copy = shutil.copytree(filled, filled.with_name("copy"))
+                study = load_study(STUDY, [f"search.sampler={sampler}"])
+                point, first = search(study, Store(copy))
+                shutil.rmtree(copy)
+                columns[sampler] += [f"{1000 * point:.1f}", f"{first:.1f}"]
+                print(f"{sampler}, {end:,} points: {1000 * point:.1f} ms a point", file=sys.stderr)
+    head = "".join(f"{f'{end:,} points':>16}{'begins, s':>12}" for end in ends)
+    print(f"{'ms a point, up to':<20}{head}")
+    for sampler, cells in columns.items():
+        shown = (f"{cell:>{12 if number % 2 else 16}}" for number, cell in enumerate(cells))
+        print(f"{sampler:<20}{''.join(shown)}")
 
 
 if __name__ == "__main__":

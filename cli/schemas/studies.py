@@ -72,8 +72,8 @@ class StudyShowPage(TypedDict):
 class StudyStatusEntry(TypedDict):
     """How far a study is: trials by status, those that have begun, and why others failed.
 
-    `weightless` are done and lack the weights that the study keeps; of one that cannot be read there is an
-    `error` alone.
+    `waiting` are those of a search that were handed in and that nobody has begun. `weightless` are done and
+    lack the weights that the study keeps; of one that cannot be read there is an `error` alone.
     """
 
     study: str
@@ -86,6 +86,7 @@ class StudyStatusEntry(TypedDict):
     left: NotRequired[int]
     begun: NotRequired[int]
     reached: NotRequired[list[dict[str, Any]]]
+    waiting: NotRequired[list[dict[str, Any]]]
     weightless: NotRequired[int]
     reasons: NotRequired[dict[str, int]]
     error: NotRequired[str]

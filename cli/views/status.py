@@ -31,15 +31,23 @@ def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
-    """A line for each trial that has begun, the latest first: how far it came, and how long ago."""
-    trials, clock = {trial.id: trial for trial in study.trials}, datetime.now(UTC)
+    """A line for each trial that has begun, the latest first: how far it came, and how long ago.
+
+    Then for those of a search that wait.
+    """
+    trials = {**{trial.id: trial for trial in study.trials}, **study_status.begun}
+    clock = datetime.now(UTC)
     rows: list[tuple[Trial, list[str]]] = []
     for name, progress in study_status.progress.items():
         ago = f"{format_duration((clock - progress.saved_at).total_seconds())} ago"
         rows.append(
             (trials[name], [*trial_lines.progress_words(trials[name], progress.epoch, progress.metrics), ago])
         )
-    return trial_lines.format_trials(rows, TrialNameColumns(trials.values()), WIDTH)
+    rows += [
+        (trial, ["begun"]) for name, trial in study_status.begun.items() if name not in study_status.progress
+    ]
+    rows += [(trial, ["waiting"]) for trial in study_status.waiting]
+    return trial_lines.format_trials(rows, TrialNameColumns([*trials.values(), *study_status.waiting]), WIDTH)
 
 
 def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
@@ -58,6 +66,10 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
                 "at": progress.saved_at.isoformat(),
             }
             for name, progress in study_status.progress.items()
+        ],
+        "waiting": [
+            {"trial": each.id, "values": {**each.levels}, "seed": each.settings.seed}
+            for each in study_status.waiting
         ],
         "weightless": len(study_status.missing_weights),
         "reasons": dict(study_status.failure_reasons),

@@ -24,7 +24,6 @@ from ...storage.integrity.regular_file import UnreadableError, open_regular, rea
 from ...storage.integrity.seal import sealing, verify_seal
 from ...storage.objects.mirror import Mirror
 from ...studies.planning.shorter_trials import ShorterTrial
-from ...studies.resolve.trial import Trial
 from .outcome import Totals, last_epoch_metrics
 
 STOPPED = "stopped"
@@ -227,24 +226,6 @@ def dies_often(folder: Path) -> bool:
     except (OSError, UnreadableError):
         return False
     return len(lines) > 1 and STOPPED not in lines[-2:]
-
-
-def unfinished_trials(root: Path) -> list[Trial]:
-    """The trials that have a checkpoint below a folder, in the order of their JSON.
-
-    One whose first line is not what was written is named in the log and left out.
-    """
-    found: list[tuple[str, Trial]] = []
-    for path in root.glob(f"*/{STARTS_FILE}"):
-        try:
-            line, ended, _ = read_regular(path).decode(errors="replace").partition("\n")
-            if ended and (trial := Trial.from_json(line)).id == path.parent.name:
-                found.append((line, trial))
-            elif ended:
-                _log.warning("%s is left out: expected trial %s, got another", path, path.parent.name)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            _log.warning("%s is left out: expected a trial (%s)", path, error)
-    return [trial for _, trial in sorted(found, key=lambda each: each[0])]
 
 
 def save_final(path: Path, saved: CheckpointData) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from ...storage import CheckpointNote, Store
+from ...storage.checkpoint_notes import STARTS_FILE
 from ..resolve.search_points import read_point
 from ..resolve.trial import Trial, settings_from_json
 from ..schema.factors import SEED
@@ -19,21 +20,25 @@ from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
 from .fitting_trials import fitting_outcomes
-from .trials_to_run import trials_missing_weights
+from .trials_to_run import UnfinishedTrial, trials_missing_weights, unfinished_trials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStatus:
     """A study's trials: their total, the status by id of those with an outcome, and those started.
 
-    `progress` says how far the started ones got, the latest first. Those in `missing_weights` are done, but
-    would be trained again for their weights. `failure_reasons` counts first lines, the most frequent first.
+    `progress` says how far the started ones got, the latest first. `begun` are those of a search that were
+    started, `waiting` those that were handed in and that nobody has started. Those in `missing_weights` are
+    done, but would be trained again for their weights. `failure_reasons` counts first lines, the most
+    frequent first.
     """
 
     total: int
     stored: Mapping[str, str]
     started: tuple[str, ...]
     progress: Mapping[str, CheckpointNote]
+    begun: Mapping[str, Trial]
+    waiting: tuple[Trial, ...]
     missing_weights: tuple[str, ...]
     failure_reasons: tuple[tuple[str, int], ...]
 
@@ -57,6 +62,8 @@ class StudyStatus:
         parts += [
             f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
         ]
+        if self.waiting:
+            parts += [f"{len(self.waiting)} handed in and waiting"]
         if self.missing_weights:
             parts += [f"weights of {len(self.missing_weights)} not here"]
         return " · ".join(parts)
@@ -66,13 +73,17 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     """The status of a study in a store, whose latest attempts are read unless they are given."""
     rows = study_outcomes(study, store.trials() if outcomes is None else outcomes)
     statuses = dict(rows.select("trial", "status").iter_rows())
-    open_ones = started_trials(study, store, statuses)
+    unfinished = _unfinished(study, store, statuses)
+    begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
+    open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
     return StudyStatus(
         total=study.total,
         stored=statuses,
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
+        begun=begun,
+        waiting=tuple(each.trial for each in unfinished if not each.has_started),
         missing_weights=trials_missing_weights(study, store, statuses),
         failure_reasons=count_reasons(rows),
     )
@@ -162,6 +173,19 @@ def _is_tried(study: Study, trial: str, factors: str) -> bool:
     levels = json.loads(factors)
     point = tried_point(study, trial, levels)
     return point is not None and levels.get(SEED) in study.point_seeds(point)
+
+
+def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
+    """The trials of a search's points that somebody has begun or handed in; none of a grid."""
+    if study.search is None:
+        return []
+    return [
+        each
+        for each in unfinished_trials(store.checkpoints_folder(STARTS_FILE))
+        if each.trial.study == study.name
+        and each.trial.id not in stored
+        and tried_trial(study, each.trial.id, each.trial.levels) is not None
+    ]
 
 
 def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:

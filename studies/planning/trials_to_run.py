@@ -1,12 +1,45 @@
-"""Which trials of a grid a run trains, and which it leaves since the store has what became of them."""
+"""Which trials a run trains, which have begun, and which it leaves since the store has their outcome."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from ...storage import Store
+from ...storage.checkpoint_notes import STARTS_FILE
+from ...storage.integrity.regular_file import UnreadableError, read_regular
 from ..resolve.trial import Trial
 from ..study import Study
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnfinishedTrial:
+    """A trial without an outcome that somebody has started or, if not, wants to be trained."""
+
+    trial: Trial
+    has_started: bool
+
+
+def unfinished_trials(root: Path) -> list[UnfinishedTrial]:
+    """The trials that have a checkpoint below a folder, in the order of their JSON.
+
+    One whose first line is not what was written is named in the log and left out.
+    """
+    found: list[tuple[str, UnfinishedTrial]] = []
+    for path in root.glob(f"*/{STARTS_FILE}"):
+        try:
+            line, ended, starts = read_regular(path).decode(errors="replace").partition("\n")
+            if ended and (trial := Trial.from_json(line)).id == path.parent.name:
+                found.append((line, UnfinishedTrial(trial=trial, has_started=bool(starts.strip()))))
+            elif ended:
+                _log.warning("%s is left out: expected trial %s, got another", path, path.parent.name)
+        except (OSError, UnreadableError, ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.warning("%s is left out: expected a trial (%s)", path, error)
+    return [each for _, each in sorted(found, key=lambda each: each[0])]
 
 
 def trials_to_run(

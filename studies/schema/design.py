@@ -30,12 +30,12 @@ class Design:
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that [study] names, `matched_size` the one name there that is not a
-    factor, with its value: the size that is solved. `around` has the factors that are crossed with a design
-    of the others. `target` has the levels that [study] names for the end of the design. `metric` decides
-    which change each round of a path keeps, in its `direction` if one is named, and `taken` are those that it has kept. `resolution` is that of a
-    fraction, `sample_cells` and `sample_seed` are those of a sample, `labels` fill no holes, and
-    factors with `conditions` are not in every cell: there their level is ABSENT. `ladder` has the factors
-    that are sizes of [ladder], in step from the smallest on.
+    factor, with its value: the size that is solved. `around` has the factors that are crossed with a
+    design of the others. `target` has the levels that [study] names for the end of the design. `metric`
+    decides which change each round of a path keeps, in its `direction` if one is named, and `taken` are
+    those that it has kept. `resolution` is that of a fraction, `sample_cells` and `sample_seed` are those
+    of a sample, `labels` fill no holes, and factors with `conditions` are not in every cell: there their
+    level is ABSENT. `ladder` has the factors that are sizes of [ladder], in step from the smallest on.
     `as_written` is the design of the file without its overrides, if there are any. `factors` has every factor
     with all its levels: those of [factors], then those that only listed cells have.
     """

@@ -16,15 +16,16 @@ import optuna
 from optuna.trial import TrialState
 
 from ....storage import Store
+from ....storage.checkpoint_notes import STARTS_FILE
 from ....studies.planning.fitting_trials import FittingTrials
 from ....studies.planning.shorter_trials import ShorterTrials
 from ....studies.planning.status import tried_point
+from ....studies.planning.trials_to_run import unfinished_trials
 from ....studies.resolve.plugin_code import changed_code
 from ....studies.resolve.trial import Trial
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...core.events import Event, Listener, Taken
-from ...trial.checkpoints import STARTS_FILE, unfinished_trials
 from ...trial.outcome import Job
 from ...trial.pruned import store_pruned
 from .samplers.factory import make_sampler, restored_attributes
@@ -259,7 +260,7 @@ class OptunaSearch:
             elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
                 begun[trial] = found.levels
                 elsewhere.add(trial)
-        for trial in unfinished_trials(self._store.checkpoints_folder(STARTS_FILE)):
+        for trial in (each.trial for each in unfinished_trials(self._store.checkpoints_folder(STARTS_FILE))):
             if trial.study == self._study.name and trial.id not in self._seen:
                 self._seen.add(trial.id)
                 if tried_point(self._study, trial.id, trial.levels) is not None:

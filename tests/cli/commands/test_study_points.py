@@ -45,6 +45,11 @@ def test_a_line_that_is_proposed_is_handed_in_as_it_is_and_trained_with_those_of
         (3, "accepted"),
         (4, "refused"),
     ]
+    status = run("study", "status", search).stdout
+    assert "0 of 3 trials done · 3 left · 2 handed in and waiting\n" in status
+    assert sorted(line.split()[-2:] for line in status.splitlines()[-2:]) == sorted(
+        [f"k={k}", "waiting"] for k in (4, first["values"]["k"])
+    )
     assert run("study", "run", search, "--local", "--max-trials", "2").exit_code == 0
     known = tell(search, first, {"values": {"k": 4}})
     assert [each["answer"] for each in lines(known.stdout)] == ["known", "known"]

@@ -13,11 +13,11 @@ from activemem.engine.core.model_file import ModelFileError, read_model_file
 from activemem.engine.trial.checkpoints import (
     STARTS_FILE,
     Checkpoint,
-    unfinished_trials,
 )
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
+from activemem.studies.planning.trials_to_run import unfinished_trials
 from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
@@ -140,7 +140,7 @@ def test_a_damaged_start_is_left_out_and_stops_no_other(job, store, folder, capl
     (others[2] / STARTS_FILE).symlink_to("nowhere")
     shutil.copy(folder / STARTS_FILE, others[3])  # another trial's
     with caplog.at_level(logging.WARNING):
-        assert [trial.id for trial in unfinished_trials(folder.parent)] == [job.trial.id]
+        assert [each.trial.id for each in unfinished_trials(folder.parent)] == [job.trial.id]
     assert len(caplog.messages) >= 3  # Python 3.13 lists the link too
 
 
@@ -149,5 +149,5 @@ def test_flipped_bits_of_a_start_leave_the_trial_its_outcome(job, store, folder)
     data = starts.read_bytes()
     for flipped in flips(data, 100):
         starts.write_bytes(flipped)
-        assert {trial.id for trial in unfinished_trials(folder.parent)} <= {job.trial.id}
+        assert {each.trial.id for each in unfinished_trials(folder.parent)} <= {job.trial.id}
         assert isinstance(Attempt(job, store, CPU).advance(), Started)

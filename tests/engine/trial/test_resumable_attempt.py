@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from activemem.engine.core.events import Ended, EpochFinished, Started
-from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often, unfinished_trials
+from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.pruned import store_pruned
 from activemem.engine.trial.resumable_attempt import MAX_DEATHS, MAX_WORKER_DEATHS, Attempt
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
+from activemem.studies.planning.trials_to_run import unfinished_trials
 from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
@@ -207,7 +208,7 @@ def test_unfinished_trials_are_found_by_their_checkpoints(store, task):
     attempt = Attempt(task(), store, CPU)
     attempt.advance()
     folder = store.checkpoint_dir(task().trial.id)
-    assert [trial.id for trial in unfinished_trials(folder.parent)] == [task().trial.id]
+    assert [each.trial.id for each in unfinished_trials(folder.parent)] == [task().trial.id]
     (folder / STARTS_FILE).write_text("", encoding="utf-8")  # killed before the first line was written
     assert unfinished_trials(folder.parent) == []
     (folder / STARTS_FILE).unlink(missing_ok=True)
