@@ -12,6 +12,7 @@ from ...reporting.results import StudyResults
 from ...storage import Store
 from ...studies.planning.status import StudyStatus, study_status
 from ...studies.resolve.trial import Trial
+from ...studies.schema.factors import SEED
 from ...studies.schema.objectives import SearchObjective, find_quantity
 from ...studies.searches.best_points import BestPoint, comparison_note
 from ...studies.study import Study
@@ -68,7 +69,11 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
             for name, progress in study_status.progress.items()
         ],
         "waiting": [
-            {"trial": each.id, "values": {**each.levels}, "seed": each.settings.seed}
+            {
+                "trial": each.id,
+                "values": {name: level for name, level in each.levels.items() if name != SEED},
+                "seed": each.settings.seed,
+            }
             for each in study_status.waiting
         ],
         "weightless": len(study_status.missing_weights),

@@ -47,8 +47,8 @@ def test_a_line_that_is_proposed_is_handed_in_as_it_is_and_trained_with_those_of
     ]
     status = run("study", "status", search).stdout
     assert "0 of 3 trials done · 3 left · 2 handed in and waiting\n" in status
-    assert sorted(line.split()[-2:] for line in status.splitlines()[-2:]) == sorted(
-        [f"k={k}", "waiting"] for k in (4, first["values"]["k"])
+    assert sorted(line.split() for line in status.splitlines()[-2:]) == sorted(
+        [f"k={k}", "seed", "0", "waiting"] for k in (4, first["values"]["k"])
     )
     assert run("study", "run", search, "--local", "--max-trials", "2").exit_code == 0
     known = tell(search, first, {"values": {"k": 4}})
