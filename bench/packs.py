@@ -1,18 +1,29 @@
-"""How much longer training steps take one by one than together, for trials of one form; all in one run.
+"""How much longer trials of one form take one by one than together; all in one run.
 
-python bench/packs.py [TRIALS [ROUNDS]]
+python bench/packs.py [TRIALS [ROUNDS]]   # steps
+python bench/packs.py --studies           # whole studies with `pack = "auto"`: evaluation, gate and rows too
 """
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
+from clock import CPU, make_clock
 
+from activemem.engine.core.events import Ended
+from activemem.engine.core.resources import Machine
 from activemem.engine.packs.stacked_steps import StackedSteps
+from activemem.engine.run.cohorts import Worker
+from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
+from activemem.storage import Store
+from activemem.studies.resolve.trial import Trial
 from activemem.studies.schema.settings import TrialSettings
 
 MIXERS = (
@@ -26,73 +37,120 @@ MIXERS = (
     "gru",
 )
 WIDTHS, LENGTHS = (16, 64), (10, 20)
-CPU = torch.device("cpu")
 
 
-def make(mixer: str, width: int, length: int, seed: int) -> Training:
-    """A training of algorithmic-small's, as wide and as long."""
-    return Training(
-        TrialSettings.model_validate(
-            {
-                "model": {
-                    "recipe": f"4 * ({mixer} >> ff({2 * width}))",
-                    "d_model": width,
-                    "norm": "pre",
-                    "position": "timing",
-                    "dropout": 0.1,
-                },
-                "task": {"name": "reverse"},
-                "train": {
-                    "optimizer": {"name": "adam", "lr": 2e-3},
-                    "batch_size": 32,
-                    "epochs": 1,
-                    "steps_per_epoch": 10**6,
-                    "curriculum": {"start": length},
-                },
-                "seed": seed,
-            }
-        ),
-        CPU,
+TASKS, SEEDS = ("reverse", "sort", "not", "remember"), 3
+STUDY_EPOCHS, STUDY_STEPS = 3, 40
+"""A study has so many trials of each mixer, each so long."""
+
+
+def settings(mixer: str, width: int, length: int, seed: int, task: str, *, steps: int) -> TrialSettings:
+    """Those of algorithmic-small, as wide and as long."""
+    return TrialSettings.model_validate(
+        {
+            "model": {
+                "recipe": f"4 * ({mixer} >> ff({2 * width}))",
+                "d_model": width,
+                "norm": "pre",
+                "position": "timing",
+                "dropout": 0.1,
+            },
+            "task": {"name": task},
+            "train": {
+                "optimizer": {"name": "adam", "lr": 2e-3},
+                "batch_size": 32,
+                "epochs": STUDY_EPOCHS,
+                "steps_per_epoch": steps,
+                "curriculum": {"start": length},
+            },
+            "seed": seed,
+        }
     )
 
 
-def times_ms(trainings: Sequence[Training], rounds: int) -> tuple[float, float]:
-    """The shortest milliseconds of a step of each one by one, and of a step of all together."""
-    alone: list[float] = []
-    together: list[float] = []
+def make(mixer: str, width: int, length: int, seed: int, device: torch.device = CPU) -> Training:
+    """A training whose epoch has no end."""
+    return Training(settings(mixer, width, length, seed, "reverse", steps=10**6), device)
+
+
+def times_ms(
+    trainings: Sequence[Training], rounds: int, others: dict[str, Callable[[], None]] | None = None
+) -> dict[str, float]:
+    """The shortest milliseconds of a step of each "alone", of all "together", and of what else is given."""
+    now, found = make_clock(trainings[0].device), dict[str, list[float]]()
+
+    def note(name: str, run: Callable[[], object]) -> None:
+        began = now()
+        run()
+        found.setdefault(name, []).append(now() - began)
+
     for _ in range(rounds + 1):
-        began = time.thread_time()
-        for training in trainings:
-            training.take_step()
-        alone.append(time.thread_time() - began)
+        note("alone", lambda: [training.take_step() for training in trainings])
         with StackedSteps(trainings) as stacked:
             stacked.step()
-            began = time.thread_time()
-            stacked.step()
-            together.append(time.thread_time() - began)
-    return 1e3 * min(alone[1:]), 1e3 * min(together[1:])
+            note("together", stacked.step)
+        for name, run in (others or {}).items():
+            note(name, run)
+    return {name: 1e3 * min(each[1:]) for name, each in found.items()}
 
 
 def ratio(trainings: Sequence[Training], rounds: int) -> float:
     """How much longer a step of each takes one by one than together."""
-    alone, together = times_ms(trainings, rounds)
-    return alone / together
+    found = times_ms(trainings, rounds)
+    return found["alone"] / found["together"]
 
 
-def main(trials: int = 8, rounds: int = 5) -> None:
+def studies_ratio(mixer: str, width: int, length: int, turns: int = 2) -> float:
+    """How much longer a study takes alone than with packs: trainings, evaluations, checkpoints and rows.
+
+    The first turn measures for the gate, whose cost is in it.
+    """
+    cells = [(task, seed) for task in TASKS for seed in range(SEEDS)]
+    taken = {"off": 0.0, "auto": 0.0}
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["XDG_CACHE_HOME"] = f"{name}/cache"
+        for turn in range(turns):
+            for pack in taken:
+                trials = (
+                    Trial(
+                        study="packs",
+                        levels={"task": task, "seed": seed},
+                        settings=settings(mixer, width, length, seed, task, steps=STUDY_STEPS),
+                    )
+                    for task, seed in cells
+                )
+                worker = Worker(Store(Path(name, pack, str(turn))), Machine(gpus=0, pack=pack))
+                attempts = worker.attempts([Job(trial=each, attempt=0, run="bench") for each in trials])
+                began = time.process_time()
+                ended = [event for event in worker.events(attempts) if isinstance(event, Ended)]
+                taken[pack] += time.process_time() - began
+                assert [event.status for event in ended] == ["done"] * len(cells)
+    return taken["off"] / taken["auto"]
+
+
+def show(title: str, measure: Callable[[str, int, int], float]) -> None:
     """Print a line for each mixer."""
-    torch.set_num_threads(1)
     shapes = [(width, length) for width in WIDTHS for length in LENGTHS]
-    print(
-        f"{trials} trials".ljust(26) + "".join(f"d {width}, L {length}".rjust(12) for width, length in shapes)
-    )
+    print(title.ljust(26) + "".join(f"d {width}, L {length}".rjust(12) for width, length in shapes))
     for mixer in MIXERS:
-        ratios = [
-            ratio([make(mixer, width, length, seed) for seed in range(trials)], rounds)
-            for width, length in shapes
-        ]
-        print(mixer.ljust(26) + "".join(f"{each:.2f}".rjust(12) for each in ratios), flush=True)
+        ratios = (f"{measure(mixer, *shape):.2f}".rjust(12) for shape in shapes)
+        print(mixer.ljust(26) + "".join(ratios), flush=True)
+
+
+def main() -> None:
+    """All comparisons of steps, or of studies."""
+    torch.set_num_threads(1)
+    given = [each for each in sys.argv[1:] if each != "--studies"]
+    trials, rounds = (*map(int, given), *(8, 5)[len(given) :])[:2]
+    if "--studies" in sys.argv:
+        show(f"studies of {len(TASKS) * SEEDS} trials", studies_ratio)
+        return
+
+    def of_steps(mixer: str, width: int, length: int) -> float:
+        return ratio([make(mixer, width, length, seed) for seed in range(trials)], rounds)
+
+    show(f"steps of {trials} trials", of_steps)
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+    main()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import torch
+from clock import CPU, make_clock
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -21,7 +22,6 @@ from activemem.studies.schema.settings import TrialSettings
 
 RECIPES = ("4 * (sa >> ff(512))", "4 * (conv(k=20) >> ff(512))", "4 * (sa + highway_conv(k=20) >> ff(512))")
 WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 5
-CPU = torch.device("cpu")
 
 
 def settings(recipe: str) -> TrialSettings:
@@ -41,9 +41,9 @@ def settings(recipe: str) -> TrialSettings:
     )
 
 
-def engine_loop(recipe: str) -> Callable[[], None]:
+def engine_loop(recipe: str, device: torch.device = CPU) -> Callable[[], None]:
     """Steps of the engine's own loop, as `Training.advance` makes them."""
-    training = Training(settings(recipe), CPU)
+    training = Training(settings(recipe), device)
 
     def steps() -> None:
         for _ in range(STEPS):
@@ -52,15 +52,15 @@ def engine_loop(recipe: str) -> Callable[[], None]:
     return steps
 
 
-def plain_loop(model: nn.Module) -> Callable[[], None]:
+def plain_loop(model: nn.Module, device: torch.device = CPU) -> Callable[[], None]:
     """Steps of the loop that everybody writes."""
+    model.to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     data, generator = get_task("reverse"), torch.Generator().manual_seed(0)
-    model.train()
 
     def steps() -> None:
         for _ in range(STEPS):
-            inputs, targets = data.batch(BATCH, LENGTH, generator)
+            inputs, targets = (each.to(device) for each in data.batch(BATCH, LENGTH, generator))
             loss = functional.cross_entropy(model(inputs).transpose(1, 2), targets)
             optimizer.zero_grad()
             loss.backward()
@@ -97,17 +97,20 @@ class HandWrittenModel(nn.Module):
         return self.output(self.norms[8](x))
 
 
-def median_step_ms(runners: dict[str, Callable[[], None]], seconds: float) -> dict[str, float]:
+def median_step_ms(
+    runners: dict[str, Callable[[], None]], seconds: float, device: torch.device = CPU
+) -> dict[str, float]:
     """Median milliseconds a step of each runner; they take turns, so that a busy machine is busy for all."""
     times: dict[str, list[float]] = {name: [] for name in runners}
+    now = make_clock(device)
     for run in runners.values():
         run()
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         for name, run in runners.items():
-            started = time.process_time()
+            started = now()
             run()
-            times[name].append(1e3 * (time.process_time() - started) / STEPS)
+            times[name].append(1e3 * (now() - started) / STEPS)
     return {name: statistics.median(each) for name, each in times.items()}
 
 
@@ -124,11 +127,15 @@ def transformer_of_others() -> nn.Module | None:
     return TransformerWrapper(num_tokens=100, max_seq_len=200, attn_layers=layers)
 
 
-def compare(seconds: float) -> Iterator[tuple[str, str, float, float]]:
+def compare(seconds: float, device: torch.device = CPU) -> Iterator[tuple[str, str, float, float]]:
     """A recipe, what it is compared with, and the milliseconds of a step of ours and of that."""
+
+    def runners(recipe: str, model: nn.Module) -> dict[str, Callable[[], None]]:
+        return {"ours": engine_loop(recipe, device), "other": plain_loop(model, device)}
+
     for recipe in RECIPES:
         model = build(recipe, d_model=WIDTH, vocab=100, generator=torch.Generator().manual_seed(0))
-        found = median_step_ms({"ours": engine_loop(recipe), "other": plain_loop(model)}, seconds)
+        found = median_step_ms(runners(recipe, model), seconds, device)
         yield recipe, "a plain PyTorch loop over the same model", found["ours"], found["other"]
     others: dict[tuple[str, str], nn.Module] = {
         (RECIPES[1], "torch's own layers, written by hand"): HandWrittenModel()
@@ -136,7 +143,7 @@ def compare(seconds: float) -> Iterator[tuple[str, str, float, float]]:
     if (theirs := transformer_of_others()) is not None:
         others[RECIPES[0], "x-transformers, in a plain loop"] = theirs
     for (recipe, what), model in others.items():
-        found = median_step_ms({"ours": engine_loop(recipe), "other": plain_loop(model)}, seconds)
+        found = median_step_ms(runners(recipe, model), seconds, device)
         yield recipe, what, found["ours"], found["other"]
 
 

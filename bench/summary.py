@@ -2,7 +2,7 @@
 
 Everything is measured in one run, and what is compared takes turns, so that a busy machine is busy for both.
 
-python bench/summary.py [--write] [SECONDS a measurement]   # --write: into docs/performance.md
+python bench/summary.py [--cuda] [--write] [SECONDS a measurement]   # --write: into docs/performance.md
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import attention
+import hfta
 import overhead
 import packs
 import step
@@ -28,12 +29,19 @@ from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT
 from activemem.engine.trial import provenance
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "performance.md"
-MARK = re.compile(r"(<!-- measured: python bench/summary.py --write -->\n).*?(<!-- end -->)", re.DOTALL)
+MARKS = {
+    "cpu": "<!-- measured: python bench/summary.py --write -->",
+    "cuda": "<!-- measured: python bench/summary.py --cuda --write -->",
+}
+END = "<!-- end -->"
 TRIALS = 200
 """So many trials that do nothing."""
 
 PACKS = (("sa(heads=4)", 16, 16), ("sa(heads=4)", 64, 8), ("conv(k=10)", 16, 16), ("conv(k=10)", 64, 8))
 """Mixer, width and number of trials that take their steps together."""
+
+PACKS_ON_GPU = (*((mixer, width, 16) for mixer, width, _ in PACKS), ("sa(heads=4)", 128, 16))
+"""The same where more of them fit."""
 
 
 class Row(NamedTuple):
@@ -50,27 +58,30 @@ class Row(NamedTuple):
         return f"| {self.what} | {self.beside} | {self.ours_ms:.3g} | {self.theirs_ms:.3g} | {ratio:.2f} |"
 
 
-def steps(seconds: float) -> Iterator[Row]:
+def steps(seconds: float, device: torch.device) -> Iterator[Row]:
     """Steps of training."""
-    for recipe, beside, ours_ms, theirs_ms in step.compare(seconds):
+    for recipe, beside, ours_ms, theirs_ms in step.compare(seconds, device):
         yield Row(f"a step of `{recipe}`", beside, ours_ms, theirs_ms)
 
 
-def layers(seconds: float) -> Iterator[Row]:
+def layers(seconds: float, device: torch.device) -> Iterator[Row]:
     """A layer of all-attention."""
-    found = attention.median_ms(attention.steps(attention.Size(1, 256, "cpu")), seconds)
+    size = attention.Size(1 if device.type == "cpu" else 8, 256, device.type)
+    found = attention.median_ms(attention.steps(size), seconds)
     what, ours_ms = f"`all_attn(N={attention.VECTORS})` behind {attention.SPAN} positions", found["all_attn"]
     yield Row(what, "its equations, over gathered keys and values", ours_ms, found["transcription"])
     yield Row(what, "`sa(pos=relative) >> ff` with as many parameters", ours_ms, found["sa >> ff"])
 
 
-def packed(rounds: int) -> Iterator[Row]:
+def packed(rounds: int, device: torch.device) -> Iterator[Row]:
     """Steps of several trainings."""
-    for mixer, width, trials in PACKS:
-        trainings = [packs.make(mixer, width, 10, seed) for seed in range(trials)]
-        alone_ms, together_ms = packs.times_ms(trainings, rounds)
+    for mixer, width, trials in PACKS if device.type == "cpu" else PACKS_ON_GPU:
+        trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
+        hfta.check(trainings)
+        found = packs.times_ms(trainings, rounds, {"by hand": hfta.fused_steps(trainings)})
         what = f"a step of {trials} trials of `4 * ({mixer} >> ff({2 * width}))`, width {width}, in a pack"
-        yield Row(what, "one by one", together_ms, alone_ms)
+        yield Row(what, "one by one", found["together"], found["alone"])
+        yield Row(what, "HFTA's method, written by hand", found["together"], found["by hand"])
 
 
 def trials() -> Iterator[Row]:
@@ -92,30 +103,33 @@ def trials() -> Iterator[Row]:
     )
 
 
-def machine() -> str:
+def machine(device: torch.device) -> str:
     """Where and with what it was measured, in a line."""
-    now = datetime.now(UTC).date()
-    return (
-        f"activemem {__version__} ({provenance.commit()}), torch {torch.__version__}, "
-        f"{provenance.device_name(torch.device('cpu'))} of {os.cpu_count()} cores, {now}"
-    )
+    now, place = datetime.now(UTC).date(), provenance.device_name(device)
+    if device.type == "cpu":
+        place += f" of {os.cpu_count()} cores"
+    return f"activemem {__version__} ({provenance.commit()}), torch {torch.__version__}, {place}, {now}"
 
 
-def table(seconds: float) -> str:
-    """The whole table."""
-    rows = [*steps(seconds), *layers(seconds), *packed(max(3, int(seconds))), *trials()]
+def table(seconds: float, device: torch.device) -> str:
+    """The whole table; trials that do nothing are no matter of a GPU."""
+    rows = [*steps(seconds, device), *layers(seconds, device), *packed(max(3, int(seconds)), device)]
+    rows += trials() if device.type == "cpu" else ()
     head = ["| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |"]
-    return "\n".join([*head, *map(str, rows), "", machine()])
+    return "\n".join([*head, *map(str, rows), "", machine(device)])
 
 
 def main() -> None:
     """Measure, print, and write where it is asked for."""
-    given = [each for each in sys.argv[1:] if each != "--write"]
+    given = [each for each in sys.argv[1:] if not each.startswith("--")]
     torch.set_num_threads(1)
-    found = table(float(given[0]) if given else 20.0)
+    device = torch.device("cuda" if "--cuda" in sys.argv else "cpu")
+    found = table(float(given[0]) if given else 20.0, device)
     print(found)
     if "--write" in sys.argv:
-        text, count = MARK.subn(rf"\1\n{found}\n\n\2", DOCUMENT.read_text(encoding="utf-8"))
+        before, after = re.escape(MARKS[device.type]), re.escape(END)
+        text = DOCUMENT.read_text(encoding="utf-8")
+        text, count = re.subn(f"({before}\n).*?({after})", rf"\1\n{found}\n\n\2", text, flags=re.DOTALL)
         assert count == 1, f"expected a mark in {DOCUMENT}"
         DOCUMENT.write_text(text, encoding="utf-8")
 

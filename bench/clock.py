@@ -1,0 +1,22 @@
+"""The clock of a benchmark: the processor's time on a CPU, on a GPU the time until it has ended its work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+
+CPU = torch.device("cpu")
+
+
+def make_clock(device: torch.device) -> Callable[[], float]:
+    """What tells the seconds."""
+    if device.type == "cpu":
+        return time.process_time
+
+    def now() -> float:
+        torch.cuda.synchronize(device)
+        return time.perf_counter()
+
+    return now

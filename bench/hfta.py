@@ -1,0 +1,120 @@
+"""Several models trained as one, by hand: stacked weights, grouped convolutions, batched products.
+
+The method of Wang et al. 2021 (Horizontally Fused Training Array), applied to `4 * (mixer >> ff)`: each layer
+of all models is one operation, whose numbers are those of each model alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from activemem.engine.trial.training import Training
+
+LAYERS = 8
+
+
+class FusedModels(nn.Module):
+    """Models of one recipe, `4 * (sa(heads=4) >> ff)` or `4 * (conv >> ff)`, begun as trainings are."""
+
+    def __init__(self, trainings: Sequence[Training], heads: int = 4) -> None:
+        super().__init__()
+        own = [training.model.state_dict() for training in trainings]
+        self.trials, self.heads = len(own), heads
+        self.dropout = trainings[0].settings.model.dropout
+        self.stacked = nn.ParameterDict(
+            {name.replace(".", "_"): torch.stack([each[name] for each in own]) for name in own[0]}
+        )
+        width = trainings[0].settings.model.d_model
+        steps = torch.arange(200)[:, None] / 1e4 ** (torch.arange(width // 2) / (width // 2 - 1))
+        self.register_buffer("timing", torch.cat([steps.sin(), steps.cos()], 1).to(trainings[0].device))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(trials, batch, length) to (trials, batch, length, vocab)."""
+        trials, batch, length = tokens.shape
+        vocab, width = self._weight("embedding").shape[1:]
+        offsets = vocab * torch.arange(trials, device=tokens.device)[:, None, None]
+        x = functional.embedding(tokens + offsets, self._weight("embedding").flatten(0, 1)) * width**0.5
+        timing = self.get_buffer("timing")[:length]
+        x = (x + timing).flatten(1, 2)  # (trials, batch · length, width)
+        for layer in range(LAYERS):
+            if layer % 2 == 0:
+                x = (x.unflatten(1, (batch, length)) + timing).flatten(1, 2)
+            y = self._norm(x, f"body_layers_{layer}_norm")
+            mix = self._channels if layer % 2 else self._convolve if self._is_conv else self._attend
+            x = x + functional.dropout(
+                mix(y, f"body_layers_{layer}_part", batch), self.dropout, self.training
+            )
+        return self._linear(self._norm(x, "norm"), "output").unflatten(1, (batch, length))
+
+    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        """The losses of all models, added: each has the gradients that it has alone."""
+        return self.trials * functional.cross_entropy(self(tokens).flatten(0, 2), targets.flatten())
+
+    @property
+    def _is_conv(self) -> bool:
+        return "body_layers_0_part_convolution_weight" in self.stacked
+
+    def _weight(self, name: str, kind: str = "weight") -> Tensor:
+        return self.stacked[f"{name}_{kind}"]
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        """(trials, rows, inputs) to (trials, rows, outputs)."""
+        weight = self._weight(name).transpose(1, 2)
+        if f"{name}_bias" not in self.stacked:
+            return torch.bmm(x, weight)
+        return torch.baddbmm(self._weight(name, "bias")[:, None], x, weight)
+
+    def _norm(self, x: Tensor, name: str) -> Tensor:
+        normed = functional.layer_norm(x, x.shape[-1:], eps=1e-6)
+        return torch.addcmul(self._weight(name, "bias")[:, None], normed, self._weight(name)[:, None])
+
+    def _channels(self, x: Tensor, name: str, batch: int) -> Tensor:
+        del batch
+        return self._linear(self._linear(x, f"{name}_inner").relu(), f"{name}_outer")
+
+    def _convolve(self, x: Tensor, name: str, batch: int) -> Tensor:
+        weight, bias = self._weight(f"{name}_convolution"), self._weight(f"{name}_convolution", "bias")
+        kernel = weight.transpose(2, 3).flatten(0, 1)  # (trials · width, width, taps)
+        rows = x.unflatten(1, (batch, -1)).permute(1, 0, 3, 2).flatten(1, 2)
+        taps = kernel.shape[-1]
+        padded = functional.pad(rows, ((taps - 1) // 2, taps - 1 - (taps - 1) // 2))
+        y = functional.conv1d(padded, kernel, bias.flatten(), groups=self.trials)
+        return y.relu().unflatten(1, (self.trials, -1)).permute(1, 0, 3, 2).flatten(1, 2)
+
+    def _attend(self, x: Tensor, name: str, batch: int) -> Tensor:
+        rows = self._linear(x, f"{name}_qkv").unflatten(1, (batch, -1)).unflatten(3, (3, self.heads, -1))
+        q, k, v = rows.permute(3, 0, 1, 4, 2, 5).flatten(1, 2).unbind(0)  # (trials · batch, heads, length, …)
+        y = functional.scaled_dot_product_attention(q, k, v)
+        return self._linear(
+            y.transpose(1, 2).flatten(2).unflatten(0, (self.trials, batch)).flatten(1, 2), f"{name}_output"
+        )
+
+
+def fused_steps(trainings: Sequence[Training]) -> Callable[[], None]:
+    """A step of all at once, with batches of their own."""
+    models = FusedModels(trainings).train()
+    optimizer = torch.optim.Adam(models.parameters(), lr=2e-3, fused=True)
+
+    def step() -> None:
+        batches = [training.objective.draw() for training in trainings]
+        tokens, targets = (torch.stack(alike) for alike in zip(*batches, strict=True))
+        optimizer.zero_grad()
+        models.loss(tokens, targets).backward()
+        optimizer.step()
+
+    return step
+
+
+def check(trainings: Sequence[Training]) -> None:
+    """Assert that the fused models give what each model gives alone."""
+    fused = FusedModels(trainings).eval()
+    tokens = torch.stack([training.objective.draw()[0] for training in trainings])
+    with torch.no_grad():
+        found = fused(tokens)
+        for each, training, own in zip(found, trainings, tokens, strict=True):
+            torch.testing.assert_close(each, training.model.eval()(own), rtol=1e-3, atol=1e-4)
+            training.model.train()
