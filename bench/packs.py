@@ -44,12 +44,18 @@ STUDY_EPOCHS, STUDY_STEPS = 3, 40
 """A study has so many trials of each mixer, each so long."""
 
 
+def recipe(mixer: str, width: int) -> str:
+    """That of algorithmic-small; four heads are as wide as the model."""
+    heads = f"heads=4, head_width={width // 4}"
+    return f"4 * ({mixer.replace('heads=4', heads)} >> ff({2 * width}))"
+
+
 def settings(mixer: str, width: int, length: int, seed: int, task: str, *, steps: int) -> TrialSettings:
     """Those of algorithmic-small, as wide and as long."""
     return TrialSettings.model_validate(
         {
             "model": {
-                "recipe": f"4 * ({mixer} >> ff({2 * width}))",
+                "recipe": recipe(mixer, width),
                 "d_model": width,
                 "norm": "pre",
                 "position": "timing",

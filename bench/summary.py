@@ -79,7 +79,7 @@ def packed(rounds: int, device: torch.device) -> Iterator[Row]:
         trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
         hfta.check(trainings)
         found = packs.times_ms(trainings, rounds, {"by hand": hfta.fused_steps(trainings)})
-        what = f"a step of {trials} trials of `4 * ({mixer} >> ff({2 * width}))`, width {width}, in a pack"
+        what = f"a step of {trials} trials of `{packs.recipe(mixer, width)}`, width {width}, in a pack"
         yield Row(what, "one by one", found["together"], found["alone"])
         yield Row(what, "HFTA's method, written by hand", found["together"], found["by hand"])
 
