@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 MINIMUM := .venv-minimum
 MINIMUM_TORCH ?= $(shell sed -n 's/^torch==//p' constraints-minimum.txt)
 
-.PHONY: help setup run test coverage test-slow test-minimum chaos fuzz check lint wheel docs bench clean
+.PHONY: help setup run test coverage test-slow test-minimum chaos fuzz check lint wheel docs bench bench-gpu gpu-session clean
 
 help:            ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -66,6 +66,12 @@ check: lint coverage wheel docs ## everything that CI runs
 bench: setup     ## measure what a study costs beside what others would do, and write it into docs/performance.md
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt x-transformers
 	$(BIN)/python bench/summary.py --write
+
+bench-gpu: setup ## the same on a GPU, in under ten minutes
+	$(BIN)/python bench/summary.py --cuda --write 10
+
+gpu-session: setup ## on a GPU: the tests, bench-gpu and algorithmic.toml in full; ten minutes a call, again until all has ended
+	$(BIN)/python bench/gpu_session.py build/gpu-session
 
 clean:           ## remove what the build made; results are kept
 	rm -rf $(VENV) $(MINIMUM) build dist *.egg-info
