@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from activemem.engine.objectives import Stackable
 from activemem.engine.trial.training import Training
 
 LAYERS = 8
@@ -94,14 +95,19 @@ class FusedModels(nn.Module):
         )
 
 
+def draw(training: Training) -> tuple[Tensor, ...]:
+    """The next batch of a training."""
+    assert isinstance(training.objective, Stackable), "expected an algorithmic task"
+    return training.objective.draw()
+
+
 def fused_steps(trainings: Sequence[Training]) -> Callable[[], None]:
     """A step of all at once, with batches of their own."""
     models = FusedModels(trainings).train()
     optimizer = torch.optim.Adam(models.parameters(), lr=2e-3, fused=True)
 
     def step() -> None:
-        batches = [training.objective.draw() for training in trainings]
-        tokens, targets = (torch.stack(alike) for alike in zip(*batches, strict=True))
+        tokens, targets = (torch.stack(alike) for alike in zip(*map(draw, trainings), strict=True))
         optimizer.zero_grad()
         models.loss(tokens, targets).backward()
         optimizer.step()
@@ -112,7 +118,7 @@ def fused_steps(trainings: Sequence[Training]) -> Callable[[], None]:
 def check(trainings: Sequence[Training]) -> None:
     """Assert that the fused models give what each model gives alone."""
     fused = FusedModels(trainings).eval()
-    tokens = torch.stack([training.objective.draw()[0] for training in trainings])
+    tokens = torch.stack([draw(training)[0] for training in trainings])
     with torch.no_grad():
         found = fused(tokens)
         for each, training, own in zip(found, trainings, tokens, strict=True):

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import torch
 from clock import CPU, make_clock
@@ -112,7 +113,7 @@ def studies_ratio(mixer: str, width: int, length: int, turns: int = 2) -> float:
     The first turn measures for the gate, whose cost is in it.
     """
     cells = [(task, seed) for task in TASKS for seed in range(SEEDS)]
-    taken = {"off": 0.0, "auto": 0.0}
+    taken: dict[Literal["off", "auto"], float] = {"off": 0.0, "auto": 0.0}
     with tempfile.TemporaryDirectory() as name:
         os.environ["XDG_CACHE_HOME"] = f"{name}/cache"
         for turn in range(turns):
