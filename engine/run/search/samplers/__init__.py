@@ -2,6 +2,6 @@
 
 `factory` makes the sampler of a search. Four are our own: `evolution` with its `population`, `quasi_random`,
 `cma_es`, and `gp_trees`, which is a `gaussian_process` on `recipe_features` of the `told_points`.
-`optuna_space` has dimensions in Optuna's terms, `numbers` their values as places of a range, and `prior` is
-what a study believes of them before anything is known.
+`bounded_tpe` shows Optuna's a part of many points. `optuna_space` has dimensions in Optuna's terms, `numbers`
+their values as places of a range, and `prior` is what a study believes of them before anything is known.
 """

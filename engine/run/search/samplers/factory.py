@@ -19,6 +19,7 @@ from .....studies.schema.search_settings import (
 )
 from .....studies.study import Study
 from ..plugged_in import made_by_plugin, told_by_name
+from .bounded_tpe import BoundedTPE
 from .cma_es import CmaEsSampler
 from .evolution import EvolutionSampler
 from .gp_trees import TreeSampler
@@ -88,7 +89,7 @@ def _make_tpe(settings: SearchSettings) -> optuna.samplers.BaseSampler:
     multivariate, liar = settings.multivariate is not False, settings.constant_liar is not False
     group = multivariate if settings.group is None else settings.group
     with _experiments_allowed():
-        return optuna.samplers.TPESampler(
+        return BoundedTPE(
             seed=settings.seed,
             multivariate=multivariate,
             group=group,

@@ -82,12 +82,12 @@ class ToldPoints:
         self._keys.add(point_key(trial.params))
         if trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
             sign = 1 if self.study.direction == StudyDirection.MAXIMIZE else -1
-            self.ended.append(EndedPoint(trial.params, _goodness(trial, sign)))
+            self.ended.append(EndedPoint(trial.params, goodness(trial, sign)))
         else:
             self._open[place] = trial
 
 
-def _goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
+def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
     """How good an ended trial is."""
     if trial.state == TrialState.COMPLETE:
         assert trial.value is not None, "a trial that is complete"
