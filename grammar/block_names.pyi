@@ -848,7 +848,7 @@ class _Sa(Recipe):
         _self,
         heads: int | Placeholder = 8,
         head_width: int | Placeholder = 64,
-        pos: Literal["none", "relative", "rope"] | Placeholder = "none",
+        pos: Literal["none", "relative", "rope", "alibi", "t5"] | Placeholder = "none",
         span: int | Placeholder = 0,
         adaptive: bool | Placeholder = False,
         ramp: int | Placeholder = 32,
@@ -862,7 +862,7 @@ class _Sa(Recipe):
 
         heads: number of heads; whole number, 1 to 1024.
         head_width: width of one head; whole number, 1 to 4096.
-        pos: relative: vectors for distances, added to keys; rope: queries and keys are turned; none, relative or rope.
+        pos: relative: vectors for distances, added to keys; rope: queries and keys are turned; alibi, t5: scores less by distance, or by a number for each bucket of distances; none, relative, rope, alibi or t5.
         span: tokens that a position sees to a side, 0 for all; whole number, 0 to 65536.
         adaptive: whether each head learns how far it sees; true or false.
         ramp: tokens over which an adaptive span fades out; whole number, 2 to 65536.
@@ -872,7 +872,7 @@ class _Sa(Recipe):
         kv_heads: heads of keys and values, each for as many of queries, 0 for as many as heads; whole number, 0 to 1024.
         qk_norm: normalisation of the queries and keys of each head, with gains that heads share; none or rms.
 
-        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; kv_heads: Ainslie et al. 2023; qk_norm: Henry et al. 2020.
+        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; alibi: Press et al. 2022; t5: Raffel et al. 2020; kv_heads: Ainslie et al. 2023; qk_norm: Henry et al. 2020.
         """
 
 sa: _Sa

@@ -15,6 +15,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
+from .distance_biases import build_distance_bias
 from .head_parts import HeadNorm, turn
 from .window_attention import (
     UniformLinear,
@@ -40,6 +41,7 @@ class SelfAttention(Block):
         self.heads, self.temperature = as_int(settings, "heads"), temperature_of(settings, config, head_width)
         self.kv_heads = as_int(settings, "kv_heads") or self.heads
         self.causal, self.turns = context.causal, as_word(settings, "pos") == "rope"
+        self.bias = build_distance_bias(as_word(settings, "pos"), self.heads, width, causal=context.causal)
         inner, shared = self.heads * head_width, self.kv_heads * head_width
         if shared == inner:
             self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
@@ -61,8 +63,9 @@ class SelfAttention(Block):
         """All positions at once."""
         q, k, v = self._map(x, 0)
         k, v = self._for_queries(k), self._for_queries(v)
+        bias, warm = self._bias(q, k), self.temperature
         return self._merge(
-            attend(q, k, v, mask, self.dropout, causal=self.causal, temperature=self.temperature)
+            attend(q, k, v, mask, self.dropout, causal=self.causal, temperature=warm, bias=bias)
         )
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -74,8 +77,12 @@ class SelfAttention(Block):
             known = torch.cat([state, known], 3)
         k, v = (self._for_queries(each) for each in known.unbind(2))
         visible = None if length == 1 else causal_mask(q, k)
-        y = attend_unfused(q, k, v, visible, self.dropout, temperature=self.temperature)
-        return self._merge(y), known
+        bias, warm = self._bias(q, k), self.temperature
+        return self._merge(attend_unfused(q, k, v, visible, self.dropout, temperature=warm, bias=bias)), known
+
+    def _bias(self, q: Tensor, k: Tensor) -> Tensor | None:
+        """What is added to scores, (heads, queries, keys)."""
+        return None if self.bias is None else self.bias(q.shape[2], k.shape[2], q.device)
 
     def _map(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, (batch, heads or kv_heads, length, head_width), from `start` on."""
@@ -166,14 +173,16 @@ def attend(
     *,
     causal: bool = False,
     temperature: float = 1.0,
+    bias: Tensor | None = None,
 ) -> Tensor:
     """Softmax attention; q, k, v and the result are (batch, heads, length, head_width).
 
     `mask` (batch, keys) is true at valid keys. A short sequence has plain products, as fast as the fused
-    kernel, so that vmap can batch it; so has any from whose weights some are dropped.
+    kernel, so that vmap can batch it; so has any from whose weights some are dropped, or with a `bias` of
+    scores, (heads, queries, keys).
     """
     short = k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda
-    fused = not short and not dropout.active
+    fused = not short and not dropout.active and bias is None
     scale = q.shape[-1] ** -0.5 / temperature
     if fused and mask is None:
         return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
@@ -182,14 +191,23 @@ def attend(
         visible = causal_mask(q, k) if visible is None else visible & causal_mask(q, k)
     if fused:
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)
-    return attend_unfused(q, k, v, visible, dropout, temperature=temperature)
+    return attend_unfused(q, k, v, visible, dropout, temperature=temperature, bias=bias)
 
 
 def attend_unfused(
-    q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None, dropout: Dropout, *, temperature: float
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    visible: Tensor | None,
+    dropout: Dropout,
+    *,
+    temperature: float = 1.0,
+    bias: Tensor | None = None,
 ) -> Tensor:
     """Two batched products; `visible` is broadcastable to (batch, heads, queries, keys), None for all."""
     scores = q @ k.transpose(-1, -2) * (q.shape[-1] ** -0.5 / temperature)  # (batch, heads, queries, keys)
+    if bias is not None:
+        scores = scores + bias.to(scores.dtype)
     if visible is not None:
         scores = scores.masked_fill(~visible, -torch.inf)
     return dropout(torch.softmax(scores, -1)) @ v

@@ -205,5 +205,5 @@ class LatentAttention(Block):
         k = torch.cat([k, places.unsqueeze(1).expand(-1, self.heads, -1, -1)], -1)
         v = v.clone(memory_format=torch.contiguous_format)
         visible = visible_keys(q, k, mask, causal=causal)
-        y = attend_unfused(q, k, v, visible, self.dropout, temperature=1.0)
+        y = attend_unfused(q, k, v, visible, self.dropout)
         return self.output(y.transpose(1, 2).flatten(2))

@@ -27,6 +27,9 @@ from .spec import (
 MAX_UNFUSED_LENGTH = 64
 """Up to this length a CPU computes plain products and keeps their weights; the fused kernel keeps none."""
 
+BUCKETS = 32
+"""Distances have so many numbers of each head with `pos=t5`."""
+
 HEADS = Parameter(name="heads", kind="integer", default=8, low=1, high=1024, meaning="number of heads")
 HEAD_WIDTH = Parameter(
     name="head_width", kind="integer", default=64, low=1, high=4096, meaning="width of one head"
@@ -86,6 +89,8 @@ def _check(settings: Settings) -> str | None:
         return "adaptive=true needs a span, as in sa(span=512, adaptive=true)"
     if as_bool(settings, "self") and not relative:
         return "self=true is for pos=relative; without positions each position is in its own span"
+    if span and as_word(settings, "pos") in ("alibi", "t5"):
+        return f"pos={as_word(settings, 'pos')} is for span=0"
     if as_bool(settings, "pos_values") and not relative:
         return "pos_values=true is for pos=relative"
     return check_ramp(settings) or _check_heads(settings)
@@ -142,9 +147,9 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
 
     The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
     that come a short sequence's weights and its causal mask, of one byte a pair, as of any length where
-    weights are dropped; or of a longer one a sum for each query, and what the heads give once more, as laid
-    out for the last projection. Of a norm come its input, what is divided and by what; of a turn sines and
-    cosines; and of either what queries and keys were before.
+    weights are dropped or scores have biases, whose buckets are kept; or of a longer one a sum for each
+    query, and what the heads give once more, as laid out for the last projection. Of a norm come its input,
+    what is divided and by what; of a turn sines and cosines; and of either what queries and keys were before.
     """
     length = context.length
     kv_heads = as_int(settings, "kv_heads") or heads
@@ -153,15 +158,16 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
     projections = 2 * context.width * (inner + shared)
     products = 2 * 2 * length**2 * inner  # queries by keys, weights by values
     dropped = context.config.attention_dropout > 0
-    plain, relaid = dropped or length <= MAX_UNFUSED_LENGTH, heads > 1
+    biased, learnt = as_word(settings, "pos") in ("alibi", "t5"), as_word(settings, "pos") == "t5"
+    plain, relaid = dropped or biased or length <= MAX_UNFUSED_LENGTH, heads > 1
     weights = heads * length * (3 if dropped else 1)
     if kv_heads == heads:  # values keep queries and keys as they are mapped beside them
         extra = 2 * (turned or normed) * inner + normed * 2 * (inner + heads)
     else:
         extra = normed * (2 * (inner + shared) + heads + kv_heads)
-    once = turned * 2 * length * head_width
+    once = turned * 2 * length * head_width + learnt * 2 * (2 * length - 1)
     return Cost(
-        parameters=projections + normed * 2 * head_width,
+        parameters=projections + normed * 2 * head_width + learnt * heads * BUCKETS,
         flops=2 * length * projections + products,
         state=2 * shared,
         saved=length * (4 * inner + weights if plain else (4 + relaid) * inner + heads) + length * extra,
@@ -187,8 +193,9 @@ SA = register(
                 name="pos",
                 kind="word",
                 default="none",
-                words=("none", "relative", "rope"),
-                meaning="relative: vectors for distances, added to keys; rope: queries and keys are turned",
+                words=("none", "relative", "rope", "alibi", "t5"),
+                meaning="relative: vectors for distances, added to keys; rope: queries and keys are turned; "
+                "alibi, t5: scores less by distance, or by a number for each bucket of distances",
             ),
             Parameter(
                 name="span",
@@ -230,7 +237,8 @@ SA = register(
         equation="y = concat_h softmax(Q_h K_hᵀ / (√head_width · temperature)) V_h · W_o, without biases",
         source=(
             "Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; "
-            "positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; kv_heads: Ainslie et al. "
+            "positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; "
+            "alibi: Press et al. 2022; t5: Raffel et al. 2020; kv_heads: Ainslie et al. "
             "2023; qk_norm: Henry et al. 2020"
         ),
         cost=_cost,

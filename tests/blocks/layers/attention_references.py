@@ -96,10 +96,40 @@ def sa(block, x, *, causal, heads, head_width, pos="none", span=0, temperature=1
     if pos == "rope":
         q, k = turned(q), turned(k)
     k, v = (torch.stack([each[h * shared // heads] for h in range(heads)]) for each in (k, v))
+    if pos in ("alibi", "t5"):
+        return biased(block, x, q / temperature, k, v, pos=pos, causal=causal)
     q = q / temperature
     seen = _windows(block, k, v, causal=causal, relative=pos == "relative", span=span or len(x), **settings)
     rows = [torch.cat([attend(q[h, t], seen[h][t]) for h in range(heads)]) for t in range(len(x))]
     return torch.stack(rows) @ block.output.weight.T
+
+
+def bucket(distance, *, causal):
+    """The bucket of a distance as in the program of T5."""
+    side, offset = (32, 0) if causal else (16, 16 * (distance < 0))
+    steps, exact = max(0, distance) if causal else abs(distance), side // 2
+    if steps < exact:
+        return offset + steps
+    grown = math.log(steps / exact) / math.log(128 / exact) * (side - exact)
+    return offset + min(exact + int(grown), side - 1)
+
+
+def biased(block, x, q, k, v, *, pos, causal):
+    """Attention with a number added to each score."""
+    outputs, heads = [], len(q)
+    for h in range(heads):
+        rows = []
+        for t in range(len(x)):
+            seen = range(t + 1 if causal else len(x))
+            slope = 2 ** (-8 * (h + 1) / heads)
+            added = [-slope * abs(t - j) for j in seen]
+            if pos == "t5":
+                added = [block.bias.weight[h, bucket(t - j, causal=causal)] for j in seen]
+            scores = [q[h, t] @ k[h, j] / q.shape[2] ** 0.5 + added[j] for j in seen]
+            weights = torch.softmax(torch.stack(scores), 0)
+            rows.append(weights @ v[h, : len(weights)])
+        outputs.append(torch.stack(rows))
+    return torch.cat(outputs, 1) @ block.output.weight.T
 
 
 @register_reference("all_attn")

@@ -9,6 +9,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
 from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.layers.attention import place_angles
+from activemem.blocks.layers.distance_biases import build_distance_bias
+from activemem.blocks.layers.head_parts import turn
 from activemem.blocks.testing import conformance
 from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, gradients_are_right
 from activemem.blocks.testing.fixtures import (
@@ -24,6 +27,8 @@ from activemem.blocks.testing.references import outputs_equal_the_reference
 from activemem.blocks.testing.step_checks import STEP_CHECKS
 from activemem.grammar import CostContext, ModelConfig, analyse, lookup, parse
 from activemem.grammar.vocabulary import attention_window
+
+from .attention_references import bucket
 
 both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 
@@ -268,6 +273,26 @@ def test_forgetting_attention_whose_gates_are_open_is_attention():
     assert_close(fox(x), sa(x), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("causal", [True, False])
+def test_distances_have_the_buckets_of_t5_and_share_the_last_one(causal):
+    layer = build_distance_bias("t5", 1, 4, causal=causal)
+    with torch.no_grad():
+        layer.weight.copy_(torch.arange(32.0))
+        found = layer(300, 300, torch.device("cpu"))[0]
+    for query, key in ((0, 0), (7, 0), (16, 0), (100, 7), (299, 172), (299, 0), (3, 40), (0, 299), (150, 22)):
+        assert found[query, key] == bucket(query - key, causal=causal)
+
+
+@pytest.mark.parametrize("start", [5, 10_000])
+def test_turned_heads_see_distances_alone(start):
+    q, k = random_sequences(2, 30, width=8)[:, None]
+    near, far = (
+        turn(q, place_angles(first, 30, q)) @ turn(k, place_angles(first, 30, k)).transpose(-1, -2)
+        for first in (0, start)
+    )
+    assert_close(near, far, rtol=1e-9, atol=1e-9)
+
+
 TOUCHED = (
     conformance.parameters_are_counted,
     conformance.flops_are_counted,
@@ -288,6 +313,8 @@ TOUCHED = (
         "sa(heads=2, head_width=3, qk_norm=rms, temperature=0.5)",
         "sa(heads=4, head_width=2, kv_heads=1, qk_norm=rms, pos=rope)",
         "diff_attn(heads=2, head_width=2, pos=rope, head_norm=none)",
+        "sa(heads=3, head_width=2, pos=alibi)",
+        "sa(heads=4, head_width=2, pos=t5, kv_heads=2)",
         "sa(heads=4, head_width=2, span=5, kv_heads=2, pos=rope)",
         "sa(heads=2, head_width=2, span=5, pos=rope, qk_norm=rms)",
         "sa(heads=4, head_width=2, pos=relative, span=5, adaptive=true, ramp=4, kv_heads=1, qk_norm=rms)",

@@ -1,0 +1,81 @@
+"""What is added to the scores of attention by the distance of query and key: ALiBi's slopes, T5's buckets."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from ...grammar.vocabulary.attention import BUCKETS
+from ..core.initialisation import Initialisable
+
+FURTHEST = 128
+"""Distances from this on share the last bucket of a side."""
+
+
+class DistanceBias(nn.Module, ABC):
+    """A bias for each head and distance."""
+
+    @abstractmethod
+    def by_distance(self, distances: Tensor) -> Tensor:
+        """(heads, distances) of whole numbers, negative for keys to the right."""
+
+    def forward(self, queries: int, keys: int, device: torch.device) -> Tensor:
+        """(heads, queries, keys), the last query at the last key."""
+        distances = torch.arange(keys - 1, -queries, -1, device=device)
+        return self.by_distance(distances).unfold(1, keys, 1).flip(1)
+
+
+class LinearBias(DistanceBias):
+    """−2^(−8 h / heads) for each position between, h from 1 on (Press et al. 2022, section 3)."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def by_distance(self, distances: Tensor) -> Tensor:
+        """Nothing is learnt."""
+        heads = torch.arange(1, self.heads + 1, device=distances.device, dtype=torch.float64)
+        return -torch.exp2(-8.0 * heads / self.heads).unsqueeze(1) * distances.abs()
+
+
+class BucketBias(DistanceBias, Initialisable):
+    """A number for each head and bucket of distances (Raffel et al. 2020, section 2.1, and their program).
+
+    Half of the buckets of a side have one distance each; the others grow, and the last has all the rest.
+    """
+
+    def __init__(self, heads: int, width: int, *, causal: bool) -> None:
+        super().__init__()
+        self.causal, self.std = causal, width**-0.5
+        self.weight = nn.Parameter(torch.empty(heads, BUCKETS))
+
+    def initialise(self, generator: torch.Generator | None) -> None:
+        """As N(0, 1 / width)."""
+        nn.init.normal_(self.weight, std=self.std, generator=generator)
+
+    def by_distance(self, distances: Tensor) -> Tensor:
+        """The numbers of their buckets."""
+        side = BUCKETS if self.causal else BUCKETS // 2
+        exact = side // 2
+        steps = distances.clamp(min=0) if self.causal else distances.abs()
+        grown = (steps.clamp(min=exact).double() / exact).log() / math.log(FURTHEST / exact)
+        bucket = torch.where(
+            steps < exact, steps, (exact + (grown * (side - exact)).long()).clamp(max=side - 1)
+        )
+        if not self.causal:
+            bucket = bucket + side * (distances < 0)
+        return self.weight[:, bucket]
+
+
+def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> DistanceBias | None:
+    """What is added for `pos=alibi` or `pos=t5`, None for any other."""
+    match kind:
+        case "alibi":
+            return LinearBias(heads)
+        case "t5":
+            return BucketBias(heads, width, causal=causal)
+        case _:
+            return None
