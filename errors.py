@@ -25,6 +25,7 @@ ActivememError              a ValueError
         QueryError          SQL that cannot be answered               activemem.reporting.sql
         PromotionError      a study of winners without winners        activemem.reporting.search.promotion
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
+        CoordinateError     models that widths do not make comparable activemem.engine.probes.coordinates
         KeptModelError      a model that was not kept                 activemem.reporting.kept_models
         BudgetError         a training beyond an agent's budget       activemem.cli.agents.training
         UseError            what a model of its kind cannot do        activemem.engine.inference.trained_model
