@@ -55,9 +55,18 @@ def run_stacked(
 
 def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, stated: int) -> None:
     """What a run multiplies and adds for each sequence is stated to one percent."""
+    assert_flops_stated(count_flops(run) / batch, length=length, stated=stated)
+
+
+def count_flops(run: Callable[[], object]) -> int:
+    """What a run multiplies and adds, by torch's counter."""
     with FlopCounterMode(display=False) as counter:
         run()
-    counted = counter.get_total_flops() / batch
+    return counter.get_total_flops()
+
+
+def assert_flops_stated(counted: float, *, length: int, stated: int) -> None:
+    """What was counted of a sequence is stated to one percent."""
     message = f"expected {stated} FLOPs as stated at length {length}, got {counted:g}"
     assert math.isclose(counted, stated, rel_tol=0.01), message
 
