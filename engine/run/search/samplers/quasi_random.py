@@ -75,7 +75,10 @@ class QuasiRandomSampler(optuna.samplers.BaseSampler):
 
     def _learn(self, study: optuna.Study, before: int) -> None:
         """Take note of the points of all trials with a lower number, also of those that came to nothing."""
-        for trial in study.get_trials(deepcopy=False):
+        trials = study.get_trials(deepcopy=False)
+        if type(study) is optuna.Study:  # else Hyperband shows the trials of one bracket alone
+            trials = trials[len(self._seen) : before]
+        for trial in trials:
             if trial.number < before and trial.number not in self._seen:
                 self._seen.add(trial.number)
                 self._known.add(point_key(trial.params))
