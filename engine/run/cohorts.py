@@ -71,9 +71,10 @@ class Worker:
         """Each trial to its end, then the next, or those together that can be and are to be: every event.
 
         Short trials are stored some at once, and told as ended then. Ends with a failure of the machine;
-        who leaves it before has `flush` tell the rest.
+        who leaves it before has `flush` tell the rest. Nothing is held until the first is asked for: attempts
+        of a search's point, which advance in step, are stored as they end.
         """
-        return self._held.told(self._train([attempt.held_by(self._held) for attempt in attempts]))
+        yield from self._held.told(self._train([attempt.held_by(self._held) for attempt in attempts]))
 
     def flush(self) -> list[Event]:
         """Store what has ended; what is to be told of it."""

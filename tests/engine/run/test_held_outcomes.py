@@ -159,3 +159,12 @@ def test_a_cohort_of_a_worker_leaves_one_file(tmp_path, jobs):
     assert sum(isinstance(event, Ended) for event in worker.events(worker.attempts(jobs))) == 6
     assert files(tmp_path).count("group") <= 2
     assert len(Store(tmp_path).latest_attempts()) == 6
+
+
+def test_attempts_that_advance_by_themselves_are_stored_as_they_end(tmp_path, jobs):
+    worker = Worker(Store(tmp_path), Machine(), make_training=Empty)
+    attempts = worker.attempts(jobs[:1])
+    worker.events(attempts)  # as a worker has at hand that trains points of a search in step
+    while not attempts[0].ended:
+        attempts[0].advance()
+    assert len(Store(tmp_path).latest_attempts()) == 1
