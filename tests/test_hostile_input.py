@@ -36,7 +36,7 @@ from .studies.claims.factories import STUDY_TEXT
 from .study_texts import study_text
 
 STUDIES = Path(__file__).parents[1] / "studies"
-SHIPPED = ("quickstart", "tune-kernel", "quickstart-text", "algorithmic-small-rates")
+SHIPPED = ("quickstart", "search-mixers", "quickstart-text", "algorithmic-small-rates")
 HOLDS = [
     claim["holds"]
     for path in sorted(STUDIES.glob("*.toml"))

@@ -14,9 +14,9 @@ def test_the_last_study_is_written_to_a_page_of_its_name(run, tiny):
 
 
 def test_a_page_is_written_where_it_is_wanted(run):
-    result = run("report", "build", "tune-kernel", "--out", "a page.html")
+    result = run("report", "build", "search-mixers", "--out", "a page.html")
     assert (result.exit_code, result.stdout) == (0, "a page.html\n")
-    assert "<title>The kernel of a convolution" in Path("a page.html").read_text(encoding="utf-8")
+    assert "<title>The mixers of an active memory" in Path("a page.html").read_text(encoding="utf-8")
 
 
 def test_the_section_of_a_paper_has_its_figures_beside_it(run, tiny):

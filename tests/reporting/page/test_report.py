@@ -211,7 +211,17 @@ def test_what_a_file_says_is_shown_and_never_obeyed(everything, tmp_path):
 
 
 def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
-    study, store = load_study("tune-kernel"), Store(tmp_path)
+    text = study_text(
+        model={"recipe": "conv(k={k}) >> ff(8)", "dropout": "{dropout}"},
+        task={"name": "addition"},
+        search={"trials": 20, "metric": "max_length", "direction": "max"},
+        space={"k": "integer(3, 40)", "dropout": "real(0.0, 0.5)"},
+        factors={"seed": [0]},
+    )
+    study, store = (
+        load_study(f"# How far should a convolution see to learn addition?\n{text}"),
+        Store(tmp_path),
+    )
     [trial] = study.point_trials({"k": 7, "dropout": 0.25})
     when = datetime(2026, 11, 28, tzinfo=UTC)
     row = TrialRow(

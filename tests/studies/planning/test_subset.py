@@ -90,7 +90,7 @@ def test_a_level_whose_trials_are_all_over_the_budget_is_known() -> None:
 
 def test_a_search_has_no_parts() -> None:
     with pytest.raises(StudyError, match="a search has no parts: its trials are yet to be chosen"):
-        select_trials(load_study("tune-kernel"), ["seed=0"])
+        select_trials(load_study("search-mixers"), ["seed=0"])
 
 
 @pytest.mark.parametrize("count", [1, 3, 16])
@@ -116,4 +116,4 @@ def test_a_search_has_no_shards() -> None:
     with pytest.raises(
         StudyError, match=r"--shard 1/2: a search has no shards: its trials are yet to be chosen"
     ):
-        select_shard(load_study("tune-kernel"), "1/2")
+        select_shard(load_study("search-mixers"), "1/2")
