@@ -248,16 +248,18 @@ class OptunaSearch:
         """The points that have rows or checkpoints since the last call; of other studies the whole ones."""
         begun: dict[str, Mapping[str, Level]] = {}
         elsewhere: set[str] = set()
-        new = [trial for trial in self._stored.since(self._read) if trial not in self._seen]
+        new = [*self._stored.since(self._read)]
         self._read = len(self._stored)
         ends = {trial: (self._stored[trial]["finished"], trial) for trial in new}
         for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
+            row, is_known = self._stored[trial], trial in self._own or trial in self._seen
             self._seen.add(trial)
-            row, is_begun_here = self._stored[trial], trial in self._own
-            if is_begun_here or (row["study"] == self._study.name and self._is_own(trial, row)):
-                begun |= {} if is_begun_here else {trial: json.loads(row["factors"])}
+            if trial in self._own or (row["study"] == self._study.name and self._is_own(trial, row)):
+                begun |= {} if is_known else {trial: json.loads(row["factors"])}
                 self._trained |= {trial} if counts(row) else set()
-            elif self._fitting is not None and (found := self._fitting.find(row)) is not None:
+            elif (
+                self._fitting is not None and not is_known and (found := self._fitting.find(row)) is not None
+            ):
                 begun[trial] = found.levels
                 elsewhere.add(trial)
         for trial in (each.trial for each in unfinished_trials(self._store.checkpoints_folder(STARTS_FILE))):

@@ -8,9 +8,11 @@ import pytest
 
 from activemem.engine.run.search.optuna_search import OptunaSearch
 from activemem.engine.run.search.samplers.factory import make_sampler
+from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
+from ....studies.planning.test_plan import keep
 from ....study_texts import study_text
 from .test_optuna_search import points, run
 
@@ -72,6 +74,16 @@ def test_a_search_ends_where_its_budget_does_and_goes_on_with_more(store, notes)
     assert run(SEARCH, store, notes, [*changes, "search.budget={ trainings = 4 }"]).ran == 0
     assert run(SEARCH, store, notes, [*changes, "search.budget={ hours = 1e-9, flops = 1e30 }"]).ran == 0
     assert run(SEARCH, store, notes, [*changes, "search.budget={ hours = 1, trainings = 5 }"]).ran == 2
+
+
+def test_what_another_driver_has_begun_and_ended_is_spent(store, notes):
+    study = load_study(SEARCH, ["search.budget={ trainings = 1 }"])
+    other, mine = (OptunaSearch(study, store, name, notes) for name in ("other", "mine"))
+    _, [job] = other.next_cohort()
+    Checkpoint(store.checkpoint_dir(job.trial.id)).record_start(job.trial.to_json(), "other", "here")
+    assert mine.count_known() == 1
+    keep(store, job.trial, metrics=(("loss", 1.0),), settings=job.trial.settings.model_dump_json())
+    assert mine.propose() is None
 
 
 def test_tpe_weighs_all_objectives_and_finds_more_of_the_trade_off_than_chance():
