@@ -38,7 +38,8 @@ class SelfAttention(Block):
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
         config, width, head_width = context.config, context.width, as_int(settings, "head_width")
-        self.heads, self.temperature = as_int(settings, "heads"), temperature_of(settings, config, head_width)
+        self.heads, given = as_int(settings, "heads"), as_float(settings, "temperature")
+        self.temperature = temperature_of(config, head_width, given)
         self.kv_heads = as_int(settings, "kv_heads") or self.heads
         self.causal, self.turns = context.causal, as_word(settings, "pos") == "rope"
         self.bias = build_distance_bias(as_word(settings, "pos"), self.heads, width, causal=context.causal)
@@ -109,9 +110,8 @@ class SelfAttention(Block):
         return self.output(y.transpose(1, 2).flatten(2))
 
 
-def temperature_of(settings: Settings, config: ModelConfig, head_width: int) -> float:
+def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
     """The temperature of attention; with maximal updates logits are divided by head_width / 8."""
-    given = as_float(settings, "temperature")
     return given if config.mup is None else given * math.sqrt(head_width) / 8
 
 
@@ -130,7 +130,7 @@ class WindowedSelfAttention(WindowedBlock):
         config, width, head_width = context.config, context.width, window.window.head_width
         self.heads, self.turns = as_int(settings, "heads"), as_word(settings, "pos") == "rope"
         self.kv_heads = as_int(settings, "kv_heads") or self.heads
-        self.scale = head_width**-0.5 / temperature_of(settings, context.config, head_width)
+        self.scale = head_width**-0.5 / temperature_of(config, head_width, as_float(settings, "temperature"))
         self.inner, shared = self.heads * head_width, self.kv_heads * head_width
         outputs, maps = (self.inner, 3) if shared == self.inner else (self.inner + 2 * shared, 1)
         if window.positions is None:

@@ -12,7 +12,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
-from .attention import attend_unfused, causal_mask, place_angles
+from .attention import attend_unfused, causal_mask, place_angles, temperature_of
 from .head_parts import HeadNorm, turn
 
 
@@ -23,7 +23,7 @@ class ForgettingAttention(Block):
     def __init__(self, *, heads: int, head_width: int, context: Context) -> None:
         super().__init__()
         config, width, inner = context.config, context.width, heads * head_width
-        self.heads = heads
+        self.heads, self.scale = heads, head_width**-0.5 / temperature_of(config, head_width)
         self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
         self.gate = Linear(width, heads, bias=True, std=config.attention_std)
         self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
@@ -49,7 +49,7 @@ class ForgettingAttention(Block):
             known = torch.cat([state, known], 2)
             k, v, log_gates = known.split([k.shape[-1], k.shape[-1], 1], -1)
         total = log_gates.squeeze(-1).cumsum(-1)  # (batch, heads, keys)
-        scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+        scores = q @ k.transpose(-1, -2) * self.scale
         scores = scores + total[..., -x.shape[1] :, None] - total[..., None, :]
         weights = torch.softmax(scores.masked_fill(~causal_mask(q, k), -torch.inf), -1)
         y = self.dropout(weights) @ v  # (batch, heads, length, head_width)
@@ -92,6 +92,7 @@ class DifferentialAttention(Block):
         config, width = context.config, context.width
         self.heads, self.head_width = as_int(settings, "heads"), as_int(settings, "head_width")
         self.causal, self.turns = context.causal, as_word(settings, "pos") == "rope"
+        self.scale = self.head_width**-0.5 / temperature_of(config, self.head_width)
         inner = 2 * self.heads * self.head_width
         self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
         self.share = DifferenceShare(self.head_width, as_float(settings, "share"))
@@ -132,7 +133,7 @@ class DifferentialAttention(Block):
         return q, k, v.clone(memory_format=torch.contiguous_format)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor | None) -> Tensor:
-        scores = q @ k.transpose(-1, -2) * self.head_width**-0.5  # (batch, 2 * heads, queries, keys)
+        scores = q @ k.transpose(-1, -2) * self.scale  # (batch, 2 * heads, queries, keys)
         if visible is not None:
             scores = scores.masked_fill(~visible, -torch.inf)
         kept, taken = torch.softmax(scores, -1).chunk(2, 1)
@@ -164,6 +165,7 @@ class LatentAttention(Block):
         self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
         self.dropout = Dropout(config.attention_dropout)
         self.causal = context.causal
+        self.temperature = temperature_of(config, self.head_width + self.turned)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
@@ -205,5 +207,5 @@ class LatentAttention(Block):
         k = torch.cat([k, places.unsqueeze(1).expand(-1, self.heads, -1, -1)], -1)
         v = v.clone(memory_format=torch.contiguous_format)
         visible = visible_keys(q, k, mask, causal=causal)
-        y = attend_unfused(q, k, v, visible, self.dropout)
+        y = attend_unfused(q, k, v, visible, self.dropout, temperature=self.temperature)
         return self.output(y.transpose(1, 2).flatten(2))
