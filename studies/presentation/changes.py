@@ -223,19 +223,25 @@ def _block_rows(
         ),
     )
     is_one_factor = len({names for names in changed if names}) < 2
+    found: list[tuple[Mapping[str, Level], ChangeRow, Sequence[str]]] = []
     for place, at in enumerate(order):
         names, cell = changed[at], cells[at]
         if positions[at]:
-            taken = changed[order[place - 1]]
-            steps = [step_name(each, first[each], cell[each]) for each in names if each not in taken]
+            added = [each for each in names if each not in changed[order[place - 1]]]
+            steps = [step_name(each, first[each], cell[each]) for each in added]
             row = ChangeRow(
                 name=", ".join(steps), heading=under, baseline=number, reference=number + place - 1
             )
-            yield cell, row
+            found.append((cell, row, added))
             continue
         heading = under or ("" if is_one_factor or not names else names[0] if len(names) == 1 else SEVERAL)
         name = ", ".join(change_name(each, first[each], cell[each]) for each in names) or BASELINE
-        yield cell, ChangeRow(name=name, heading=heading, baseline=number, reference=number)
+        row = ChangeRow(name=name, heading=heading, baseline=number, reference=number)
+        found.append((cell, row, names))
+    counts = Counter((row.heading, row.name) for _, row, _ in found)
+    for cell, row, names in found:
+        is_alone = counts[row.heading, row.name] == 1
+        yield cell, row if is_alone else replace(row, name=f"{row.name} ({', '.join(names)})")
 
 
 def step_name(factor: str, before: Level, after: Level) -> str:

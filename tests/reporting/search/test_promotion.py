@@ -212,3 +212,23 @@ def test_each_round_of_a_path_keeps_what_is_best_over_all_that_is_around(tmp_pat
     for trial in path.trials:
         keep(store, trial, metrics=(("loss", losses[trial.levels["mixer"], trial.levels["task"]]),))
     assert follow_path(path, store).design.taken == ("filter",)
+
+
+def test_steps_that_read_alike_are_told_apart_by_their_factors(tmp_path):
+    mixers = ["sa", "sa + conv(k=3)"]
+    path = load_study(
+        study_text(
+            study={"design": "path", "metric": "loss"},
+            model={"recipe": "{first} >> {second} >> ff(4)"},
+            task={"name": "sort"},
+            factors={"first": mixers, "second": mixers, "seed": [0]},
+            table=[{"name": "path", "rows": "changes", "value": "loss"}],
+        )
+    )
+    store = Store(tmp_path)
+    for trial in follow_path(path, store).trials:
+        keep(store, trial, metrics=(("loss", 2.0 if trial.levels["first"] == "sa" else 1.0),))
+    for trial in follow_path(path, store).trials:
+        keep(store, trial, metrics=(("loss", 1.0),))
+    rows = StudyResults(path, store).table().table.rows
+    assert rows == ("baseline", "+ conv(k=3) (first)", "+ conv(k=3) (second)")
