@@ -154,6 +154,8 @@ def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
         if name not in design.target and len(levels) > 2:
             example = f"target = {{ {name} = … }}"
             yield ("factors", name), f"expected two levels, or one to end at in {example}, got {len(levels)}"
+    if not all(design.factors.values()):  # which is a fault of its own
+        return
     start = {name: design.baseline_level(name) for name in design.inner}
     for name, condition in design.conditions.items():
         order = list(start)

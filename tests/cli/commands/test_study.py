@@ -131,6 +131,7 @@ def test_status_as_json(run, tiny):
         "reached": [],
         "weightless": 0,
         "reasons": {"not a number at epoch 1": 1},
+        "waiting": [],
         "best": [],
     }
     assert store.damaged == ()
