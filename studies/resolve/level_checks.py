@@ -72,7 +72,8 @@ def _where_it_is(design: Design, levels: Mapping[str, Level], name: str) -> dict
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
     for other, of in asked:  # grows while it is walked
-        found[other] = of[0] if other in found and not is_level(found[other], of) else found[other]
+        if of and not is_level(found[other], of):  # a condition without any level is a fault of its own
+            found[other] = of[0]
         asked += design.conditions.get(other, {}).items()
     return design.settled(found)
 
