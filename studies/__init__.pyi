@@ -19,9 +19,9 @@ from .planning.subset import select_trials as select_trials
 from .resolve.trial import Trial as Trial
 from .searches.best_points import BestPoint as BestPoint
 from .searches.best_points import best_points as best_points
-from .searches.points import PointResult as PointResult
-from .searches.points import pareto_front as pareto_front
-from .searches.points import search_points as search_points
+from .searches.points import FoundPoint as FoundPoint
+from .searches.points import SearchPoints as SearchPoints
+from .searches.points import find_points as find_points
 from .study import Study as Study
 from .study import find_study_file as find_study_file
 from .study import load_study as load_study
