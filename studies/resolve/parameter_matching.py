@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from ...grammar import Recipe, lookup
 from ...grammar.nodes import BlockNode, HoleNode, RepeatNode, walk
@@ -96,6 +97,7 @@ class ParameterMatcher:
             return [SizeMatch(size=baseline_size, parameters=target, target=target)]
         low, high = self._bounds(levels, name)
 
+        @cache  # it is asked for the same sizes again, and each is read and counted anew
         def count(size: int) -> float:
             try:
                 return self._count(levels, size)

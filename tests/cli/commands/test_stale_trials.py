@@ -73,6 +73,7 @@ def trials(process, *options):
     return [each["id"] for each in plan["trials"]], [each["status"] for each in plan["trials"]]
 
 
+@pytest.mark.heavy
 def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew_or_kept(process, scaling):
     run = ("study", "run", *scaling, "--local", "--set", "study.keep_weights=true")
     assert process(*run).returncode == 0

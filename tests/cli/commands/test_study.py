@@ -202,6 +202,7 @@ def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny):
     assert [each["left"] for each in page if each["study"] == "tiny"] == [1]
 
 
+@pytest.mark.heavy
 def test_the_list_goes_on_behind_a_study_that_cannot_be_read_and_tells_of_it(run, tiny):
     text = Path(tiny).read_text().replace("batch_size", "batches")
     make_partial_store(tiny).save_study_record("tiny", {"text": text, "overrides": []})

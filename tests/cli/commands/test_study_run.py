@@ -214,6 +214,7 @@ def test_a_folder_that_cannot_be_made_is_told(run, tiny):
     assert result.stderr == f"[Errno 20] Not a directory: '{tiny}/results'\n"
 
 
+@pytest.mark.heavy
 def test_ray_runs_a_study_without_a_word_of_its_own(process, tiny):
     result = process("study", "run", tiny, "--set", "factors.task=['not']", "--set", "factors.seed=[0]")
     assert (result.returncode, result.stdout) == (0, "")

@@ -55,6 +55,7 @@ def outcomes(folder):
     )
 
 
+@pytest.mark.heavy
 def test_a_step_that_never_ends_is_left_soon_after_the_time_limit_and_the_next_trials_run(folder):
     status, _ = run(folder, "loop", ACTIVEMEM_TIME_LIMIT_S="2")
     late = "time limit of 2 s passed at epoch 1"

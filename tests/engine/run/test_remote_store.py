@@ -15,7 +15,10 @@ from activemem.studies.planning.shorter_trials import ShorterTrial, ShorterTrial
 from activemem.studies.study import load_study
 
 # Ray 2.50 leaves files open.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.heavy,  # a cluster of its own
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,7 +46,6 @@ def values(store, trial):
     return known, [each for each in metrics if each[2] != "tokens_per_s"]
 
 
-@pytest.mark.heavy
 def test_a_remote_worker_leaves_what_one_beside_the_store_does(tmp_path, tiny):
     study, beside = load_study(tiny), Store(tmp_path / "beside")
     list(sequentially(Worker(beside, Machine()).attempts([job(study)])))

@@ -61,7 +61,9 @@ def test_a_synthetic_task_conforms(name):
         check(subject(name, **SYNTHETIC[name]))
 
 
-@pytest.mark.parametrize("name", ["sort", "recall_addition", "mqar"])
+@pytest.mark.parametrize(
+    "name", ["sort", *(pytest.param(name, marks=pytest.mark.heavy) for name in ("recall_addition", "mqar"))]
+)
 def test_another_process_draws_the_same(name):
     other_processes_draw_the_same(subject(name, **SYNTHETIC.get(name, {})))
 

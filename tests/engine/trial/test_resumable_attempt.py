@@ -1,5 +1,6 @@
 """An attempt: whatever happens to a trial becomes one stored outcome, and what it did is never lost."""
 
+import gc
 import json
 import os
 import platform
@@ -95,6 +96,7 @@ def test_a_loss_that_is_not_a_number_is_an_outcome(store, task):
 
 
 def test_running_out_of_memory_is_an_outcome(store, task):
+    gc.freeze()  # each try collects garbage, and need not look through what earlier tests have left
     huge = task(batch_size=10**12)  # 40 TB of tokens
     finish(Attempt(huge, store, CPU))
     assert row(store, huge)["reason"].splitlines()[0] == "out of memory at epoch 1, batches in 32 parts"
