@@ -76,7 +76,7 @@ class ModelConfig:
     there are. Logits stay within `logit_cap`, if there is one. Of a model that reads one sequence and writes
     another, `source_vocab` has the symbols of the first, if they are not as many as `vocab`. With `zero_past`
     the blocks of a stream begin behind zero vectors. `mup` is the width at which maximal updates change
-    nothing.
+    nothing. Behind a `bottleneck` what is said of all positions is decoded from the last one alone.
     """
 
     d_model: int
@@ -112,6 +112,7 @@ class ModelConfig:
     logit_cap: float | None = None
     zero_past: bool = False
     mup: int | None = None
+    bottleneck: bool = False
 
     def faults(self) -> list[str]:
         """What is out of bounds, or does not go together; empty if nothing is."""
@@ -328,6 +329,7 @@ class ModelKeywords(TypedDict, total=False):
     logit_cap: float | None
     zero_past: bool
     mup: int | None
+    bottleneck: bool
 
 
 def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfig:

@@ -26,6 +26,7 @@ from ..core.transducer import missing_transducer_reason
 from ..layers.fused_pooling import try_fused_pooling
 from .adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear
 from .base_model import BaseModel
+from .bottleneck import BottleneckDecoder
 from .seq2seq_model import TransductionModel, transduction_faults
 
 MAX_PARAMETERS = 1_000_000_000
@@ -49,6 +50,7 @@ class Model(BaseModel[ResidualStack]):
         self.embedding = _build_input_layer(config)
         self.positions = PositionalEncoding(config)
         self.body = build_body(recipe.root, Context(config=config))
+        self.decoder = BottleneckDecoder(config) if config.bottleneck else None
         self.norm = build_final_norm(config)
         self.output = _build_output_layer(config, self.embedding)
         self.input_dropout = Dropout(config.input_dropout)
@@ -91,7 +93,7 @@ class Model(BaseModel[ResidualStack]):
         if x is None:
             x, signal = self._embed(inputs, 0)
             x = self.body(x, SideInputs(mask, signal))
-        x = self._normalise(x)
+        x = self._normalise(x if self.decoder is None else self.decoder(x, lengths))
         return x.squeeze(1) if self.pooled else x
 
     def _fused_pooling(self, inputs: Tensor, mask: Tensor | None) -> Tensor | None:
@@ -104,7 +106,7 @@ class Model(BaseModel[ResidualStack]):
 
     def _hidden_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
         """What enters the output layer at the next piece, and the stream behind it."""
-        if not self.config.causal:
+        if not self.config.causal or self.decoder is not None:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         x, signal = self._embed(inputs, state.past_length)
         chunk = StreamChunk(state.block_states, zero_past=self.config.zero_past)
@@ -170,7 +172,8 @@ def build(
     over `classes`, or `targets` real numbers, put through `output_act`; logits are kept within `logit_cap`.
     `cutoffs` divide the vocabulary into clusters, in the input and in the softmax, of which the first is
     mapped too with `project_first_cluster`; `tied` gives the softmax the embedding's weights, `tied_bias`
-    biases beside them. `mup` is the width at which maximal updates (Yang et al. 2022) change nothing. A
+    biases beside them. `mup` is the width at which maximal updates (Yang et al. 2022) change nothing. With
+    `bottleneck` outputs are decoded from the body's last position, as an auto-encoder does. A
     transducer gets a model of a source and a target, both of symbols of `vocab`. With `zero_past` blocks of a
     stream begin behind zeros.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
@@ -217,6 +220,8 @@ def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, t
     faults = _recipe_faults(recipe)
     if config.source_vocab is not None and not transduces:
         faults.append(f"expected a transducer, as seq2seq(lstm, lstm), got {recipe.text}")
+    if config.bottleneck and output_kind(recipe.root) == VECTOR:
+        faults.append(f"expected an output for each token where there is a bottleneck, got {recipe.text}")
     faults += [*config.faults(), *(transduction_faults(config) if transduces else ())]
     if not faults and max_parameters is not None:
         parameters = analyse(recipe, config, length=1).parameters

@@ -179,8 +179,11 @@ class TaggingExamplesObjective(GeneratedObjective):
     """Symbols at the positions that are scored; outputs are computed there alone."""
 
     def causal_view(self) -> CausalView | None:
-        """The longest example that is scored and what is said of its tokens, if the task is causal."""
-        if not self.interface.causal:
+        """The longest example that is scored and what is said of its tokens, if the task is causal.
+
+        Behind a bottleneck every output may see all of the input.
+        """
+        if not self.interface.causal or self.interface.bottleneck:
             return None
         assert self.interface.vocab is not None, "tagging is of symbols"
         return CausalView(

@@ -47,7 +47,7 @@ from ..vocabulary.cost_tree import (
 from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
 from ..vocabulary.registry import lookup
 from ..vocabulary.spec import Cost, CostContext, Reach, Role, Spec
-from .input_output_costs import input_part, output_part, position_parts
+from .input_output_costs import bottleneck_part, input_part, output_part, position_parts
 
 CrossAttentionFactory = Callable[[Value, CostContext], ModelPart]
 """What stands behind a sub-layer in a decoder, made of that sub-layer and of where it stands."""
@@ -184,6 +184,9 @@ class _Analyser:
         body = layers.parts if isinstance(root, SeriesNode) else (layers,)
         parts = [input_part(config, length), *position_parts(config, length), *body, *_shared(layers)]
         last, plane = layers, positions * self.context.width
+        if config.bottleneck:
+            last = bottleneck_part(config, length)
+            parts.append(last)
         if config.norm == "pre":
             last = with_input_after(last, self._final_norm(positions), plane)
             parts.append(last)

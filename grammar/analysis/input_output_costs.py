@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ..model_config import ModelConfig
+from ..norms import NORMS
 from ..positions import POSITIONS
 from ..vocabulary.cost_tree import ModelPart
+from ..vocabulary.spec import UNBOUNDED, Reach
 
 
 def input_part(config: ModelConfig, length: int, label: str = "embedding") -> ModelPart:
@@ -43,6 +45,22 @@ def position_parts(config: ModelConfig, length: int) -> tuple[ModelPart, ...]:
         saved_once=kind.saved(width, length),
     )
     return (part,) if part.parameters or part.saved_once else ()
+
+
+def bottleneck_part(config: ModelConfig, length: int) -> ModelPart:
+    """The decoder that makes something of each position of the last one, which all later ones can move.
+
+    Of each of its two maps with a norm are saved the norm's input, what it saves itself, the map's input and
+    that of the activation.
+    """
+    width, norm = config.d_model, NORMS[config.norm_kind]
+    return ModelPart(
+        label="decoder",
+        parameters=2 * (width * (width + 1) + norm.parameters(width)),
+        flops=2 * 2 * length * width**2,
+        reach=Reach(left=0, right=UNBOUNDED),
+        saved=2 * length * (3 * width + norm.saved(width)),
+    )
 
 
 def output_part(config: ModelConfig, positions: int, inputs: int | None = None) -> ModelPart:

@@ -33,6 +33,7 @@ def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig
         targets=interface.targets,
         classes=interface.classes,
         causal=interface.causal,
+        bottleneck=interface.bottleneck,
     )
 
 

@@ -129,12 +129,21 @@ def _memorization(task: MadSettings, generator: Generator, training: bool) -> tu
     return inputs, asked
 
 
+def _compression(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
+    """Symbols and a sign, all of which are asked for."""
+    del training
+    symbols = torch.randint(task.usual, (task.length,), generator=generator)
+    symbols[-1] = task.usual
+    return symbols, symbols.clone()
+
+
 _WRITERS: dict[str, Callable[[MadSettings, Generator, bool], tuple[Tensor, Tensor]]] = {
     "in_context_recall": _recall,
     "noisy_recall": _recall,
     "fuzzy_recall": _fuzzy,
     "selective_copying": _copying,
     "memorization": _memorization,
+    "compression": _compression,
 }
 
 RULES["mad"] = Rule(draw_mad)

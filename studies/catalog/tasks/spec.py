@@ -50,7 +50,8 @@ class ModelInterface:
     Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position, `targets` in all;
     or outputs are one of so many `classes`.
     If one sequence becomes another, `source_vocab` counts the symbols of the first.
-    `tokens` is None if the length grows in training; `past` positions before them are kept.
+    `tokens` is None if the length grows in training; `past` positions before them are kept. Behind a
+    `bottleneck` all is decoded from the last position of a causal model, and so sees all of the input.
     """
 
     kind: TaskKind
@@ -61,6 +62,7 @@ class ModelInterface:
     classes: int | None = None
     tokens: int | None = None
     past: int = 0
+    bottleneck: bool = False
 
     @property
     def causal(self) -> bool:

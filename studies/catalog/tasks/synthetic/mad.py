@@ -1,13 +1,15 @@
-"""Five of the six tasks of MAD; the sixth, compression, needs a decoder of its own behind the model."""
+"""The six tasks of MAD; the answers of compression are decoded from the last position alone."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from .....grammar.vocabulary.spec import Reach
 from ..generated import TaskSizes
+from ..spec import ModelInterface
 from .base import SyntheticTask, add_synthetic
 
 RECALL = ("in_context_recall", "noisy_recall", "fuzzy_recall")
@@ -18,9 +20,9 @@ class MadSettings(SyntheticTask):
     """`[task]` of mad; its defaults are the base setting of in-context recall."""
 
     problem: Literal[
-        "in_context_recall", "noisy_recall", "fuzzy_recall", "selective_copying", "memorization"
+        "in_context_recall", "noisy_recall", "fuzzy_recall", "selective_copying", "memorization", "compression"
     ] = "in_context_recall"
-    """which of its tasks"""
+    """which of its tasks; of compression a decoder makes all symbols of what the model holds at the last token"""
     vocab: int = Field(default=16, ge=4, le=1_000_000)
     """how many symbols there are in all"""
     length: int = Field(default=128, ge=4, le=1 << 20)
@@ -51,13 +53,14 @@ class MadSettings(SyntheticTask):
 
     @property
     def usual(self) -> int:
-        """How many symbols are keys or values, or are copied."""
+        """How many symbols are keys or values, or are copied or compressed."""
         special = {
             "in_context_recall": 0,
             "noisy_recall": self.noise_vocab,
             "fuzzy_recall": 1,
             "selective_copying": 2,
             "memorization": 1,
+            "compression": 1,
         }
         return self.vocab - special[self.problem]
 
@@ -77,6 +80,11 @@ class MadSettings(SyntheticTask):
         return TaskSizes(tokens=self.length - (self.problem in RECALL[:2]), vocab=self.vocab)
 
     @property
+    def interface(self) -> ModelInterface:
+        """That of its sizes, with a bottleneck behind what compresses."""
+        return replace(super().interface, bottleneck=self.problem == "compression")
+
+    @property
     def required_reach(self) -> Reach | None:
         """Not said."""
         return None
@@ -85,7 +93,7 @@ class MadSettings(SyntheticTask):
 add_synthetic(
     "mad",
     MadSettings,
-    "keys and values to the value of a key that comes again, symbols to their copy, keys to values by heart",
+    "values found by keys of the sequence or learnt by heart, symbols copied, or compressed into one vector",
     "Poli et al. 2024 (Mechanistic Architecture Design), section 3.1 and their program",
     "Test set",
 )

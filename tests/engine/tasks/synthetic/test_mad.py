@@ -82,6 +82,16 @@ def test_what_is_learnt_by_heart_is_the_same_everywhere():
     assert sorted(found.values()) == list(range(16, 32))
 
 
+def test_all_that_is_compressed_is_asked_for():
+    task, examples = test_set_of(problem="compression", length=8, vocab=5)
+    for inputs, targets in examples:
+        assert inputs == targets
+        assert inputs[-1] == 4
+        assert max(inputs[:-1]) < 4
+    assert (task.interface.bottleneck, task.interface.causal) == (True, True)
+    assert not read_task_settings({"name": "mad"}).interface.bottleneck
+
+
 def test_the_examples_of_a_training_are_few():
     task = read_task_settings({"name": "mad", "length": 16, "train_examples": 7})
     drawn = [task.draw(40, torch.Generator().manual_seed(seed)) for seed in (1, 2)]

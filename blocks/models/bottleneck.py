@@ -1,0 +1,37 @@
+"""The decoder of a bottleneck: what is said of each position is made of the last one and of where it stands."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...grammar import ModelConfig
+from ..core.initialisation import Linear
+from ..core.normalisation import build_norm
+from ..core.positional_encoding import sinusoidal_encoding
+
+
+class BottleneckDecoder(nn.Module):
+    """y_t = gelu(W₂ norm(gelu(W₁ norm(x_last + p_t)))), p_t the sinusoids of position t (Poli et al. 2024).
+
+    As the auto-encoder of MAD's program has it; the last norm and the output layer stand behind it.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width = config.d_model
+        self.norms = nn.ModuleList(build_norm(config) for _ in range(2))
+        self.maps = nn.ModuleList(Linear(width, width, bias=True) for _ in range(2))
+
+    def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        """(batch, length, width) to the same, of which the last valid position alone is read."""
+        batch, length, width = x.shape
+        if lengths is None:
+            code = x[:, -1]
+        else:
+            code = x[torch.arange(batch, device=x.device), lengths - 1]
+        y = code.unsqueeze(1) + sinusoidal_encoding(length, width, like=x)
+        for norm, linear in zip(self.norms, self.maps, strict=True):
+            y = functional.gelu(linear(norm(y)))
+        return y
