@@ -71,5 +71,7 @@ def test_what_has_no_last_position_of_a_sequence_is_refused():
         build("ff(5) >> mean_pool", **SETTINGS)
     with pytest.raises(BuildError, match="expected no bottleneck of a transducer, got one"):
         build("seq2seq(lstm, lstm)", **SETTINGS)
-    with pytest.raises(BuildError, match="expected a causal model for a stream, got one that sees the future"):
+    with pytest.raises(
+        BuildError, match="expected a causal model for a stream, got one that sees the future"
+    ):
         made().forward_stream(tokens(), StreamState())

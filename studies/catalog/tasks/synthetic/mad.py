@@ -20,7 +20,12 @@ class MadSettings(SyntheticTask):
     """`[task]` of mad; its defaults are the base setting of in-context recall."""
 
     problem: Literal[
-        "in_context_recall", "noisy_recall", "fuzzy_recall", "selective_copying", "memorization", "compression"
+        "in_context_recall",
+        "noisy_recall",
+        "fuzzy_recall",
+        "selective_copying",
+        "memorization",
+        "compression",
     ] = "in_context_recall"
     """which of its tasks; of compression a decoder makes all symbols of what the model holds at the last token"""
     vocab: int = Field(default=16, ge=4, le=1_000_000)
