@@ -1,4 +1,4 @@
-"""The decoder of a bottleneck: what is said of each position is made of the last one and of where it stands."""
+"""The decoder of a bottleneck: it says what stood at each position, of the vector of the last one alone."""
 
 from __future__ import annotations
 
@@ -27,10 +27,8 @@ class BottleneckDecoder(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         """(batch, length, width) to the same, of which the last valid position alone is read."""
         batch, length, width = x.shape
-        if lengths is None:
-            code = x[:, -1]
-        else:
-            code = x[torch.arange(batch, device=x.device), lengths - 1]
+        rows = torch.arange(batch, device=x.device)
+        code = x[:, -1] if lengths is None else x[rows, lengths - 1]
         y = code.unsqueeze(1) + sinusoidal_encoding(length, width, like=x)
         for norm, linear in zip(self.norms, self.maps, strict=True):
             y = functional.gelu(linear(norm(y)))

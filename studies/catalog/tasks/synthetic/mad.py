@@ -27,7 +27,7 @@ class MadSettings(SyntheticTask):
         "memorization",
         "compression",
     ] = "in_context_recall"
-    """which of its tasks; of compression a decoder makes all symbols of what the model holds at the last token"""
+    """which of its tasks; in compression all symbols are decoded from what the model holds at the last one"""
     vocab: int = Field(default=16, ge=4, le=1_000_000)
     """how many symbols there are in all"""
     length: int = Field(default=128, ge=4, le=1 << 20)
