@@ -20,6 +20,7 @@ from ...studies.catalog.tasks import (
     TranslationSettings,
 )
 from ...studies.schema.settings import TrialSettings
+from ...studies.schema.training import TrainSettings
 from ..data import ParallelText, gold_trees, iter_pair_eval, open_pairs, open_treebank
 from ..data.pairs.corpus import PairSplit
 from ..data.token_files import Split
@@ -145,12 +146,12 @@ def generate(
     decoding: Decoding,
     *,
     pairs: PairData,
-    batch_size: int,
+    train: TrainSettings,
     device: torch.device,
 ) -> list[list[int]]:
-    """The outputs of a split's sources, in its order."""
+    """The outputs of a split's sources, in its order, in batches as large as those of training."""
     outputs, costs = dict[int, list[int]](), pairs.tree_costs(split)
-    for batch in iter_pair_eval(split, batch_size=batch_size):
+    for batch in iter_pair_eval(split, batch_size=train.batch_size, batch_tokens=train.batch_tokens):
         cost = None if costs is None else partial(_cost_in_batch, costs, batch.pairs.tolist())
         found = search_outputs(model, batch.sources.to(device), decoding, sizes=pairs.sizes, cost=cost)
         outputs.update(zip(batch.pairs.tolist(), found, strict=True))

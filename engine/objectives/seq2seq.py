@@ -18,6 +18,7 @@ from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import ScheduledSamplingSettings
 from ..core.seeds import derive_seed
+from ..corpora import DataError
 from ..data.pairs.batches import PairBatch, collate, iter_pair_batches, iter_pair_eval
 from ..data.pairs.corpus import PairSplit
 from ..data.vocabularies import vocabulary_to_dict
@@ -44,21 +45,24 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
     @property
     def step_shape(self) -> StepShape:
-        """Pairs of the mean length of those drawn so far, padding included."""
-        tokens = self._padded // max(self._drawn, 1)
-        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
+        """Pairs of the mean length of those drawn so far, padding included, and as many as steps had."""
+        tokens, train = self._padded // max(self._drawn, 1), self.settings.train
+        if train.batch_tokens is None:
+            return StepShape(sequences=train.batch_size, tokens=tokens)
+        return StepShape(sequences=round(self._drawn / max(self._position, 1)), tokens=tokens)
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step."""
-        del parts
+        """Draw the batch of the next step; DataError for one that has a pair less than parts."""
         self._batch = self._next_batch()
+        if (pairs := len(self._batch.pairs)) < parts:
+            raise DataError(f"expected a pair for each of {parts} parts of a step, got a batch of {pairs}")
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """The mean over the symbols of the targets."""
         assert self._batch is not None, "a batch is begun first"
         batch, train = self._batch, self.settings.train
         sources, targets = (
-            on_device(rows.chunk(parts)[part], self.device) for rows in (batch.sources, batch.targets)
+            on_device(rows.tensor_split(parts)[part], self.device) for rows in (batch.sources, batch.targets)
         )
         logits = model(sources, self._sample_inputs(model, sources, targets))
         if self.observer is not None:
@@ -87,7 +91,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             self._pairs.test,
             self._decoding,
             pairs=self._pairs,
-            batch_size=self.settings.train.batch_size,
+            train=self.settings.train,
             device=self.device,
         )
         output_scores = score_outputs(self._outputs, self._pairs, self.settings)
@@ -95,7 +99,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
     def test_batches(self) -> Iterator[Examples]:
         """The pairs of the test split: sources as inputs."""
-        for batch in iter_pair_eval(self._pairs.test, batch_size=self.settings.train.batch_size):
+        for batch in self._in_order(self._pairs.test):
             yield Examples(batch.sources, batch.targets)
 
     def symbols(self) -> dict[str, Any] | None:
@@ -138,6 +142,11 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         self._guesses.set_state(state["guesses"].cpu())
         self._outputs = state.get("outputs", [])  # a checkpoint of an earlier version has none
 
+    def _in_order(self, split: PairSplit) -> Iterator[PairBatch]:
+        """Each pair of a split once, in batches as large as those of training."""
+        train = self.settings.train
+        return iter_pair_eval(split, batch_size=train.batch_size, batch_tokens=train.batch_tokens)
+
     def _next_batch(self) -> PairBatch:
         """The next pairs."""
         settings = self.settings
@@ -145,6 +154,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             self._batches = iter_pair_batches(
                 self._pairs.train,
                 batch_size=settings.train.batch_size,
+                batch_tokens=settings.train.batch_tokens,
                 max_length=self._pairs.max_length,
                 seed=derive_seed(settings.seed, "data"),
                 position=self._position,
@@ -197,7 +207,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         """The scores of a split with teacher forcing, each pair once."""
         nats, right, symbols, words = 0.0, 0, 0, 0
         registered = RegisteredMetrics(TaskKind.TRANSDUCTION, name)
-        for batch in iter_pair_eval(_truncate(split, limit), batch_size=self.settings.train.batch_size):
+        for batch in self._in_order(_truncate(split, limit)):
             sources, targets = batch.sources.to(self.device), batch.targets.to(self.device)
             scores = model(sources, targets).float().log_softmax(-1)
             chosen = scores.gather(-1, targets.unsqueeze(-1)).squeeze(-1)

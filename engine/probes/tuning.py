@@ -147,7 +147,7 @@ class _Tuning:
                 split,
                 decoding,
                 pairs=self._pairs,
-                batch_size=train.batch_size,
+                train=train,
                 device=self._device,
             )
         return write_outputs(outputs, self._pairs, split, decoding)

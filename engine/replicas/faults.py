@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...errors import ActivememError
+from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
 from ..training_parts.gradient_measures import GRADIENT_NOISE
 
@@ -28,8 +29,14 @@ def replica_faults(settings: TrialSettings, devices: int) -> list[str]:
     train = settings.train
     parts = train.accumulate * devices
     faults: list[str] = []
-    if train.batch_size % parts:
-        each = f"accumulate = {train.accumulate} on {devices} devices"
+    each = f"accumulate = {train.accumulate} on {devices} devices"
+    if train.batch_tokens is not None:
+        tokens = parts * longest_pair(settings)
+        if train.batch_tokens < tokens or train.batch_size < parts:
+            got = f"got {train.batch_tokens:,} and {train.batch_size:,}"
+            room = f"expected at least {tokens:,} tokens and {parts:,} pairs"
+            faults.append(f"batch_tokens, batch_size: {room}, as {each} is as many parts, {got}")
+    elif train.batch_size % parts:
         faults.append(
             f"batch_size: expected a multiple of {parts}, as {each} is as many parts, got {train.batch_size}"
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
 
 MAX_DOUBLINGS = 5
@@ -40,7 +41,7 @@ class MemoryTries:
         self._parts = [train.accumulate] * 2
         doublings = 0 if "gradient_noise" in train.measure else MAX_DOUBLINGS
         for parts in (train.accumulate << times for times in range(1, doublings + 1)):
-            if train.batch_size % parts:
+            if not _can_be_split(settings, parts):
                 break
             self._parts.append(parts)
         self._tries = 0
@@ -87,6 +88,14 @@ class MemoryTries:
         with suppress(OSError):  # it is then tried from the beginning
             self._file.write_text(f"{self._tries}", "ascii")
         return True
+
+
+def _can_be_split(settings: TrialSettings, parts: int) -> bool:
+    """Whether each batch can be computed in so many parts."""
+    train = settings.train
+    if train.batch_tokens is not None:
+        return train.sequences(longest_pair(settings)) >= parts
+    return train.batch_size % parts == 0
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -80,7 +80,7 @@ def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
         settings.model.recipe,
         model_config(settings.model, interface),
         length=sequence_tokens(settings),
-        batch=settings.train.batch_size,
+        batch=settings.train.sequences(sequence_tokens(settings)),
         past=interface.past,
     )
     return settings.model.recipe, shown.render("svg")

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
 from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
-from ..resolve.costs import flops_of_test, model_config, sequence_tokens
+from ..resolve.costs import flops_of_test, longest_pair, model_config, sequence_tokens
 from ..schema.settings import TrialSettings, read_recipe
 
 GPU_CONTEXT = 600 * 2**20
@@ -68,17 +68,20 @@ def step_memory(
 ) -> StepMemory:
     """What a step of a trial holds on sequences of so many tokens, by default of its usual ones.
 
-    Frozen numbers have no gradient. Without a `state` none are frozen, and the optimiser keeps as much of
-    each as it does of any.
+    Batches of so many tokens are held where they hold most. Frozen numbers have no gradient. Without a
+    `state` none are frozen, and the optimiser keeps as much of each as it does of any.
     """
     train, interface = settings.train, settings.task.interface
+    if tokens is None and train.batch_tokens is not None:
+        steps = (step_memory(settings, each, state=state) for each in _fullest_lengths(settings))
+        return max(steps, key=lambda each: each.total)
     tokens = sequence_tokens(settings) if tokens is None else tokens
     held = _memory(
         settings.model.recipe,
         model_config(settings.model, interface),
         tokens,
         interface.past,
-        train.batch_size // train.accumulate,
+        -(-train.sequences(tokens) // train.accumulate),
     )
     return StepMemory(
         tokens=tokens,
@@ -89,6 +92,17 @@ def step_memory(
         average=held.parameters if train.average else 0,
         activations=held.activations + held.kernels + 2 * held.logits,
     )
+
+
+def _fullest_lengths(settings: TrialSettings) -> set[int]:
+    """The lengths of pairs of which one fills a batch of tokens best: the longest, and of full batches.
+
+    Those of one row more than the longest have, and of as many rows as a batch may have.
+    """
+    train, longest = settings.train, longest_pair(settings)
+    assert train.batch_tokens is not None, "it has batches of tokens"
+    rows = {train.sequences(longest) + 1, train.batch_size}
+    return {longest} | {min(longest, max(1, train.batch_tokens // each)) for each in rows}
 
 
 def largest_step(

@@ -31,7 +31,7 @@ from ..schema.epoch_metrics import epoch_metrics
 from ..schema.settings import TrialSettings, read_recipe
 from ..text.pydantic_messages import ValidationProblem
 from ..text.toml_positions import KeyPath
-from .costs import model_config
+from .costs import longest_pair, model_config
 from .template import D_MODEL_PATH, RECIPE_PATH
 
 _NEEDS = {
@@ -148,7 +148,8 @@ def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """A table of one's own with fewer rows to train on than a batch has."""
-    task, expected = settings.task, settings.train.batch_size
+    task, train = settings.task, settings.train
+    expected = train.batch_size if train.batch_tokens is None else train.accumulate
     corpus = task.corpus if isinstance(task, LabelledSettings | TranslationSettings) else None
     if isinstance(corpus, OwnRows) and (found := corpus.rows.train) < expected:
         yield ValidationProblem(
@@ -215,6 +216,20 @@ def _for_pairs(key: str) -> Rule:
             )
 
     return rule
+
+
+def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """A batch of tokens that has no room for a longest pair in each of its parts."""
+    train = settings.train
+    if train.batch_tokens is None or settings.task.spec.kind is not TaskKind.TRANSDUCTION:
+        return
+    tokens, parts = longest_pair(settings), train.accumulate
+    if train.batch_tokens < parts * tokens:
+        each = f"a pair of {tokens} tokens" + (f" in each of accumulate = {parts} parts" if parts > 1 else "")
+        yield ValidationProblem(
+            ("train", "batch_tokens"),
+            f"expected at least {parts * tokens:,}, room for {each}, got {train.batch_tokens:,}",
+        )
 
 
 def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
@@ -295,6 +310,8 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((_CURRICULUM, _LENGTHS), _lengths),
     ((("train", "sampling"),), _for_pairs("sampling")),
     ((("train", "label_smoothing"),), _for_pairs("label_smoothing")),
+    ((("train", "batch_tokens"),), _for_pairs("batch_tokens")),
+    ((("train", "batch_tokens"), ("train", "accumulate"), ("task",)), _room_for_longest),
     ((("model", "cutoffs"), ("model", "tied")), _one_vocabulary),
     ((("train", "schedule"), _LENGTHS), _plateau),
     (

@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...grammar import Analysis, ModelConfig, Reach, analyse, parse
-from ..catalog.tasks import AlgorithmicSettings, AlgorithmicTask, ModelInterface, require_algorithmic
+from ..catalog.tasks import (
+    AlgorithmicSettings,
+    AlgorithmicTask,
+    DegradationProblem,
+    ModelInterface,
+    SentencePairSettings,
+    require_algorithmic,
+)
 from ..schema.settings import ModelSettings, TrialSettings, read_recipe
 
 REFERENCE_TOKENS = 40
@@ -62,9 +69,20 @@ def sequence_tokens(settings: TrialSettings) -> int:
     return settings.task.interface.tokens or REFERENCE_TOKENS
 
 
+def longest_pair(settings: TrialSettings) -> int:
+    """The tokens of the longest sequence of pairs in training, its end among them."""
+    task = settings.task
+    if isinstance(task, SentencePairSettings):
+        return task.longest + 1
+    problem = task.spec
+    assert isinstance(problem, DegradationProblem), f"{task.name} has no pairs"
+    return problem.tokens
+
+
 def step_flops(settings: TrialSettings) -> int:
     """The operations of a training step, forward and backward, on sequences of `sequence_tokens`."""
-    return settings.train.batch_size * cost(settings, sequence_tokens(settings)).flops
+    tokens = sequence_tokens(settings)
+    return settings.train.sequences(tokens) * cost(settings, tokens).flops
 
 
 def reach(settings: TrialSettings) -> Reach:
@@ -81,7 +99,7 @@ def model_cost(name: str, settings: TrialSettings) -> float:
         case "step_flops":
             return step_flops(settings)
         case "activation_mib":
-            batch = settings.train.batch_size // settings.train.accumulate
+            batch = settings.train.sequences(sequence_tokens(settings)) // settings.train.accumulate
             return _whole(settings).memory(batch).activations / 2**20
         case "state_per_token":
             return _whole(settings).state

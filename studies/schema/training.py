@@ -109,7 +109,10 @@ class TrainSettings(StrictModel):
     span_loss: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """weight of the learnt attention spans in the loss"""
     batch_size: int = Field(ge=1)
-    """sequences in a training step"""
+    """sequences in a training step; with batch_tokens at most so many"""
+    batch_tokens: int | None = Field(default=None, ge=1)
+    """for pairs of sequences: as many of like lengths are a training step as fit into so many tokens, each
+    counted as long as the longer side of the longest"""
     accumulate: int = Field(default=1, ge=1)
     """parts into which the sequences of a step are split, computed one after the other"""
     epochs: int = Field(ge=1)
@@ -169,6 +172,12 @@ class TrainSettings(StrictModel):
             raise ValueError(f"expected lengths from the shortest to the longest, got {list(self.lengths)}")
         return self
 
+    def sequences(self, tokens: int) -> int:
+        """The sequences of a step whose longest has so many tokens."""
+        if self.batch_tokens is None:
+            return self.batch_size
+        return max(1, min(self.batch_size, self.batch_tokens // tokens))
+
     @field_validator("measure")
     @classmethod
     def order_measures(cls, measure: tuple[str, ...]) -> tuple[str, ...]:
@@ -191,12 +200,19 @@ class TrainSettings(StrictModel):
             raise ValueError(
                 "gradient_noise needs the gradients of parts: expected accumulate of at least 2, got 1"
             )
+        if "gradient_noise" in self.measure and self.batch_tokens is not None:
+            raise ValueError("gradient_noise counts the sequences of a step, which batch_tokens lets vary")
         return self
 
     @model_validator(mode="after")
     def check_accumulate(self) -> TrainSettings:
-        """A batch is split into equal parts."""
-        if self.batch_size % self.accumulate:
+        """A batch is split into equal parts, or one of tokens into parts that differ by a sequence."""
+        if self.batch_tokens is not None:
+            if self.batch_size < self.accumulate:
+                raise ValueError(
+                    f"expected batch_size of at least accumulate = {self.accumulate}, got {self.batch_size}"
+                )
+        elif self.batch_size % self.accumulate:
             raise ValueError(
                 f"a batch of {self.batch_size} cannot be split into {self.accumulate} equal parts"
             )

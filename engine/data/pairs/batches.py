@@ -31,44 +31,78 @@ class PairBatch(NamedTuple):
 
 
 def iter_pair_batches(
-    split: PairSplit, *, batch_size: int, max_length: int, seed: int, width: int = 5, position: int = 0
+    split: PairSplit,
+    *,
+    batch_size: int,
+    batch_tokens: int | None = None,
+    max_length: int,
+    seed: int,
+    width: int = 5,
+    position: int = 0,
 ) -> Iterator[PairBatch]:
     """Endless batches from the batch number `position` on, which is all that resuming needs.
 
     The longer sides of a batch's pairs differ by less than `width`, except where one bucket ends and the
     next begins. Each pass draws its batches and their order from the seed and the number of the pass, and
-    leaves out a random remainder that does not fill a batch. Pairs with a side of more than `max_length`
-    tokens, not counting its end, are always left out.
+    leaves out a random remainder that does not fill a batch. With `batch_tokens` batches are filled as
+    `fill_batches` says, and a pass has each pair. Pairs with a side of more than `max_length` tokens, not
+    counting its end, are always left out.
     """
     lengths = _max_side_lengths(split)
     fitting = torch.nonzero(lengths <= max_length + 1).flatten()
-    batches = len(fitting) // batch_size
-    if not batches:
-        raise DataError(
-            f"expected at least {batch_size} pairs of at most {max_length} tokens, got {len(fitting)}"
-        )
-    drawn, chosen = -1, fitting
+    sizes = [batch_size] * (len(fitting) // batch_size)
+    if batch_tokens is not None:
+        sizes = fill_batches(lengths[fitting], batch_size, batch_tokens)
+        width = 1
+    if not sizes:
+        least = batch_size if batch_tokens is None else 1
+        raise DataError(f"expected at least {least} pairs of at most {max_length} tokens, got {len(fitting)}")
+    drawn, chosen = -1, list[Tensor]()
     for number in count(position):
-        if number // batches != drawn:
-            drawn = number // batches
+        if number // len(sizes) != drawn:
+            drawn = number // len(sizes)
             generator = torch.Generator().manual_seed(derive_seed(seed, f"pairs of pass {drawn}"))
-            kept = fitting[torch.randperm(len(fitting), generator=generator)[: batches * batch_size]]
+            kept = fitting[torch.randperm(len(fitting), generator=generator)[: sum(sizes)]]
             buckets = torch.div(lengths[kept], width, rounding_mode="floor")
-            rows = kept[torch.argsort(buckets, stable=True)].view(batches, batch_size)
-            chosen = rows[torch.randperm(batches, generator=generator)]
-        yield collate(split, chosen[number % batches].tolist())
+            rows = kept[torch.argsort(buckets, stable=True)].split(sizes)
+            chosen = [rows[place] for place in torch.randperm(len(sizes), generator=generator).tolist()]
+        yield collate(split, chosen[number % len(sizes)].tolist())
+
+
+def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[int]:
+    """How many pairs each batch has, from the shortest pairs to the longest.
+
+    As many as fit into `batch_tokens` where all are as long as the longest of them, at most `batch_size`, and
+    one at least. It depends on the lengths alone, so that all passes have as many batches. Batches are filled
+    from the longest pair on; a few short ones that are left over share two batches evenly with those before.
+    """
+    longest_first = torch.sort(lengths, descending=True).values.tolist()
+    sizes, place = list[int](), 0
+    while place < len(longest_first):
+        sizes.append(max(1, min(batch_size, batch_tokens // longest_first[place])))
+        place += sizes[-1]
+    if sizes:
+        sizes[-1] -= place - len(longest_first)
+    if len(sizes) > 1 and sizes[-1] < sizes[-2]:
+        both = sizes[-2] + sizes[-1]
+        sizes[-2:] = [both - both // 2, both // 2]
+    return sizes[::-1]
 
 
 def iter_pair_eval(
-    split: PairSplit, *, batch_size: int, max_length: int | None = None
+    split: PairSplit, *, batch_size: int, batch_tokens: int | None = None, max_length: int | None = None
 ) -> Iterator[PairBatch]:
-    """Each pair of at most `max_length` tokens once, short ones first; the last batch may be smaller."""
+    """Each pair of at most `max_length` tokens once, short ones first; the last batch may be smaller.
+
+    With `batch_tokens` batches are filled as `fill_batches` says.
+    """
     lengths = _max_side_lengths(split)
     order = torch.argsort(lengths, stable=True)
     if max_length is not None:
         order = order[lengths[order] <= max_length + 1]
-    for place in range(0, len(order), batch_size):
-        yield collate(split, order[place : place + batch_size].tolist())
+    sizes = batch_size if batch_tokens is None else fill_batches(lengths[order], batch_size, batch_tokens)
+    for rows in order.split(sizes) if len(order) else ():
+        yield collate(split, rows.tolist())
 
 
 def collate(split: PairSplit, chosen: Sequence[int]) -> PairBatch:

@@ -73,7 +73,8 @@ def test_the_best_search_of_the_dev_split_writes_the_test_split(store):
     for name, score in scores.items():
         beam, lengths, coverage = map(float, name.removeprefix("dev_bleu[").removesuffix("]").split(","))
         decoding = Decoding(beam=int(beam), length_penalty=lengths, coverage_penalty=coverage)
-        outputs = generate(model, pairs.dev, decoding, pairs=pairs, batch_size=16, device=torch.device("cpu"))
+        train = trial.settings.train
+        outputs = generate(model, pairs.dev, decoding, pairs=pairs, train=train, device=torch.device("cpu"))
         assert bleu(pairs.sentences(outputs), pairs.references(pairs.dev)).score == score
     best = max(scores, key=scores.__getitem__)
     chosen = [tuned.metrics[f"{name}_tuned"] for name in ("beam", "length_penalty", "coverage_penalty")]

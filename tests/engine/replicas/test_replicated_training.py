@@ -144,3 +144,11 @@ def test_all_reasons_are_told_why_trials_cannot_have_several_devices():
         "  batch_size: expected a multiple of 4, as accumulate = 2 on 2 devices is as many parts, got 6",
         "  measure: gradient_noise compares the parts of a batch on one device",
     ]
+    pairs = {
+        "model": {"recipe": "seq2seq(gru, gru)", "d_model": 8},
+        "task": {"name": "reverse_copy"},
+        "train": {**SORT["train"], "curriculum": None, "batch_tokens": 70},
+    }
+    check_replicas([settings(pairs)], 2)
+    with pytest.raises(ReplicaError, match="expected at least 80 tokens and 4 pairs, as accumulate = 2 on"):
+        check_replicas([settings(pairs, accumulate=2)], 2)

@@ -119,7 +119,9 @@ def rewrite(study, store, folder, *, prefer_trees):
     settings = trial.settings.model_copy(update={"task": task})
     model, pairs = load_kept_model(trial.settings, store.weights_file(trial.id)), PairData(settings, folder)
     decoding = Decoding.of_task(settings)
-    return pairs.sentences(generate(model, pairs.test, decoding, pairs=pairs, batch_size=8, device=CPU))
+    return pairs.sentences(
+        generate(model, pairs.test, decoding, pairs=pairs, train=settings.train, device=CPU)
+    )
 
 
 @pytest.mark.parametrize("recipe", ["neural_gpu", "extended_neural_gpu"])

@@ -42,6 +42,29 @@ def test_a_step_holds_weights_gradients_state_average_and_the_activations_of_a_p
     assert held.total == sum((held.weights * 3, held.optimizer, held.activations))
 
 
+@pytest.mark.parametrize("recipe", ["seq2seq(gru, gru)", "neural_gpu"])
+def test_batches_of_tokens_hold_what_the_fullest_of_all_lengths_holds(recipe):
+    task = {
+        "name": "translation",
+        "corpus": "multi30k-en-fr",
+        "tokens": "words",
+        "pieces": 300,
+        "longest": 60,
+    }
+    train = {"batch_size": 12, "batch_tokens": 400, "accumulate": 2, "curriculum": None}
+    text = study_text(model={"recipe": recipe, "d_model": 8}, task=task, train=train, factors={"seed": [0]})
+    settings = load_study(text).trials[0].settings
+    assert [settings.train.sequences(tokens) for tokens in (1, 40, 61, 400)] == [12, 10, 6, 1]
+    assert step_memory(settings).total == max(step_memory(settings, each).total for each in range(1, 62))
+    assert step_memory(settings, 61).activations == step_memory(alike(settings, 6), 61).activations
+
+
+def alike(settings, batch_size):
+    """The same with batches of so many pairs."""
+    train = settings.train.model_copy(update={"batch_size": batch_size, "batch_tokens": None})
+    return settings.model_copy(update={"train": train})
+
+
 SHAPES = [
     (mixer, width, length, batch, dropout)
     for mixer in ("sa", "conv(k=5)", "cgru(k=3)", "lstm", "gru")
