@@ -60,7 +60,7 @@ class Notes:
 
 def stages(folder: Path, *, tiny: bool) -> Iterator[Stage]:
     """All there is to do, in its order."""
-    test = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    test = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow")
     test += () if tiny else ("--numprocesses", str(max(2, (os.cpu_count() or 2) - 2)), "--dist", "worksteal")
     for part in TINY_TESTS if tiny else parts_of_tests():
         yield Stage(f"test {part}", (*test, part))
