@@ -68,7 +68,7 @@ PRIORS: dict[str, dict[str, object]] = {
         "l": 3,
     },
 }
-"""The values of the 31st best of all points, and of the 60th worst."""
+"""The values of the 120th best of all points, and of the 78th worst."""
 
 SAMPLERS |= {
     f"{sampler}, {words}": {"prior": prior}
