@@ -11,7 +11,7 @@ from ..diagnostics import hint
 from ..errors import ActivememError
 from ..plugins import OpenRegistry
 from .norms import NORMS
-from .positions import POSITIONS
+from .positions import MAX_POSITIONS, POSITIONS, PositionKind
 
 Norm = Literal["pre", "post", "none"]
 """Where a sub-layer's normalisation stands: in front of it, behind its residual sum, or nowhere."""
@@ -76,7 +76,8 @@ class ModelConfig:
     there are. Logits stay within `logit_cap`, if there is one. Of a model that reads one sequence and writes
     another, `source_vocab` has the symbols of the first, if they are not as many as `vocab`. With `zero_past`
     the blocks of a stream begin behind zero vectors. `mup` is the width at which maximal updates change
-    nothing. Behind a `bottleneck` what is said of all positions is decoded from the last one alone.
+    nothing. Learned or randomised positions are `max_positions`. Behind a `bottleneck` what is said of all
+    positions is decoded from the last one alone.
     """
 
     d_model: int
@@ -87,6 +88,7 @@ class ModelConfig:
     residual: bool = True
     norm_kind: str = "layer_norm"
     position: str = "timing"
+    max_positions: int = MAX_POSITIONS
     dropout: float = 0.1
     attention_dropout: float = 0.0
     embedding_dropout: float = 0.0
@@ -144,6 +146,7 @@ class ModelConfig:
             _one_of("norm", self.norm, get_args(Norm)),
             *_registered("norm_kind", self.norm_kind, NORMS),
             *_registered("position", self.position, POSITIONS),
+            (self.max_positions >= 1, f"expected max_positions of at least 1, got {self.max_positions}"),
             _one_of("embedding", self.embedding, get_args(EmbeddingInit)),
             _one_of("init", self.init, get_args(Init)),
             _one_of("bias_init", self.bias_init, get_args(BiasInit)),
@@ -174,6 +177,11 @@ class ModelConfig:
     def symbols(self) -> int:
         """The size of the vocabulary; 0 where nothing is a symbol."""
         return self.vocab or 0
+
+    @property
+    def position_kind(self) -> PositionKind:
+        """How positions are told apart, for as many as there are."""
+        return POSITIONS[self.position].sized_to(self.max_positions)
 
     @property
     def embedding_scale(self) -> float:
@@ -304,6 +312,7 @@ class ModelKeywords(TypedDict, total=False):
     residual: bool
     norm_kind: str
     position: str
+    max_positions: int
     dropout: float
     attention_dropout: float
     embedding_dropout: float

@@ -1,15 +1,18 @@
-"""How a model tells positions apart, by the names of `position`: timing, none, and those of plug-ins."""
+"""How a model tells positions apart, by the names of `position`: what comes along, and those of plug-ins."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from ..plugins import OpenRegistry, contract_faults, count_faults
 
 if TYPE_CHECKING:
     from torch import nn
+
+MAX_POSITIONS = 2048
+"""So many positions there are by default where their number is to be known, as in Ruoss et al. 2023."""
 
 
 class PositionKind:
@@ -20,8 +23,16 @@ class PositionKind:
     before_mixers: ClassVar[bool] = False
     """Whether they are added again in front of each sub-layer in which positions mix."""
 
-    longest: ClassVar[int | None] = None
+    by_length: ClassVar[bool] = False
+    """Whether the vector of a position depends on how long its sequence is."""
+
+    longest: int | None = None
     """For how many positions there are vectors, if not for any number."""
+
+    def sized_to(self, count: int) -> PositionKind:
+        """The same for so many positions, where their number is to be known."""
+        del count
+        return self
 
     def parameters(self, width: int) -> int:
         """How many numbers it learns for vectors so wide."""
@@ -43,6 +54,43 @@ class TimingPosition(PositionKind):
     before_mixers = True
 
 
+class SizedPosition(PositionKind):
+    """Vectors for a number of positions that the model says; there are no more."""
+
+    def __init__(self, count: int = MAX_POSITIONS) -> None:
+        self.count = self.longest = count
+
+    def sized_to(self, count: int) -> Self:
+        """The same for so many positions."""
+        return type(self)(count)
+
+
+class LearnedPosition(SizedPosition):
+    """A learned vector for each position, added to what enters the body."""
+
+    source = "Gehring et al. 2017"
+
+    def parameters(self, width: int) -> int:
+        """A vector for each position."""
+        return self.count * width
+
+    def saved(self, width: int, length: int) -> int:
+        """The positions, whole numbers of eight bytes."""
+        return 2 * length
+
+
+class RandomisedPosition(SizedPosition):
+    """Sinusoids of as many of the positions as a sequence is long, drawn anew for each batch, in their order.
+
+    So longer sequences than those of the training have no positions that it has not seen. A trained model has
+    the same ones for all sequences of a length.
+    """
+
+    source = "Ruoss et al. 2023"
+    before_mixers = True
+    by_length = True
+
+
 class PluginPosition(PositionKind, ABC):
     """Vectors by position of a plug-in: what they cost, and their module."""
 
@@ -52,7 +100,13 @@ class PluginPosition(PositionKind, ABC):
 
 
 POSITIONS: OpenRegistry[PositionKind] = OpenRegistry(
-    "position", {"timing": TimingPosition(), "none": NoPosition()}
+    "position",
+    {
+        "timing": TimingPosition(),
+        "learned": LearnedPosition(),
+        "randomised": RandomisedPosition(),
+        "none": NoPosition(),
+    },
 )
 """Every way to tell positions apart by its name."""
 

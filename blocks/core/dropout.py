@@ -1,4 +1,7 @@
-"""Dropout, with cheap random bits where drawing them costs; that of stacked models is drawn beforehand."""
+"""What is random in training: dropout, with cheap bits where drawing costs, and keys that say an order.
+
+That of stacked models is drawn beforehand.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +47,13 @@ class Dropout(nn.Module):
         return x * _factors(draws.view(torch.int16)[: x.numel()].view(x.shape), self.rate, x.dtype)
 
 
+def draw_keys(count: int, device: torch.device) -> Tensor:
+    """So many random whole numbers, (count,), whose order is any with the same chance."""
+    if _given is not None:
+        return _given.keys(count, device)
+    return torch.randint(-(2**63), 2**63 - 1, (count,), device=device)
+
+
 @dataclass(frozen=True, slots=True)
 class DropoutCall:
     """What one dropout of a model is called with in a forward pass."""
@@ -52,13 +62,29 @@ class DropoutCall:
     rate: float
     dtype: torch.dtype
 
+    @property
+    def num_draws(self) -> int:
+        """The draws of 64 bits that it takes on a CPU."""
+        return _num_draws(prod(self.shape))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCall:
+    """How many keys a model draws at once in a forward pass."""
+
+    num_draws: int
+
+
+RandomCall = DropoutCall | KeyCall
+"""What draws in a forward pass."""
+
 
 @dataclass(slots=True)
 class _Given:
     """What stands in for draws: factors in the order of the calls; without any the calls are noted."""
 
     factors: Iterator[Tensor] | None = None
-    calls: list[DropoutCall] = field(default_factory=list[DropoutCall])
+    calls: list[RandomCall] = field(default_factory=list[RandomCall])
 
     def drop(self, x: Tensor, rate: float) -> Tensor:
         """The numbers by the next factors."""
@@ -69,6 +95,13 @@ class _Given:
         if factors.shape != x.shape:
             raise RuntimeError(f"expected dropout on {tuple(factors.shape)}, got {tuple(x.shape)}")
         return x * factors
+
+    def keys(self, count: int, device: torch.device) -> Tensor:
+        """The next draw, as keys."""
+        if self.factors is not None:
+            return next(self.factors)
+        self.calls.append(KeyCall(count))
+        return torch.zeros(count, dtype=torch.int64, device=device)
 
 
 _given: _Given | None = None
@@ -85,7 +118,7 @@ def _giving(given: _Given) -> Iterator[None]:
 
 
 @contextmanager
-def noting_dropout() -> Iterator[list[DropoutCall]]:
+def noting_dropout() -> Iterator[list[RandomCall]]:
     """A context in which nothing is dropped or drawn; what would be, in the order of the calls."""
     given = _Given()
     with _giving(given):
@@ -100,31 +133,43 @@ def given_dropout(factors: Sequence[Tensor]) -> Iterator[None]:
 
 
 def draw_dropout(
-    calls: Sequence[DropoutCall], generators: Sequence[Generator], device: torch.device
+    calls: Sequence[RandomCall], generators: Sequence[Generator], device: torch.device
 ) -> list[Tensor]:
-    """For each call the factors of stacked models, (models, …), each drawn as its model draws them alone."""
+    """For each call the factors or keys of stacked models, (models, …), drawn as each draws alone."""
     if not calls:
         return []
     if device.type != "cpu":
         return [torch.stack([_device_factors(call, each, device) for each in generators]) for call in calls]
     ends = [0]
     for call in calls:
-        ends.append(ends[-1] + _num_draws(prod(call.shape)))
+        ends.append(ends[-1] + call.num_draws)
     draws = torch.empty(len(generators), ends[-1], dtype=torch.int64)
     for row, generator in zip(draws, generators, strict=True):  # one draw of all is as many draws in turn
         torch.randint(-(2**63), 2**63 - 1, row.shape, generator=generator, out=row)
     bits = draws.view(torch.int16)
-    if len({(call.rate, call.dtype) for call in calls}) == 1:
-        bits = _factors(bits, calls[0].rate, calls[0].dtype)
+    first = calls[0]
+    if isinstance(first, DropoutCall) and all(_same_factors(first, call) for call in calls):
+        bits = _factors(bits, first.rate, first.dtype)
     drawn: list[Tensor] = []
     for call, (begin, end) in zip(calls, pairwise(ends), strict=True):
+        if isinstance(call, KeyCall):
+            drawn.append(draws[:, begin:end])
+            continue
         part = bits[:, 4 * begin : 4 * end][:, : prod(call.shape)].unflatten(1, call.shape)
         drawn.append(part if part.is_floating_point() else _factors(part, call.rate, call.dtype))
     return drawn
 
 
-def _device_factors(call: DropoutCall, generator: Generator, device: torch.device) -> Tensor:
-    """What torch's own dropout multiplies by, drawn from a generator of this device."""
+def _same_factors(one: DropoutCall, other: RandomCall) -> bool:
+    """Whether the bits of both become factors in the same way."""
+    return isinstance(other, DropoutCall) and (one.rate, one.dtype) == (other.rate, other.dtype)
+
+
+def _device_factors(call: RandomCall, generator: Generator, device: torch.device) -> Tensor:
+    """What torch's own dropout multiplies by, drawn from a generator of this device; keys as they are."""
+    if isinstance(call, KeyCall):
+        bounds, shape = (-(2**63), 2**63 - 1), (call.num_draws,)
+        return torch.randint(*bounds, shape, generator=generator, device=device)
     ones, random = torch.ones(call.shape, dtype=call.dtype, device=device), torch.get_device_module(device)
     before = random.get_rng_state(device)
     random.set_rng_state(generator.get_state(), device)

@@ -23,8 +23,9 @@ from .streaming import StreamChunk
 class SideInputs(NamedTuple):
     """What goes through a stack beside the sequence (batch, length, width), each None where there is none.
 
-    `mask` (batch, length) is true at valid positions, `signal` (length, width) is the timing signal, and
-    `chunk` is a piece of a stream, which hands each block what it has kept.
+    `mask` (batch, length) is true at valid positions, `signal` (length, width) is the timing signal, or
+    (batch, length, width) that of each sequence, and `chunk` is a piece of a stream, which hands each block
+    what it has kept.
     """
 
     mask: Tensor | None = None

@@ -79,6 +79,7 @@ def transduction_faults(config: ModelConfig) -> list[str]:
             not config.input_dropout,
             "expected no input_dropout, got some: embedding_dropout drops what enters a transducer",
         ),
+        (not config.position_kind.by_length, f"expected no {config.position} positions of a transducer"),
         (not config.bottleneck, "expected no bottleneck of a transducer, got one"),
         (config.logit_cap is None, f"expected no logit_cap of a transducer, got {config.logit_cap}"),
         (

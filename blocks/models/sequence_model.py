@@ -91,7 +91,7 @@ class Model(BaseModel[ResidualStack]):
         mask = _mask(inputs, lengths)
         x = self._fused_pooling(inputs, mask)
         if x is None:
-            x, signal = self._embed(inputs, 0)
+            x, signal = self._embed(inputs, 0, lengths)
             x = self.body(x, SideInputs(mask, signal))
         x = self._normalise(x if self.decoder is None else self.decoder(x, lengths))
         return x.squeeze(1) if self.pooled else x
@@ -108,16 +108,20 @@ class Model(BaseModel[ResidualStack]):
         """What enters the output layer at the next piece, and the stream behind it."""
         if not self.config.causal or self.decoder is not None:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
+        if self.positions.kind.by_length:
+            raise BuildError(f"expected positions that a stream can go on with, got {self.config.position}")
         x, signal = self._embed(inputs, state.past_length)
         chunk = StreamChunk(state.block_states, zero_past=self.config.zero_past)
         x = self._normalise(self.body(x, SideInputs(signal=signal, chunk=chunk)))
         return x, StreamState(state.past_length + inputs.shape[1], chunk.next_states())
 
-    def _embed(self, inputs: Tensor, start: int) -> tuple[Tensor, Tensor | None]:
+    def _embed(
+        self, inputs: Tensor, start: int, lengths: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None]:
         """What enters the body, (batch, length, width), and the timing signal from position `start` on."""
         x = self.embedding(inputs)
         x = self.dropout(x if self.scale == 1.0 else x * self.scale)
-        x, signal = self.positions(x, start)
+        x, signal = self.positions(x, start, lengths)
         return self.input_dropout(x), signal
 
     def _outputs(self, hidden: Tensor) -> Tensor:
@@ -158,10 +162,11 @@ def build(
 
     Weights are drawn from `generator` (CPU), or from the global one.
 
-    `norm` is pre, post or none, `position` timing or none; `dropout` is the probability to drop,
-    `embedding_dropout` that on embeddings and in front of the output, `input_dropout` that on what enters the
-    body, behind the timing signal, `feedforward_dropout` that inside feed-forward blocks. Without
-    `residual` a sub-layer's output takes the place of its input.
+    `norm` is pre, post or none, `position` timing, none, or learned or randomised, of which there are
+    `max_positions`; `dropout` is the probability to drop, `embedding_dropout` that on embeddings and in front
+    of the output, `input_dropout` that on what enters the body, behind the timing signal,
+    `feedforward_dropout` that inside feed-forward blocks. Without `residual` a sub-layer's output takes the
+    place of its input.
     Embeddings begin as `embedding` says (EmbeddingInit), maps as `init` says (Init), or as N(0, std²) where
     there is `feedforward_std`, `attention_std` or `attention_output_std`; paddings Glorot uniform, biases as
     `bias_init` says, norms 1 and 0; with `residual_init` depth the last maps of sub-layers are divided by

@@ -49,8 +49,11 @@ def positions_are_told_apart(name: str) -> None:
 
 
 def vectors_depend_on_positions_alone(name: str) -> None:
-    """A text in pieces gets the vectors that it gets as a whole."""
+    """A text in pieces gets the vectors that it gets as a whole, or is told that there are none."""
     length = _length(name)
+    if POSITIONS[name].by_length:
+        _assert_pieces_are_told(name, length)
+        return
     whole, first = _added(name, length), length // 3
     pieces = torch.cat([_added(name, first), _added(name, length - first, start=first)], 1)
     assert_close(pieces, whole, rtol=1e-11, atol=1e-11)
@@ -129,6 +132,20 @@ CHECKS: tuple[Callable[[str], None], ...] = (
 
 def _length(name: str) -> int:
     return min(POSITIONS[name].longest or _LENGTH, _LENGTH)
+
+
+def _assert_pieces_are_told(name: str, length: int) -> None:
+    """A piece from the middle is told; a sequence gets the same vectors alone and with padding behind it."""
+    try:
+        _added(name, 1, start=1)
+    except BuildError as error:
+        assert name in str(error), f"expected {name} in the message, got {error}"
+    else:
+        raise AssertionError("expected no vectors for a piece of a sequence")
+    x, encoding = random_sequences(2, length), _make_encoding(name)
+    padded = encoding(x, 0, torch.tensor([length, 1]))[0]
+    assert_close(padded[0], encoding(x[:1])[0][0])
+    assert_close(padded[1, :1], encoding(x[1:, :1])[0][0])
 
 
 def _make_encoding(name: str) -> PositionalEncoding:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from ...blocks.core.block import Block
-from ...blocks.core.dropout import DropoutCall, draw_dropout, given_dropout, noting_dropout
+from ...blocks.core.dropout import RandomCall, draw_dropout, given_dropout, noting_dropout
 from ...blocks.layers.window_attention import WindowedBlock
 from ...errors import ActivememError
 from ..objectives import Objective, Stackable
@@ -37,7 +37,7 @@ class StackedSteps:
         self._loss = _LossOf(trainings[0].model.train(), trainings[0].objective)
         self._losses = torch.vmap(self._loss_of_one)
         self._noises = [training.noise.generator() for training in trainings]
-        self._dropout: list[DropoutCall] | None = None
+        self._dropout: list[RandomCall] | None = None
         self._optimiser: StackedOptimiser | None = None
 
     def __enter__(self) -> Self:
@@ -95,7 +95,7 @@ class StackedSteps:
         return [torch.stack(alike) for alike in drawn]
 
     def _draw_dropout(self, batch: Sequence[Tensor]) -> list[Tensor]:
-        """The factors of each dropout, stacked; the first pass of one model notes where there is any."""
+        """What is random in a pass, stacked; the first pass of one model notes where anything is."""
         if self._dropout is None:
             with torch.no_grad(), noting_dropout() as self._dropout:
                 self._loss(*(rows[0] for rows in batch))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..model_config import ModelConfig
 from ..norms import NORMS
-from ..positions import POSITIONS
 from ..vocabulary.cost_tree import ModelPart
 from ..vocabulary.spec import UNBOUNDED, Reach
 
@@ -37,7 +36,7 @@ def input_part(config: ModelConfig, length: int, label: str = "embedding") -> Mo
 
 def position_parts(config: ModelConfig, length: int) -> tuple[ModelPart, ...]:
     """What tells positions apart, if it learns or saves anything."""
-    kind, width = POSITIONS[config.position], config.d_model
+    kind, width = config.position_kind, config.d_model
     part = ModelPart(
         label="positions",
         parameters=kind.parameters(width),

@@ -7,7 +7,6 @@ from math import isinf
 
 from ...grammar import ModelConfig, render
 from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
-from ...grammar.positions import POSITIONS
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, output_kind
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import CostContext
@@ -31,7 +30,7 @@ from ..schema.epoch_metrics import epoch_metrics
 from ..schema.settings import TrialSettings, read_recipe
 from ..text.pydantic_messages import ValidationProblem
 from ..text.toml_positions import KeyPath
-from .costs import longest_pair, model_config
+from .costs import longest_pair, model_config, most_tokens
 from .template import D_MODEL_PATH, RECIPE_PATH
 
 _NEEDS = {
@@ -174,11 +173,16 @@ def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
         return
     config = model_config(settings.model, interface)
     yield from (ValidationProblem(("model",), fault) for fault in config.faults())
-    longest, tokens = POSITIONS[config.position].longest, interface.tokens
+    longest, tokens = config.position_kind.longest, most_tokens(settings)
     if longest is not None and tokens is not None and tokens > longest:
         yield ValidationProblem(
             ("model", "position"),
             f"{config.position} has vectors for {longest:,} positions, and a sequence has {tokens:,}",
+        )
+    if config.position_kind.by_length and interface.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
+        yield ValidationProblem(
+            ("model", "position"),
+            f"{config.position} positions tell how long a sequence is, which {settings.task.name} hides",
         )
 
 

@@ -12,6 +12,7 @@ from ..catalog.tasks import (
     DegradationProblem,
     ModelInterface,
     SentencePairSettings,
+    SyntheticTask,
     require_algorithmic,
 )
 from ..schema.settings import ModelSettings, TrialSettings, read_recipe
@@ -128,6 +129,16 @@ def longest_length(settings: TrialSettings) -> int:
     else:
         trained = _start_length(settings) + task.length_step * (train.epochs - 1)
     return max(trained, *settings.task.test_lengths, 0)
+
+
+def most_tokens(settings: TrialSettings) -> int | None:
+    """The tokens of the longest input of a trial, in training and in its tests; None if that is not known."""
+    task, train = settings.task, settings.train
+    if isinstance(task, SyntheticTask):
+        return task.most_tokens
+    if isinstance(task.spec, AlgorithmicTask) and (train.curriculum is None) != (train.lengths is None):
+        return task.spec.sequence_length(longest_length(settings))
+    return task.interface.tokens
 
 
 def flops_of_test(settings: TrialSettings) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
 
 from ...grammar import (
     BiasInit,
@@ -20,7 +20,7 @@ from ...grammar import (
     parse,
 )
 from ...grammar.norms import NORMS
-from ...grammar.positions import POSITIONS
+from ...grammar.positions import MAX_POSITIONS, POSITIONS, SizedPosition
 from ..catalog.tasks import TaskSettings, read_task_settings
 from ..text.pydantic_messages import format_value
 from ..text.strict_model import KnownNames, StrictModel
@@ -142,7 +142,11 @@ class ModelSettings(StrictModel):
     norm_kind: Annotated[str, KnownNames(lambda: NORMS)] = "layer_norm"
     """what a norm computes: layer_norm or rms_norm"""
     position: Annotated[str, KnownNames(lambda: POSITIONS)] = "timing"
-    """how positions are told apart: timing, sinusoids added before every mixer, or none"""
+    """how positions are told apart: timing, sinusoids added before every mixer; learned, vectors added to
+    embeddings; randomised, as timing, but in each batch other ones of `max_positions`, in their order
+    (Ruoss et al. 2023); or none"""
+    max_positions: int = Field(default=MAX_POSITIONS, ge=1, le=1 << 20)
+    """how many positions are learned, or how many there are to choose from; without effect with others"""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """probability of dropping an activation, after each sub-layer and inside feed-forward blocks"""
     attention_dropout: float = Field(default=0.0, ge=0, lt=1)
@@ -206,6 +210,13 @@ class ModelSettings(StrictModel):
     def check_position(cls, name: str) -> str:
         """The name, if there is such a way."""
         return POSITIONS.check(name)
+
+    @field_validator("max_positions")
+    @classmethod
+    def omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
+        """The default where it changes nothing, so that trials that differ in it alone are one."""
+        kind = POSITIONS.get(info.data.get("position", ""))
+        return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 
     @field_validator("recipe", mode="before")
     @classmethod

@@ -51,7 +51,7 @@ def test_a_norm_conforms(name, check):
 
 
 @pytest.mark.parametrize("check", position_conformance.CHECKS)
-@pytest.mark.parametrize("name", ["timing", "test_learnt"])
+@pytest.mark.parametrize("name", ["timing", "learned", "randomised", "test_learnt"])
 def test_positions_conform(name, check):
     check(name)
 

@@ -20,9 +20,11 @@ PROGRAM = {"optimizer": {"name": "sgd", "lr": 0.1}}
 def make(settings):
     """Makes a training, with dropout; in double precision if that is asked for."""
 
-    def made(seed, recipe="conv(k=3) >> ff(16)", *, double=False, dropout=0.1, **train):
+    def made(seed, recipe="conv(k=3) >> ff(16)", *, double=False, dropout=0.1, position="timing", **train):
         chosen = settings(recipe, seed=seed, task="reverse", **train)
         model = chosen.model.model_copy(update={"dropout": dropout, "attention_dropout": dropout})
+        if position != "timing":
+            model = model.model_copy(update={"position": position, "max_positions": 50})
         training = Training(chosen.model_copy(update={"model": model}), CPU)
         if double:
             training.model.double()
@@ -108,6 +110,13 @@ def test_every_optimiser_moves_as_it_does_alone(make, optimizer):
 )
 def test_every_choice_of_train_holds(make, chosen):
     advance_both(make, 1e-8, double=True, **chosen)
+
+
+@pytest.mark.parametrize(
+    ("position", "dropout"), [("learned", 0.1), ("randomised", 0.1), ("randomised", 0.0)]
+)
+def test_positions_are_learnt_and_drawn_as_alone(make, position, dropout):
+    advance_both(make, 1e-8, double=True, position=position, dropout=dropout)
 
 
 def test_averages_of_weights_hold(make):

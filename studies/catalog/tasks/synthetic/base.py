@@ -46,6 +46,11 @@ class SyntheticTask(GeneratedTask, ABC):
     def test_names(self) -> tuple[str, ...]:
         """The names of the test sets."""
 
+    @property
+    def most_tokens(self) -> int:
+        """The tokens of the longest input, in training and in the test sets."""
+        return self.sizes.tokens
+
     def draw(self, count: int, generator: Generator) -> Examples:
         """So many examples to train on."""
         return RULES[self.name].draw(self, count, None, generator)
@@ -108,6 +113,11 @@ class LengthTask(SyntheticTask, ABC):
     def longest_input(self) -> int:
         """The tokens of the longest input in training."""
         return self.input_tokens(self.lengths[1])
+
+    @property
+    def most_tokens(self) -> int:
+        """Those of the longest length."""
+        return max(map(self.input_tokens, (self.lengths[1], *self.test_lengths)))
 
     @property
     def required_reach(self) -> Reach | None:

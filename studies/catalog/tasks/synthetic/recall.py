@@ -81,6 +81,11 @@ class MqarSettings(SyntheticTask):
         return TaskSizes(tokens=max(length for length, _, _ in self.shapes), vocab=self.vocab)
 
     @property
+    def most_tokens(self) -> int:
+        """Those of the longest shape."""
+        return max(self.sizes.tokens, *(length for length, _ in self.tests), 0)
+
+    @property
     def required_reach(self) -> Reach:
         """From the last query to the key of the first pair."""
         return Reach(left=self.sizes.tokens - 2, right=0)
