@@ -152,7 +152,7 @@ wrong.toml: 27 faults
            ^^^^^  unknown table 'trian'; nearest: train
   --set | model.position=nowhere
                          ^^^^^^^
-          [model] position: unknown position 'nowhere'; known: none, timing
+          [model] position: unknown position 'nowhere'; known: learned, none, randomised, timing
   --set | train.epochz=3
                 ^^^^^^  [train] unknown key 'epochz'; nearest: epochs"""
 
