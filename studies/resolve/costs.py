@@ -136,6 +136,8 @@ def most_tokens(settings: TrialSettings) -> int | None:
     task, train = settings.task, settings.train
     if isinstance(task, SyntheticTask):
         return task.most_tokens
+    if isinstance(task, SentencePairSettings) or isinstance(task.spec, DegradationProblem):
+        return longest_pair(settings)
     if isinstance(task.spec, AlgorithmicTask) and (train.curriculum is None) != (train.lengths is None):
         return task.spec.sequence_length(longest_length(settings))
     return task.interface.tokens
