@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from ..storage import Store
 from .planning.ablation_path import follow_path
-from .study import Study, load_study, shipped_studies
+from .study import Study, load_study
+from .study_files import shipped_studies
 from .text.errors import StudyError, StudyFault
 
 

@@ -8,11 +8,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ..diagnostics import nearest_hint
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .claims.reader import read_claims
 from .claims.spec import Claim
+from .fidelity import Fidelity, expand_fidelity
 from .ladder import Ladder, expand_ladder
 from .own_data.own_corpus import OwnCorpus, read_own_corpus
 from .presentation.reader import (
@@ -53,9 +53,10 @@ from .schema.search_settings import SearchSettings
 from .schema.settings import DecodeSettings, Level, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
 from .study_checks import check_tables, read_decode, read_header
+from .study_files import find_study_file
 from .text.diagnostics import Diagnostics
 from .text.document import Document, parse_document, read_document
-from .text.errors import StudyError, StudyFault
+from .text.errors import StudyError
 
 _EPOCHS = ("train", "epochs")
 
@@ -69,8 +70,8 @@ class Study:
     `trials` has every trial once, in the order of the file; empty in a search. `cells` has the trial of every
     cell, the same one possibly under several levels, and `over_budget` those that are not run. `size_matches`
     has the sizes solved for equal parameters, by trial. `decode` is what is tried with trained models that
-    translate. `own_corpus` has the files that the study names itself, `ladder` its [ladder], and `tried` is a
-    memory of `planning.status`.
+    translate. `own_corpus` has the files that the study names itself, `ladder` its [ladder], `fidelity` the
+    rungs of a search, and `tried` is a memory of `planning.status`.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Study:
     template: Template
     design: Design
     ladder: Ladder | None
+    fidelity: Fidelity | None
     budget: StudyBudget
     max_seeds: int | None
     keep_weights: bool
@@ -154,8 +156,17 @@ class Study:
         """The number of trials: all of a grid, or as many as a search may choose."""
         if self.search is None:
             return len(self.trials)
-        more = len(self.point_seeds(self.baseline)) - len(self.seeds)
-        return (self.search.trials * len(self.seeds) + more) * len(self.point_levels)
+        more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
+        return (sum(self.points_by_rung) * len(self.seeds) + more) * len(self.point_levels)
+
+    @property
+    def points_by_rung(self) -> list[int]:
+        """How many points a search trains at each rung; the baseline at the last alone."""
+        points = self.search.trials if self.search else 0
+        if self.fidelity is None:
+            return [points]
+        *lower, last = self.fidelity.planned(points - bool(self.baseline))
+        return [*lower, last + bool(self.baseline)]
 
     def boundary_trials(self) -> list[Trial]:
         """The trials that represent a search: every dimension at its first value, or at its last.
@@ -176,10 +187,16 @@ class Study:
         more, first = (self.baseline_seeds or 0) - len(self.seeds), max(self.seeds) + 1
         return (*self.seeds, *range(first, first + max(0, more)))
 
-    def point_trials(self, values: Mapping[str, Level]) -> tuple[Trial, ...]:
-        """The trials of a search point, one for each seed, at each of the levels that points are across."""
+    def point_trials(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
+        """The trials of a search point, one for each seed, at each of the levels that points are across.
+
+        They are those of a rung, by default of the last one.
+        """
+        level = {} if self.fidelity is None or rung is None else self.fidelity.level(rung)
         return tuple(
-            self.trial_for(values, seed, at) for seed in self.point_seeds(values) for at in self.point_levels
+            self.trial_for(values, seed, {**at, **level})
+            for seed in self.point_seeds(values)
+            for at in self.point_levels
         )
 
     @property
@@ -219,26 +236,6 @@ class Study:
         }
 
 
-def shipped_studies() -> dict[str, Path]:
-    """The files of the studies that come with the package, by name."""
-    return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
-
-
-def find_study_file(name_or_path: str | Path) -> Path:
-    """The path of a study file, given by itself or by the name of a study that comes with the package.
-
-    Raises StudyError with the nearest name, or all names, if there is neither.
-    """
-    shipped = shipped_studies()
-    path = Path(name_or_path)
-    if path.is_file():
-        return path
-    if str(name_or_path) in shipped:
-        return shipped[str(name_or_path)]
-    message = f"there is no such file and no study of that name{nearest_hint(str(name_or_path), shipped)}"
-    raise StudyError(str(name_or_path), [StudyFault(message=message)])
-
-
 def load_study(
     source: str | Path, overrides: Sequence[str] = (), own_corpus: Mapping[str, Any] | None = None
 ) -> Study:
@@ -266,7 +263,7 @@ def _study(
 ) -> Study | None:
     """The study of a document; None if it has faults, which are noted."""
     check_tables(diagnostics)
-    ladder = expand_ladder(diagnostics)
+    ladder, fidelity = expand_ladder(diagnostics), expand_fidelity(diagnostics)
     header = read_header(diagnostics)
     as_written, sizes = _design_as_written(diagnostics.document), tuple(ladder.sizes) if ladder else ()
     design = replace(_design(diagnostics, header), as_written=as_written, ladder=sizes)
@@ -304,6 +301,7 @@ def _study(
         template=draft.template,
         design=design,
         ladder=ladder,
+        fidelity=fidelity,
         budget=budget,
         max_seeds=header.max_seeds,
         keep_weights=header.keep_weights,
@@ -348,7 +346,8 @@ def _dimensions(draft: Draft, search: SearchSettings | None) -> dict[str, Dimens
     if search is None:
         return {}
     factors = draft.design.factors
-    dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft), search.across)
+    given = (*search.across, search.fidelity)
+    dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft), given)
     check_search(draft.diagnostics, search, factors, dimensions)
     return dimensions
 
@@ -387,6 +386,7 @@ def _design_as_written(document: Document) -> Design | None:
         return None
     diagnostics = Diagnostics(document.as_written)
     expand_ladder(diagnostics)
+    expand_fidelity(diagnostics)
     design = _design(diagnostics, read_header(diagnostics))
     return None if diagnostics.invalid else design
 

@@ -133,7 +133,10 @@ class GrowingLengthObjective(TaggingObjective):
         assert curriculum is not None, "a length that grows without a curriculum"
         self._fresh = torch.Generator().manual_seed(derive_seed(settings.seed, "evaluation"))
         self._curriculum = Curriculum(
-            length=curriculum.start, step=self._task.spec.length_step, grow_at=curriculum.grow_at
+            length=curriculum.start,
+            step=self._task.spec.length_step,
+            grow_at=curriculum.grow_at,
+            end=curriculum.end,
         )
 
     @property
@@ -290,14 +293,16 @@ class Curriculum:
     length: int
     step: int
     grow_at: float
+    end: int | None = None
     passed: int = 0
 
     def record(self, accuracy: float) -> None:
         """Record the accuracy at the current length, a fraction of tokens; grow if it is high enough."""
         if accuracy >= self.grow_at:
             self.passed = self.length
-            self.length += self.step
+            if self.end is None or self.length + self.step <= self.end:
+                self.length += self.step
 
-    def state(self) -> dict[str, float]:
+    def state(self) -> dict[str, float | None]:
         """Everything needed to resume, as plain numbers."""
         return asdict(self)

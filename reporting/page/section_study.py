@@ -19,7 +19,8 @@ from ...studies.schema.level_names import level_names, one_line
 from ...studies.schema.objectives import find_quantity
 from ...studies.schema.settings import TrialSettings
 from ...studies.searches.words import goal_words
-from ...studies.study import Study, find_study_file
+from ...studies.study import Study
+from ...studies.study_files import find_study_file
 from ...studies.text.command_line import command_line
 from ...studies.text.errors import StudyError
 from ...studies.text.toml_positions import KeyPath

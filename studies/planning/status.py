@@ -163,7 +163,11 @@ def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
     values = read_point(study.choose, levels)
     try:
         at = next((each for each in study.point_levels if each.items() <= levels.items()), None)
-        return None if values is None or at is None else study.trial_for(values, int(levels.get(SEED, 0)), at)
+        if values is None or at is None:
+            return None
+        if study.fidelity is not None and (rung := study.fidelity.rung_of(levels)) is not None:
+            at = {**at, **study.fidelity.level(rung)}
+        return study.trial_for(values, int(levels.get(SEED, 0)), at)
     except ValueError:  # the file has other settings now, and these values no longer fit them
         return None
 

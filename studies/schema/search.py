@@ -20,7 +20,7 @@ from ..text.toml_positions import KeyPath
 from .epoch_metrics import final_metrics, last_metrics
 from .factors import SEED
 from .objectives import find_quantity, is_known_before, quantity_fault, usual_direction
-from .search_settings import RACE, SearchSettings
+from .search_settings import EPOCHS, RACE, SearchSettings
 from .settings import Level, StudySettings, TrialSettings
 
 _PROBES = 200
@@ -67,8 +67,8 @@ def check_search(
             ("search", "sampler"), f"a grid cannot enumerate real dimensions: {', '.join(real)}"
         )
     for name in settings.across:
-        if name not in factors or name == SEED:
-            known = ", ".join(each for each in factors if each != SEED) or "none"
+        if name not in factors or name in (SEED, settings.fidelity):
+            known = ", ".join(each for each in factors if each not in (SEED, settings.fidelity)) or "none"
             diagnostics.report_error(("search", "across"), f"expected factors, of {known}, got '{name}'")
     if settings.scheduler == RACE and len(factors[SEED]) < 2:
         diagnostics.report_error(
@@ -145,6 +145,8 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
         diagnostics.report_error(
             path, f"{RACE} needs a metric that differs from seed to seed, got '{names[0]}'"
         )
+    if settings.fidelity != EPOCHS and is_known_before(names[0]):
+        diagnostics.report_error(path, f"{settings.scheduler} needs a metric of trainings, got '{names[0]}'")
     if settings.compares_epochs and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
         diagnostics.report_error(path, f"{settings.scheduler} needs a metric of each epoch, got '{names[0]}'")
     learnt = [each.name for each in settings.bounds if not is_known_before(each.name)]

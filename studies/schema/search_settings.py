@@ -22,16 +22,17 @@ Directions = Annotated[
 EVOLUTION_POPULATION, EVOLUTION_SAMPLE = 20, 10
 """The sizes of evolution by default."""
 
-ASHA_REDUCTION, HYPERBAND_REDUCTION = 4, 3
-"""How many points each rung has for one that goes on, by default."""
+REDUCTIONS = {"asha": 4, "hyperband": 3}
+"""How many points each rung has for one that goes on, by default, of the schedulers that have rungs."""
+
+EPOCHS, LENGTH, DATA = "epochs", "length", "data"
+"""What grows from rung to rung, if it is no dimension of the study."""
 
 RACE, RACE_RISK = "race", 0.05
 """The scheduler that compares points after each seed, and the chance of an error by default."""
 
 PRIOR_CONFIDENCE = 0.5
 """How likely a prior is right, by default."""
-
-_SCHEDULERS_WITH_RUNGS = ("asha", "hyperband")
 
 _SAMPLER_KEYS = {
     "evolution": ("population", "sample"),
@@ -74,10 +75,16 @@ class SearchSettings(StrictModel):
     scheduler: str = "none"
     """how points that fall behind are given up: asha, hyperband and median after some epochs, race after some
     seeds, or none"""
-    min_epochs: int | None = Field(default=None, ge=1)
-    """for asha and hyperband: after how many epochs points are first compared, 1 by default"""
+    fidelity: str = EPOCHS
+    """for asha and hyperband: what grows from rung to rung: epochs; length, the longest of the training; data,
+    the steps of an epoch; or a dimension that fills a hole, such as a width, of whole numbers. But for epochs
+    each rung is a training of its own, and the points' results are those of the last"""
+    min_fidelity: int | None = Field(default=None, ge=1)
+    """for asha and hyperband: where the first rung is; by default 1 epoch, of length and data the last rung
+    divided twice by the reduction; a dimension begins with its lowest value"""
     reduction: int | None = Field(default=None, ge=2)
-    """for asha and hyperband: of so many points one goes on, to so many times the epochs; by default 4, 3"""
+    """for asha and hyperband: of so many points one goes on, to so many times as much;
+    by default 4, 3"""
     risk: float | None = Field(default=None, gt=0, lt=1)
     """for race: how likely it may be at most that the best point is given up, 0.05 by default"""
     budget: SearchBudget | None = None
@@ -117,7 +124,7 @@ class SearchSettings(StrictModel):
     @property
     def compares_epochs(self) -> bool:
         """Whether a scheduler hears of each epoch."""
-        return self.scheduler not in ("none", RACE)
+        return self.scheduler not in ("none", RACE) and self.fidelity == EPOCHS
 
     @property
     def objectives(self) -> tuple[SearchObjective, ...]:
@@ -168,9 +175,9 @@ class SearchSettings(StrictModel):
             if getattr(self, key) is not None and self.sampler != sampler
         ]
         faults += [
-            f"{key}: for the schedulers {' and '.join(_SCHEDULERS_WITH_RUNGS)} alone, got {self.scheduler}"
-            for key in ("min_epochs", "reduction")
-            if getattr(self, key) is not None and self.scheduler not in _SCHEDULERS_WITH_RUNGS
+            f"{key}: for the schedulers {' and '.join(REDUCTIONS)} alone, got {self.scheduler}"
+            for key, default in (("min_fidelity", None), ("reduction", None), ("fidelity", EPOCHS))
+            if getattr(self, key) != default and self.scheduler not in REDUCTIONS
         ]
         if self.prior and self.sampler not in WITH_PRIOR:
             can = f"{', '.join(WITH_PRIOR[:-1])} and {WITH_PRIOR[-1]}"

@@ -20,6 +20,15 @@ class CurriculumSettings(StrictModel):
     """the first length"""
     grow_at: float = Field(default=1.0, gt=0, le=1)
     """accuracy on a fresh batch at which the length grows"""
+    end: int | None = Field(default=None, ge=1)
+    """the length beyond which it does not grow; by default it has none"""
+
+    @model_validator(mode="after")
+    def check_end(self) -> CurriculumSettings:
+        """It ends no earlier than it begins."""
+        if self.end is not None and self.end < self.start:
+            raise ValueError(f"expected an end of at least the start, {self.start}, got {self.end}")
+        return self
 
 
 class ScheduledSamplingSettings(StrictModel):

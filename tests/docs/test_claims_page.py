@@ -14,7 +14,8 @@ from activemem.reporting.claims.measured import measured_sentences
 from activemem.reporting.claims.terminal import claims_to_terminal
 from activemem.studies.claims.comparisons import iter_comparisons
 from activemem.studies.claims.parser import FUNCTIONS, SIGNS
-from activemem.studies.study import find_study_file, load_study
+from activemem.studies.study import load_study
+from activemem.studies.study_files import find_study_file
 
 PATH = Path(__file__).parents[2] / "docs" / "claims.md"
 PAGE = PATH.read_text(encoding="utf-8")

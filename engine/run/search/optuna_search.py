@@ -6,7 +6,6 @@ section 2.1, "define-by-run"). It is known by the id of its trial, so that whate
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -16,24 +15,22 @@ import optuna
 from optuna.trial import TrialState
 
 from ....storage import Store
-from ....storage.checkpoint_notes import STARTS_FILE
-from ....studies.planning.fitting_trials import FittingTrials
 from ....studies.planning.shorter_trials import ShorterTrials
-from ....studies.planning.status import tried_point
-from ....studies.planning.trials_to_run import unfinished_trials
-from ....studies.resolve.plugin_code import changed_code
 from ....studies.resolve.trial import Trial
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...core.events import Event, Listener, Taken
 from ...trial.outcome import Job
 from ...trial.pruned import store_pruned
+from .begun_points import BegunPoints
 from .samplers.factory import make_sampler, restored_attributes
 from .samplers.optuna_space import suggest
 from .schedulers.factory import make_pruner
 from .schedulers.race import make_race
-from .spending import counts, is_spent
+from .schedulers.rungs import RungBoard
+from .spending import is_spent
 from .stored_points import SearchPoint, StoredPoints, mean_course
+from .told_studies import ToldStudies
 from .unseen_points import UnseenPoints
 
 MAX_REJECTED_PROPOSALS = 10
@@ -52,7 +49,8 @@ class OptunaSearch:
     What the store holds of it is told to Optuna first, unfinished points are taken up before new ones are
     asked for, and a point that is already known is never trained again. Points over the study's budget are
     passed over. When Optuna comes up with nothing new, one is drawn of those that are left.
-    In a race over seeds a cohort is one training, and a point that is behind gets no further ones.
+    In a race over seeds a cohort is one training, and a point that is behind gets no further ones. With rungs it
+    is a point on one of them, known by itself in `_open`, `_elsewhere` and `_begun`.
 
     Other drivers may search the same study: their points count, and are told to Optuna when they are whole.
     Of trials that were theirs, `gone` has the attempts up to which these drivers are no more.
@@ -74,27 +72,28 @@ class OptunaSearch:
         self._study, self._store, self._run, self._settings = study, store, run, study.search
         self._listener, self._left, self._retry = listener, max_trials, retry_failed
         self._gone = gone or {}
-        self._optuna = optuna.create_study(
+        make = partial(
+            optuna.create_study,
             study_name=study.name,  # by which Hyperband deals points to brackets: the same after a restart
             directions=["maximize" if each.maximise else "minimize" for each in self._settings.objectives],
             sampler=make_sampler(self._settings, study),
             pruner=make_pruner(self._settings),
         )
+        self._told = ToldStudies(make, len(study.points_by_rung), len(study.dimensions))
+        self._rungs = None if study.fidelity is None else RungBoard(study.fidelity)
+        self._values: dict[str, dict[str, Level]] = {}  # of points on rungs
         self._unseen = UnseenPoints(study, self._settings.seed)
         self._known: set[str] = set()
+        self._begun: set[str] = set()  # the same, on each rung
         self._elsewhere: dict[str, tuple[optuna.trial.Trial | None, SearchPoint]] = {}
-        self._own: set[str] = set()  # trials of the points that this driver has begun
-        self._read = 0  # so many of the stored trials have been looked at
-        self._seen: set[str] = set()  # trials of this study that the store holds or others have begun
-        self._open: dict[str, tuple[optuna.trial.Trial, SearchPoint, list[Job]]] = {}
-        self._trained: set[str] = set()  # trials of this study that the store has
+        self._open: dict[str, tuple[optuna.trial.Trial | None, SearchPoint, list[Job]]] = {}
         self._restored = 0  # points that the store has brought back whole
         self._judged: dict[str, int] = {}  # the last epoch that Optuna has heard of
         self._race = make_race(study)
-        self._racing: list[tuple[SearchPoint, optuna.trial.Trial]] = []  # that may get another seed
+        self._racing: list[tuple[SearchPoint, optuna.trial.Trial | None]] = []  # that may get another seed
         self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
-        self._fitting = FittingTrials(study) if self._settings.warm_start else None
         self._stored = self._points.attempts
+        self._others = BegunPoints(study, store, self._points, self._missing)
         self._waiting = self._replay_stored()
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
@@ -102,20 +101,20 @@ class OptunaSearch:
         while (self._left is None or self._left > 0) and (proposed := self._next_point()) is not None:
             point, trial = proposed
             name, tasks = point.name, self._wanted(point)
-            self._known.add(name)
+            self._note_begun(point)
             if not tasks:  # another study has trained it, or it is out of the race
                 self._note_end(point, trial)
                 continue
             self._open[name] = trial, point, tasks
-            self._own.update(task.trial.id for task in tasks)
+            self._others.own.update(task.trial.id for task in tasks)
             self._left = None if self._left is None else self._left - len(tasks)
             self._listener.on_planned([task.trial for task in tasks])
             return name, tasks
         return None
 
     def may_have_more(self) -> bool:
-        """Whether a point in training may get another seed."""
-        return self._race is not None and bool(self._open)
+        """Whether a point in training may get another seed, or get on to another rung."""
+        return (self._race is not None or self._rungs is not None) and bool(self._open)
 
     def propose(self) -> tuple[SearchPoint, str] | None:
         """The next point that nobody has begun, and what proposes it; None when there are no more.
@@ -124,7 +123,7 @@ class OptunaSearch:
         """
         while (proposed := self._ask()) is not None:
             point, trial, source = proposed
-            self._known.add(point.name)
+            self._note_begun(point)
             if not self._missing(point):  # another study has trained it
                 self._tell(point, trial)
             elif source != BEGUN:
@@ -134,7 +133,7 @@ class OptunaSearch:
     def count_known(self) -> int:
         """How many points have been tried or begun, by whomever, as the store has them now."""
         self._learn_from_others()
-        return len(self._known.union(point.name for point in self._waiting))
+        return len(self._known.union(point.known_by for point in self._waiting))
 
     def missing_trials(self, point: SearchPoint) -> list[Trial]:
         """The trials of a point that a run would train."""
@@ -149,6 +148,7 @@ class OptunaSearch:
         if not self._settings.compares_epochs:
             return False
         trial, *_ = self._open[name]
+        assert trial is not None, "a point that was asked for"
         if not math.isnan(value) and epoch:
             trial.report(value, epoch)
             self._judged[name] = epoch
@@ -172,12 +172,33 @@ class OptunaSearch:
             self._note_end(point, trial)
         return events
 
-    def _next_point(self) -> tuple[SearchPoint, optuna.trial.Trial] | None:
-        """A point in the race, or one that is not known yet."""
+    def _next_point(self) -> tuple[SearchPoint, optuna.trial.Trial | None] | None:
+        """A point in the race, one that goes on to another rung, or one that is not known yet."""
         if self._racing:
             return self._racing.pop(0)
+        if (promoted := self._next_promoted()) is not None:
+            return promoted, None
         proposed = self._ask()
         return None if proposed is None else proposed[:2]
+
+    def _next_promoted(self) -> SearchPoint | None:
+        """A point on the rung that it goes on to, those first that are begun; None without one, or budget."""
+        if self._rungs is None:
+            return None
+        self._learn_from_others()
+        if self._waiting:
+            return self._waiting.pop(0)
+        if self._is_spent or (found := self._rungs.next_promoted()) is None:
+            return None
+        return self._points.of_values(self._values[found[0]], found[1])
+
+    def _note_begun(self, point: SearchPoint) -> None:
+        """A point is known from now on, and begun on its rung."""
+        self._known.add(point.known_by)
+        self._begun.add(point.name)
+        if self._rungs is not None and point.values != self._study.baseline:
+            self._values[point.known_by] = point.values
+            self._rungs.begin(point.known_by, point.rung)
 
     def _wanted(self, point: SearchPoint) -> list[Job]:
         """What is to be trained of a point now: what is missing, in a race its next seed, or nothing."""
@@ -189,10 +210,12 @@ class OptunaSearch:
         self._give_up(missing)
         return []
 
-    def _note_end(self, point: SearchPoint, trial: optuna.trial.Trial) -> None:
+    def _note_end(self, point: SearchPoint, trial: optuna.trial.Trial | None) -> None:
         """Tell Optuna a point that has ended, or wait for whoever has it."""
         if self._missing(point):  # another driver has it, or its workers died too often
             self._elsewhere[point.name] = trial, point
+        elif trial is None:
+            self._remember(point, self._courses([point]))
         else:
             self._tell(point, trial)
 
@@ -216,69 +239,41 @@ class OptunaSearch:
         for trial, source in self._proposals():
             point = self._points.of_values(self._study.choose(partial(suggest, trial)))
             if self._is_new(point):
-                return point, trial, source
-            self._optuna.tell(trial, state=TrialState.FAIL)
+                return self._on_first_rung(point), trial, source
+            trial.study.tell(trial, state=TrialState.FAIL)
         return None
+
+    def _on_first_rung(self, point: SearchPoint) -> SearchPoint:
+        """A new point where it begins; the baseline on the last rung."""
+        if self._rungs is None or point.values == self._study.baseline:
+            return point
+        return self._points.of_values(point.values, self._rungs.next_first())
+
+    @property
+    def _optuna(self) -> optuna.Study:
+        """Where the sampler is asked."""
+        return self._told.asked
 
     @property
     def _is_spent(self) -> bool:
         """Whether this search's trainings, those that run among them, have come to an end of its budget."""
         running = sum(len(jobs) for _, _, jobs in self._open.values())
-        rows = [self._stored[trial] for trial in self._trained] if self._settings.budget else []
+        rows = [self._stored[trial] for trial in self._others.trained] if self._settings.budget else []
         return is_spent(self._settings.budget, rows, running)
 
     def _learn_from_others(self) -> None:
         """Take note of points that other drivers have begun, and tell Optuna those that they have ended."""
         self._stored.refresh()
-        for point in self._points_begun():
-            if point.name not in self._known and point not in self._waiting:
-                self._known.add(point.name)
+        for point in self._others.new():
+            if point.name not in self._begun and point not in self._waiting:
+                self._note_begun(point)
                 self._elsewhere[point.name] = None, point
                 for job in self._missing(point):
                     self._listener.on_event(Taken(trial=job.trial.id, attempt=job.attempt, ended=False))
         for name, (trial, point) in tuple(self._elsewhere.items()):
             if not self._missing(point):
                 del self._elsewhere[name]
-                if trial is None:
-                    self._remember(point, self._courses([point]))
-                else:
-                    self._tell(point, trial)
-
-    def _points_begun(self) -> list[SearchPoint]:
-        """The points that have rows or checkpoints since the last call; of other studies the whole ones."""
-        begun: dict[str, Mapping[str, Level]] = {}
-        elsewhere: set[str] = set()
-        new = [*self._stored.since(self._read)]
-        self._read = len(self._stored)
-        ends = {trial: (self._stored[trial]["finished"], trial) for trial in new}
-        for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
-            row, is_known = self._stored[trial], trial in self._own or trial in self._seen
-            self._seen.add(trial)
-            if trial in self._own or (row["study"] == self._study.name and self._is_own(trial, row)):
-                begun |= {} if is_known else {trial: json.loads(row["factors"])}
-                self._trained |= {trial} if counts(row) else set()
-            elif (
-                self._fitting is not None and not is_known and (found := self._fitting.find(row)) is not None
-            ):
-                begun[trial] = found.levels
-                elsewhere.add(trial)
-        for trial in (each.trial for each in unfinished_trials(self._store.checkpoints_folder(STARTS_FILE))):
-            if trial.study == self._study.name and trial.id not in self._seen:
-                self._seen.add(trial.id)
-                if tried_point(self._study, trial.id, trial.levels) is not None:
-                    begun[trial.id] = dict(trial.levels)
-        points = self._points.of_levels(begun.values())
-        own = begun.keys() - elsewhere
-        return [
-            each
-            for each in points
-            if elsewhere.isdisjoint(_ids(each)) or not own.isdisjoint(_ids(each)) or not self._missing(each)
-        ]
-
-    def _is_own(self, trial: str, row: Mapping[str, Any]) -> bool:
-        """Whether a stored trial is of a point of this search, maybe with plug-ins of other source."""
-        levels = json.loads(row["factors"])
-        return tried_point(self._study, trial, levels) is not None or bool(changed_code(row["settings"]))
+                self._note_end(point, trial)
 
     def _proposals(self) -> Iterator[tuple[optuna.trial.Trial, str]]:
         """Optuna's trials for unfinished points, for what its sampler thinks of, and for points in order."""
@@ -310,18 +305,18 @@ class OptunaSearch:
     def _is_new(self, point: SearchPoint) -> bool:
         """Whether a point is new and within the study's budget; it is not drawn again."""
         self._unseen.note(point.values)
-        return point.name not in self._known and self._study.budget.allows(point.trials[0].settings)
+        return point.known_by not in self._known and self._study.budget.allows(point.trials[0].settings)
 
     def _replay_stored(self) -> list[SearchPoint]:
         """Tell Optuna every point that the store holds whole; the points that were begun and not finished."""
         waiting: list[SearchPoint] = []
         ended: list[SearchPoint] = []
-        for point in self._points_begun():
+        for point in self._others.new():
             self._give_up_with_others(point)
             (waiting if self._missing(point) else ended).append(point)
         courses = self._courses(ended)
         for point in ended:
-            self._known.add(point.name)
+            self._note_begun(point)
             self._unseen.note(point.values)
             self._remember(point, courses)
         return waiting
@@ -335,8 +330,8 @@ class OptunaSearch:
             attributes = restored_attributes(self._optuna.sampler, self._restored)
             found = self._points.frozen(point, {}, {}, attributes)
             self._restored += found.state == TrialState.COMPLETE
-            self._optuna.add_trial(found)
-            self._join_race(point)
+            self._told.add(found, point.rung)
+            self._note_loss(point)
             return
         self._optuna.enqueue_trial(point.values)
         trial = self._optuna.ask()
@@ -351,8 +346,10 @@ class OptunaSearch:
         """The metric of the points' trials after each epoch, for a pruner; nothing where there is none."""
         return self._points.courses(points) if self._settings.compares_epochs else {}
 
-    def _join_race(self, point: SearchPoint) -> None:
-        """Others race against a point that has ended."""
+    def _note_loss(self, point: SearchPoint) -> None:
+        """Others are compared with a point that has ended, in a race or on its rung."""
+        if self._rungs is not None and point.values != self._study.baseline:
+            self._rungs.end(point.known_by, point.rung, self._points.rung_loss(point))
         if self._race is not None:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 
@@ -387,13 +384,8 @@ class OptunaSearch:
     def _tell(self, point: SearchPoint, trial: optuna.trial.Trial) -> None:
         """Tell Optuna how a point ended; of one that was given up also the last value, if that is news."""
         end = self._points.end(point)
-        self._join_race(point)
+        self._note_loss(point)
         if end.state == TrialState.PRUNED and self._judged.pop(point.name, 0) < end.epoch:
             trial.report(end.values[0], end.epoch)
-        for limit, excess in end.excess.items():
-            trial.set_constraint(limit, excess)
-        self._optuna.tell(trial, end.values if end.state == TrialState.COMPLETE else None, state=end.state)
-
-
-def _ids(point: SearchPoint) -> set[str]:
-    return {trial.id for trial in point.trials}
+        if not self._told.tell(trial, end, point.rung):
+            self._told.add(self._points.frozen(point, {}, {}), point.rung)

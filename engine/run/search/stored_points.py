@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -25,15 +25,26 @@ from .samplers.optuna_space import distribution
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint:
-    """The values of the dimensions that a point takes, and its trials, those of the first seed first."""
+    """The values of the dimensions that a point takes, and its trials, those of the first seed first.
+
+    With rungs the trials are those of one `rung`, and `whole` has the id of the first trial of the last rung,
+    by which the point is known.
+    """
 
     values: dict[str, Level]
     trials: tuple[Trial, ...]
+    rung: int = 0
+    whole: str = ""
 
     @property
     def name(self) -> str:
-        """What points that mean the same have in common."""
+        """What points that mean the same have in common, on the same rung."""
         return self.trials[0].id
+
+    @property
+    def known_by(self) -> str:
+        """The same on whichever rung."""
+        return self.whole or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +69,27 @@ class StoredPoints:
         self._metric = study.search.objectives[0].name
         self._alike = len(study.point_levels)  # the trials of the first seed, as costly as those of any other
         self._learnt = [each for each in study.search.bounds if not is_known_before(each.name)]
+        self._top = 0 if study.fidelity is None else study.fidelity.top
         self._last: SearchPoint | None = None
         self.attempts = store.follow()
 
-    def of_values(self, values: dict[str, Level]) -> SearchPoint:
-        """The point of these values, with its trials."""
+    def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
+        """The point of these values, with its trials, of the last rung by default."""
         if self._last is None or self._last.values != values:  # a point is often asked for twice in a row
-            self._last = SearchPoint(values, self._study.point_trials(values))
-        return self._last
+            trials = self._study.point_trials(values)
+            self._last = SearchPoint(values, trials, self._top, trials[0].id)
+        if rung is None or rung == self._top:
+            return self._last
+        return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """The points that the levels of trials settle, each once; none of another space."""
-        found = (read_point(self._study.choose, each) for each in levels)
-        points = [self.of_values(values) for values in found if values is not None]
+        """The points that the levels of trials settle, each once on a rung; none of another space."""
+        fidelity = self._study.fidelity
+        found = (
+            (read_point(self._study.choose, each), fidelity.rung_of(each) if fidelity else None)
+            for each in levels
+        )
+        points = [self.of_values(values, rung) for values, rung in found if values is not None]
         return list({point.name: point for point in points}.values())
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
@@ -150,6 +169,13 @@ class StoredPoints:
             losses.setdefault(trial.settings.seed, []).append(found)
         whole = {seed: [each for each in of if each is not None] for seed, of in losses.items()}
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
+
+    def rung_loss(self, point: SearchPoint) -> float:
+        """The first objective of a point that has ended on a rung, less being better; infinity for none."""
+        end = self.end(point)
+        if end.state != TrialState.COMPLETE or any(excess > 0 for excess in end.excess.values()):
+            return math.inf
+        return self._search.objectives[0].loss(end.values[0])
 
     def keeps_limits(self, point: SearchPoint) -> bool:
         """Whether a point that has ended is within the limits that training tells."""

@@ -6,7 +6,7 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from .....studies.catalog.samplers import SCHEDULERS
-from .....studies.schema.search_settings import ASHA_REDUCTION, HYPERBAND_REDUCTION, SearchSettings
+from .....studies.schema.search_settings import EPOCHS, REDUCTIONS, SearchSettings
 from ..plugged_in import made_by_plugin, told_by_name
 
 
@@ -16,16 +16,15 @@ def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
     if make is not None:
         found = made_by_plugin(SCHEDULERS, settings.scheduler, make, optuna.pruners.BasePruner)
         return PluginPruner(settings.scheduler, found)
+    if settings.fidelity != EPOCHS:  # rungs are trainings of their own
+        return optuna.pruners.NopPruner()
+    first = settings.min_fidelity or 1
+    reduction = settings.reduction or REDUCTIONS.get(settings.scheduler, 2)
     match settings.scheduler:
         case "asha":
-            return optuna.pruners.SuccessiveHalvingPruner(
-                min_resource=settings.min_epochs or 1, reduction_factor=settings.reduction or ASHA_REDUCTION
-            )
+            return optuna.pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=reduction)
         case "hyperband":
-            return optuna.pruners.HyperbandPruner(
-                min_resource=settings.min_epochs or 1,
-                reduction_factor=settings.reduction or HYPERBAND_REDUCTION,
-            )
+            return optuna.pruners.HyperbandPruner(min_resource=first, reduction_factor=reduction)
         case "median":
             return optuna.pruners.MedianPruner()
         case _:

@@ -109,7 +109,7 @@ def test_a_scheduler_compares_points_from_the_first_rung_on_and_lets_one_of_so_m
     monkeypatch.setattr(
         conformance,
         "make_pruner",
-        lambda settings: make_pruner(settings.model_copy(update={"min_epochs": 2, "reduction": 2})),
+        lambda settings: make_pruner(settings.model_copy(update={"min_fidelity": 2, "reduction": 2})),
     )
     ends = conformance._given_up("asha", [[place / 10] * 9 for place in range(8, 0, -1)])
     assert ends == [None, *[2] * 7]

@@ -1,0 +1,86 @@
+"""The points of a search that somebody has begun: what has rows or checkpoints is noticed once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from ....storage import Store
+from ....storage.checkpoint_notes import STARTS_FILE
+from ....studies.planning.fitting_trials import FittingTrials
+from ....studies.planning.status import tried_point
+from ....studies.planning.trials_to_run import unfinished_trials
+from ....studies.resolve.plugin_code import changed_code
+from ....studies.schema.settings import Level
+from ....studies.study import Study
+from .spending import counts
+from .stored_points import SearchPoint, StoredPoints
+
+
+class Missing(Protocol):
+    """What of a point is to be trained."""
+
+    def __call__(self, point: SearchPoint) -> Sequence[object]:
+        """The trials that have no outcome."""
+        ...
+
+
+class BegunPoints:
+    """Looks for what is new; `own` are the trials that this driver has begun, which are no news.
+
+    `trained` are those of the study that the store has.
+    """
+
+    def __init__(self, study: Study, store: Store, points: StoredPoints, missing: Missing) -> None:
+        assert study.search is not None
+        self._study, self._store, self._points, self._missing = study, store, points, missing
+        self._fitting = FittingTrials(study) if study.search.warm_start else None
+        self._read = 0  # so many of the stored trials have been looked at
+        self._seen: set[str] = set()  # trials of this study that the store holds or others have begun
+        self.own: set[str] = set()
+        self.trained: set[str] = set()
+
+    def new(self) -> list[SearchPoint]:
+        """The points that have rows or checkpoints since the last call; of other studies the whole ones."""
+        stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
+        elsewhere: set[str] = set()
+        new = [*stored.since(self._read)]
+        self._read = len(stored)
+        ends = {trial: (stored[trial]["finished"], trial) for trial in new}
+        for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
+            row, is_known = stored[trial], trial in self.own or trial in self._seen
+            self._seen.add(trial)
+            if trial in self.own or (row["study"] == self._study.name and self._is_own(trial, row)):
+                begun |= {} if is_known else {trial: json.loads(row["factors"])}
+                self.trained |= {trial} if counts(row) else set()
+            elif (
+                self._fitting is not None and not is_known and (found := self._fitting.find(row)) is not None
+            ):
+                begun[trial] = found.levels
+                elsewhere.add(trial)
+        begun |= self._unfinished()
+        points = self._points.of_levels(begun.values())
+        own = begun.keys() - elsewhere
+        return [
+            each
+            for each in points
+            if elsewhere.isdisjoint(ids := {trial.id for trial in each.trials})
+            or not own.isdisjoint(ids)
+            or not self._missing(each)
+        ]
+
+    def _unfinished(self) -> dict[str, Mapping[str, Level]]:
+        """The levels of trials of this search that have begun, by id, of which nothing was known."""
+        found: dict[str, Mapping[str, Level]] = {}
+        for trial in (each.trial for each in unfinished_trials(self._store.checkpoints_folder(STARTS_FILE))):
+            if trial.study == self._study.name and trial.id not in self._seen:
+                self._seen.add(trial.id)
+                if tried_point(self._study, trial.id, trial.levels) is not None:
+                    found[trial.id] = dict(trial.levels)
+        return found
+
+    def _is_own(self, trial: str, row: Mapping[str, Any]) -> bool:
+        """Whether a stored trial is of a point of this search, maybe with plug-ins of other source."""
+        levels = json.loads(row["factors"])
+        return tried_point(self._study, trial, levels) is not None or bool(changed_code(row["settings"]))

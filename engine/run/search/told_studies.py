@@ -1,0 +1,53 @@
+"""What a sampler learns from: the points of one rung, the highest that enough points have come to.
+
+As in BOHB (Falkner et al. 2018): values of different rungs are never compared. Of each rung there is a study
+of Optuna's, and the sampler is asked with one of them; a search without rungs has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from .stored_points import PointEnd
+
+ENOUGH, MORE_THAN_DIMENSIONS = 10, 3
+"""A rung is learnt from once so many points have a value there, so many more than dimensions."""
+
+
+class ToldStudies:
+    """The studies of a search's rungs, the smallest first."""
+
+    def __init__(self, make: Callable[[], optuna.Study], rungs: int, dimensions: int) -> None:
+        self._studies = [make() for _ in range(rungs)]
+        self._complete = [0] * rungs
+        self._enough = max(ENOUGH, dimensions + MORE_THAN_DIMENSIONS)
+
+    @property
+    def asked(self) -> optuna.Study:
+        """The study that the sampler is asked with."""
+        for study, complete in zip(reversed(self._studies), reversed(self._complete), strict=True):
+            if complete >= self._enough:
+                return study
+        return self._studies[0]
+
+    def add(self, found: FrozenTrial, rung: int) -> None:
+        """Add a point that has ended on a rung."""
+        self._studies[rung].add_trial(found)
+        self._complete[rung] += found.state == TrialState.COMPLETE
+
+    def tell(self, trial: optuna.Trial, end: PointEnd, rung: int) -> bool:
+        """Tell how the point of a trial ended on a rung; False if it was asked for with another's points.
+
+        There it is no point then.
+        """
+        if trial.study is not self._studies[rung]:
+            trial.study.tell(trial, state=TrialState.FAIL)
+            return False
+        for limit, excess in end.excess.items():
+            trial.set_constraint(limit, excess)
+        trial.study.tell(trial, end.values if end.state == TrialState.COMPLETE else None, state=end.state)
+        self._complete[rung] += end.state == TrialState.COMPLETE
+        return True

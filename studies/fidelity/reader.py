@@ -1,0 +1,168 @@
+"""`fidelity` of [search]: what points are trained less on first becomes a factor, whose levels are rungs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, cast
+
+from ...diagnostics import nearest_hint
+from ...grammar import RecipeError
+from ...grammar.nodes import IntegerDimension
+from ..schema.factors import SEED
+from ..schema.search import read_dimension
+from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS
+from ..text.diagnostics import Diagnostics
+from ..text.pydantic_messages import format_value
+from ..text.toml_positions import KeyPath
+from .rungs import Fidelity
+
+_PATH: KeyPath = ("search", "fidelity")
+
+_BELOW = 2
+"""So many times less by the reduction the first rung of lengths and data is by default."""
+
+
+def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
+    """The fidelity of a document's search, which becomes a factor of it; None if that is epochs, or faulty.
+
+    Faults are noted. Those of other keys of [search] are left to who reads them.
+    """
+    data = cast("dict[str, Any]", diagnostics.document.data)
+    search, factors = data.get("search"), data.get("factors", {})
+    if not isinstance(search, Mapping) or not isinstance(factors, Mapping):
+        return None
+    name, scheduler = search.get("fidelity", EPOCHS), search.get("scheduler")
+    if name == EPOCHS or not isinstance(name, str) or scheduler not in REDUCTIONS:
+        return None
+    reduction = _whole(search.get("reduction"), at_least=2) or REDUCTIONS[scheduler]
+    found = _rungs(diagnostics, data, name, reduction)
+    if found is None:
+        return None
+    if len(found) < 2:
+        message = f"expected room for two rungs at least, got {name} = {found[0]} alone"
+        diagnostics.report_error(_PATH, f"{message} with a reduction of {reduction}")
+        return None
+    data["factors"] = {**factors, name: found[::-1]}  # the first level is what is trained in the end
+    return Fidelity(name=name, rungs=tuple(found), reduction=reduction, brackets=scheduler == "hyperband")
+
+
+def _rungs(diagnostics: Diagnostics, data: dict[str, Any], name: str, reduction: int) -> list[int] | None:
+    """The values of each rung; None if there are none, which is noted. Where they come from is changed."""
+    search = data["search"]
+    space, factors = search.get("space", {}), data.get("factors", {})
+    space = space if isinstance(space, Mapping) else {}
+    first = _whole(search.get("min_fidelity"), at_least=1)
+    if name in (LENGTH, DATA):
+        if name in factors or name in space:
+            message = f"'{name}' is a fidelity by itself: give the factor or dimension another name"
+            diagnostics.report_error(_PATH, message)
+            return None
+        top = (_replace_length if name == LENGTH else _replace_steps)(diagnostics, data)
+        if top is None:
+            return None
+        low, top = top
+        return _between(diagnostics, first or max(low, top // reduction**_BELOW), top, reduction)
+    if name in factors and name != SEED:
+        return _levels(diagnostics, name, factors[name], first)
+    if name in space:
+        found = _dimension_ends(diagnostics, name, space[name], first)
+        data["search"] = {**search, "space": {key: each for key, each in space.items() if key != name}}
+        return None if found is None else _between(diagnostics, *found, reduction)
+    known = [EPOCHS, LENGTH, DATA, *space, *(each for each in factors if each != SEED)]
+    hint = nearest_hint(name, known)
+    diagnostics.report_error(_PATH, f"expected one of {', '.join(known)}, got '{name}'{hint}")
+    return None
+
+
+def _between(diagnostics: Diagnostics, first: int, top: int, reduction: int) -> list[int] | None:
+    """The rungs from the first on, each so many times the last, up to the top."""
+    if first >= top:
+        path = ("search", "min_fidelity")
+        diagnostics.report_error(
+            path, f"expected less than {top:,}, which is trained in the end, got {first:,}"
+        )
+        return None
+    rungs = [first]
+    while rungs[-1] * reduction**2 <= top:
+        rungs.append(rungs[-1] * reduction)
+    return [*rungs, top] if rungs[-1] * reduction <= top else [top]
+
+
+def _levels(diagnostics: Diagnostics, name: str, levels: object, first: int | None) -> list[int] | None:
+    """The levels of a factor, each of which is a rung."""
+    path = ("factors", name)
+    numbers = [each for each in levels if isinstance(each, int)] if isinstance(levels, list) else []
+    if not isinstance(levels, list) or len(numbers) < len(levels) or not numbers:
+        diagnostics.report_error(path, f"expected whole numbers, a rung each, got {format_value(levels)}")
+        return None
+    if any(lower >= higher for lower, higher in pairwise(numbers)):
+        diagnostics.report_error(path, f"expected rungs from the smallest on, got {format_value(levels)}")
+        return None
+    if first is not None:
+        message = f"the levels of {name} are the rungs: leave this key out"
+        diagnostics.report_error(("search", "min_fidelity"), message, key=True)
+    return numbers
+
+
+def _dimension_ends(
+    diagnostics: Diagnostics, name: str, text: object, first: int | None
+) -> tuple[int, int] | None:
+    """The ends of a dimension of whole numbers."""
+    path = ("search", "space", name)
+    try:
+        dimension = read_dimension(text) if isinstance(text, str) else None
+    except RecipeError as error:
+        diagnostics.report_faults(path, error.faults)
+        return None
+    if not isinstance(dimension, IntegerDimension):
+        message = "expected integer(lo, hi) as the fidelity, or its rungs as levels in [factors]"
+        diagnostics.report_error(path, f"{message}, got {format_value(text)}")
+        return None
+    if first is not None:
+        message = f"{name} begins with {dimension.low}: leave this key out"
+        diagnostics.report_error(("search", "min_fidelity"), message, key=True)
+    return dimension.low, dimension.high
+
+
+def _replace_steps(diagnostics: Diagnostics, data: dict[str, Any]) -> tuple[int, int] | None:
+    """Make the steps of an epoch those of the rung; the fewest and the most that a rung may have."""
+    train = data.get("train")
+    steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
+    if (top := _whole(steps, at_least=1)) is None:
+        message = f"{DATA} are the steps of an epoch: expected a number of them in [train]"
+        diagnostics.report_error(_PATH, f"{message}, got {format_value(steps)}")
+        return None
+    data["train"] = {**cast("dict[str, Any]", train), "steps_per_epoch": f"{{{DATA}}}"}
+    return 1, top
+
+
+def _replace_length(diagnostics: Diagnostics, data: dict[str, Any]) -> tuple[int, int] | None:
+    """Make the longest length of the training that of the rung; the least and the most that it may be."""
+    for table in ("train", "task"):
+        keys = data.get(table)
+        lengths = keys.get("lengths") if isinstance(keys, Mapping) else None
+        if isinstance(lengths, list) and len(lengths) == 2:
+            low, top = (_whole(each, at_least=1) for each in lengths)
+            if low is not None and top is not None and low <= top:
+                hole = f"{{{LENGTH}}}"
+                grown = [hole, hole] if low == top else [low, hole]
+                data[table] = {**cast("dict[str, Any]", keys), "lengths": grown}
+                return (1 if low == top else low), top
+    curriculum = data["train"].get("curriculum") if isinstance(data.get("train"), Mapping) else None
+    if isinstance(curriculum, Mapping):
+        low, top = (_whole(curriculum.get(key), at_least=1) for key in ("start", "end"))
+        if low is not None and top is not None:
+            data["train"] = {**data["train"], "curriculum": {**curriculum, "end": f"{{{LENGTH}}}"}}
+            return low, top
+    diagnostics.report_error(
+        _PATH,
+        f"{LENGTH} is the longest of a training: expected lengths = [shortest, longest] in [train] or [task]"
+        ", or the end of a curriculum, got none",
+    )
+    return None
+
+
+def _whole(value: object, *, at_least: int) -> int | None:
+    """A whole number, if it is one; what is wrong with others is told where they are read."""
+    return value if type(value) is int and value >= at_least else None

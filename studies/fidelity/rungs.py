@@ -1,0 +1,67 @@
+"""The rungs of a search: what its points are trained at first, and how many of them come to each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..schema.settings import Level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fidelity:
+    """What grows from rung to rung, by the name of its factor, and its values, the smallest first.
+
+    Of `reduction` points on a rung one goes on to the next. With `brackets`, as Hyperband has them, some
+    points begin on higher rungs, and are compared with those alone that began there, too.
+    """
+
+    name: str
+    rungs: tuple[int, ...]
+    reduction: int
+    brackets: bool
+
+    @property
+    def top(self) -> int:
+        """The number of the last rung, from 0 on."""
+        return len(self.rungs) - 1
+
+    def level(self, rung: int) -> dict[str, Level]:
+        """The level of a rung's trials."""
+        return {self.name: self.rungs[rung]}
+
+    def rung_of(self, levels: Mapping[str, Level]) -> int | None:
+        """The rung of a trial with these levels, by default the last one; None if there is none."""
+        value = levels.get(self.name, self.rungs[-1])
+        return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
+
+    def next_first(self, begun: Mapping[int, int]) -> int:
+        """The rung on which the next point begins, when so many have begun on each.
+
+        Each bracket gets its share of points, which is Hyperband's (Li et al. 2018, Algorithm 1).
+        """
+        if not self.brackets:
+            return 0
+        return min(range(self.top + 1), key=lambda first: (begun.get(first, 0) / self._share(first), first))
+
+    def _share(self, first: int) -> int:
+        """How many points of a round of brackets begin on a rung: ⌈(s_max + 1) / (s + 1) · η^s⌉."""
+        halvings = self.top - first
+        return -(-(self.top + 1) * self.reduction**halvings // (halvings + 1))
+
+    def planned(self, points: int) -> list[int]:
+        """How many points come to each rung, the smallest first, if none goes on that later ones pass."""
+        begun = dict.fromkeys(range(self.top + 1), 0)
+        for _ in range(points):
+            begun[self.next_first(begun)] += 1
+        counts = [0] * (self.top + 1)
+        for first, count in begun.items():
+            for rung in range(first, self.top + 1):
+                counts[rung] += count
+                count = promoted_count(count, self.reduction)  # noqa: PLW2901 -- those that go on
+        return counts
+
+
+def promoted_count(ended: int, reduction: int) -> int:
+    """How many of the points that have ended on a rung go on; as long as too few have, the best waits."""
+    return ended // reduction

@@ -1,0 +1,28 @@
+"""Where study files are: those that come with the package, by name, and any other by its path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..diagnostics import nearest_hint
+from .text.errors import StudyError, StudyFault
+
+
+def shipped_studies() -> dict[str, Path]:
+    """The files of the studies that come with the package, by name."""
+    return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
+
+
+def find_study_file(name_or_path: str | Path) -> Path:
+    """The path of a study file, given by itself or by the name of a study that comes with the package.
+
+    Raises StudyError with the nearest name, or all names, if there is neither.
+    """
+    shipped = shipped_studies()
+    path = Path(name_or_path)
+    if path.is_file():
+        return path
+    if str(name_or_path) in shipped:
+        return shipped[str(name_or_path)]
+    message = f"there is no such file and no study of that name{nearest_hint(str(name_or_path), shipped)}"
+    raise StudyError(str(name_or_path), [StudyFault(message=message)])
