@@ -11,6 +11,7 @@ from ..studies.planning.plan import ModelCost, Plan
 from ..studies.planning.shorter_trials import ShorterTrial
 from ..studies.planning.time_estimates import TimeEstimate
 from ..studies.presentation.design_notes import alias_words, explain_design
+from ..studies.searches.rung_costs import rung_costs
 from ..studies.study import Study
 from .plan_ladder import planned_rungs
 from .views.plan import count_to_run
@@ -39,6 +40,7 @@ def plan_to_dict(
         },
         **_models(study, plan),
         "ladder": [asdict(each) for each in planned_rungs(study)],
+        "rungs": [asdict(each) for each in rung_costs(study)],
         "memory": None if plan.memory is None else {"label": plan.memory[0], **asdict(plan.memory[1])},
         "device": None
         if plan.memory is None or device_bytes is None

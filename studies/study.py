@@ -156,8 +156,14 @@ class Study:
         """The number of trials: all of a grid, or as many as a search may choose."""
         if self.search is None:
             return len(self.trials)
+        return sum(self.trials_by_rung)
+
+    @property
+    def trials_by_rung(self) -> list[int]:
+        """How many trials these are on each rung of a search, all of them where it has but one."""
         more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
-        return (sum(self.points_by_rung) * len(self.seeds) + more) * len(self.point_levels)
+        *lower, last = (points * len(self.seeds) for points in self.points_by_rung)
+        return [trials * len(self.point_levels) for trials in (*lower, last + more)]
 
     @property
     def points_by_rung(self) -> list[int]:
@@ -168,14 +174,16 @@ class Study:
         *lower, last = self.fidelity.planned(points - bool(self.baseline))
         return [*lower, last + bool(self.baseline)]
 
-    def boundary_trials(self) -> list[Trial]:
+    def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
         """The trials that represent a search: every dimension at its first value, or at its last.
 
-        They are two, or two for each of the levels that all points are trained at.
+        They are two, or two for each of the levels that all points are trained at; of the level of a rung.
         """
         values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
         return [
-            self.trial_for({name: ends[index] for name, ends in values.items()}, self.seeds[0], at)
+            self.trial_for(
+                {name: ends[index] for name, ends in values.items()}, self.seeds[0], {**at, **(level or {})}
+            )
             for index in (0, -1)
             for at in self.point_levels
         ]

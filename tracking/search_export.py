@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
 import optuna
+from optuna.trial import TrialState
 
 from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
 from ..storage import Store
@@ -41,7 +42,9 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
     points = StoredPoints(study, store)
     rows = study_outcomes(study, store.trials())
     begun = points.of_levels(json.loads(text) for text in rows.sort("finished")["factors"])
-    ended = [point for point in begun if all(_has_ended(points, trial.id) for trial in point.trials)]
+    ended = _on_last_rungs(
+        point for point in begun if all(_has_ended(points, trial.id) for trial in point.trials)
+    )
     courses, written = points.courses(ended), _open(study, place)
     known = {_key(trial.user_attrs.get(_OURS)) for trial in written.get_trials(deepcopy=False)}
     told, epochs = 0, 0
@@ -52,11 +55,29 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
             continue
         course = mean_course(point, courses)
         trial = points.frozen(point, course, notes)
+        if study.fidelity is not None and point.rung < study.fidelity.top:
+            _cut_short(trial, study.fidelity.rungs[point.rung])
         trial.datetime_start = _local(min(row["started"] for row in attempts))
         trial.datetime_complete = _local(max(row["finished"] for row in attempts))
         _add(written, trial, place)
         told, epochs = told + 1, epochs + len(course)
     return StudyExport(trials=told, epochs=epochs, known=len(ended) - told, tables=0)
+
+
+def _on_last_rungs(points: Iterable[SearchPoint]) -> list[SearchPoint]:
+    """Each point on the highest of its rungs."""
+    found: dict[str, SearchPoint] = {}
+    for point in points:
+        if point.known_by not in found or found[point.known_by].rung < point.rung:
+            found[point.known_by] = point
+    return list(found.values())
+
+
+def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
+    """Let a point that has come to a lower rung alone be one that was given up, with its value there."""
+    if trial.state == TrialState.COMPLETE:
+        trial.intermediate_values = {rung: trial.values[0]}
+        trial.values, trial.state = None, TrialState.PRUNED
 
 
 def _open(study: Study, place: str) -> optuna.Study:

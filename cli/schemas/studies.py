@@ -11,7 +11,8 @@ class StudyPlanPage(TypedDict):
     """What a run would train: `models` with their costs, `trials` with their status and time in seconds.
 
     `refused` are over the budget, `stale` were trained with other code, `ceilings` are lengths out of reach,
-    `elsewhere` are the points of a search that other studies have trained, `ladder` are sizes of [ladder].
+    `elsewhere` are the points of a search that other studies have trained, `ladder` are sizes of [ladder],
+    `rungs` those of a search with another fidelity than epochs.
     """
 
     schema: int
@@ -26,6 +27,7 @@ class StudyPlanPage(TypedDict):
     design: dict[str, Any]
     models: list[dict[str, Any]]
     ladder: list[dict[str, Any]]
+    rungs: list[dict[str, Any]]
     refused: list[dict[str, Any]]
     stale: list[dict[str, Any]]
     ceilings: list[dict[str, Any]]

@@ -19,8 +19,9 @@ from ...studies.presentation.design_notes import alias_words, explain_design
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.training import ParameterGroupSettings
 from ...studies.searches.best_points import comparison_note
+from ...studies.searches.rung_costs import rung_costs
 from ...studies.searches.space_size import space_size
-from ...studies.searches.words import search_words
+from ...studies.searches.words import rung_words, search_words
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
@@ -111,11 +112,7 @@ def _notes(
     if plan.going_on:
         text = "; ".join(_going_on(plan.going_on.values()))
         yield wrap(text, WIDTH, initial_indent="  on     ", subsequent_indent=" " * 9)
-    if study.search is not None:
-        text = search_words(study.search, plan.elsewhere)
-        yield wrap(text, WIDTH, initial_indent="  search ", subsequent_indent=" " * 9)
-    if (size := space_size(study)) is not None:
-        yield wrap(str(size), WIDTH, initial_indent="  space  ", subsequent_indent=" " * 9)
+    yield from _search_notes(study, plan)
     if note := comparison_note(study):
         yield wrap(note, WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)
     if plan.stale:
@@ -124,6 +121,18 @@ def _notes(
     for each in plan.over_budget:
         text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
         yield wrap(text, WIDTH, initial_indent="  over   ", subsequent_indent=" " * 9)
+
+
+def _search_notes(study: Study, plan: Plan) -> Iterator[list[str]]:
+    """What a search looks for, on which rungs, and in how many architectures."""
+    if study.search is not None:
+        text = search_words(study.search, plan.elsewhere)
+        yield wrap(text, WIDTH, initial_indent="  search ", subsequent_indent=" " * 9)
+    if study.fidelity is not None:
+        text = rung_words(study.fidelity.name, rung_costs(study))
+        yield wrap(text, WIDTH, initial_indent="  rungs  ", subsequent_indent=" " * 9)
+    if (size := space_size(study)) is not None:
+        yield wrap(str(size), WIDTH, initial_indent="  space  ", subsequent_indent=" " * 9)
 
 
 def _memory(held: StepMemory) -> str:
@@ -181,6 +190,11 @@ def _counts(study: Study, plan: Plan) -> str:
     if study.search:
         across = [_axis(name, len(study.factors[name])) for name in study.search.across]
         axes, product = [plural(study.search.trials, "point"), *across, seeds], plan.total
+        if study.fidelity is not None:  # most come to the first rung alone
+            axes = [
+                f"{plural(study.search.trials, 'point')} on {plural(len(study.fidelity.rungs), 'rung')}",
+                *axes[1:],
+            ]
     elif product != len(study.cells):
         axes, product = [plural(len(study.cells) // len(study.seeds), "cell"), seeds], len(study.cells)
     trials = plural(plan.total, "trial" if product == plan.total else "distinct trial")

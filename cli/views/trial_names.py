@@ -100,6 +100,7 @@ class PointNames:
     def __init__(self, study: Study) -> None:
         self._dimensions, self._has_seeds = tuple(study.dimensions), len(study.seeds) > 1
         self._across = study.search.across if study.search else ()
+        self._rungs = study.fidelity.name if study.fidelity else ""
         self._width = 0
 
     def add(self, trials: Iterable[Trial]) -> None:
@@ -109,6 +110,7 @@ class PointNames:
         """The text that names a trial, as wide as the widest so far."""
         values = {name: trial.levels[name] for name in self._dimensions if name in trial.levels}
         apart = [level_name(trial.levels[name]) for name in self._across]
+        apart += [f"{self._rungs}={level}" for name, level in trial.levels.items() if name == self._rungs]
         apart += [f"seed {trial.settings.seed}"] if self._has_seeds else []
         forms = (
             [f"{name}={value_text(value)}" for name, value in values.items()],

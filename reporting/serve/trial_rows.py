@@ -41,7 +41,7 @@ class TrialLine:
 def factor_names(study: Study) -> list[str]:
     """The factors by which the trials of a study differ; all dimensions of a search."""
     if study.search is not None:
-        return [*study.dimensions, SEED]
+        return [*study.dimensions, *([study.fidelity.name] if study.fidelity else []), SEED]
     return [name for name, levels in study.factors.items() if len(levels) > 1]
 
 

@@ -21,7 +21,7 @@ from .memory_estimates import CountState, StepMemory, TrialTest, costliest_test,
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
 from .stale_trials import StaleTrial, find_stale_trials
-from .status import outcomes_elsewhere, study_outcomes
+from .status import outcomes_elsewhere, rungs_of, study_outcomes
 from .time_estimates import TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
 
@@ -118,8 +118,7 @@ def make_plan(
     left = [one.estimate for one in planned if one.trial.id in remaining]
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
-        num_left = max(0, study.total - len(tried) + counts["incomplete"])
-        left = [_point_estimate(tried, trials, estimator)] * num_left
+        left = _search_estimates(study, tried, estimator)
     names = _label_names(study)
     labelled = [(_label(names, trial), trial.settings) for trial in trials]
     largest = largest_step((settings for _, settings in labelled), count_state)
@@ -146,6 +145,17 @@ def make_plan(
             if only is None or trial in only
         },
     )
+
+
+def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
+    """The times of a search's trials to come, on each of its rungs."""
+    rungs, found = rungs_of(study, tried), list[TimeEstimate]()
+    for rung, trials in enumerate(study.trials_by_rung):
+        rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
+        level = study.fidelity.level(rung) if study.fidelity else None
+        one = _point_estimate(rows, study.boundary_trials(level), estimator)
+        found += [one] * max(0, trials - len(rows.filter(pl.col("status") != "incomplete")))
+    return found
 
 
 def _point_estimate(tried: pl.DataFrame, ends: Iterable[Trial], estimator: TimeEstimator) -> TimeEstimate:

@@ -172,6 +172,14 @@ def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
         return None
 
 
+def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
+    """The rung of each outcome of a search, the last one where it has none."""
+    if study.fidelity is None:
+        return [0] * len(outcomes)
+    found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
+    return [study.fidelity.top if rung is None else rung for rung in found]
+
+
 def _is_tried(study: Study, trial: str, factors: str) -> bool:
     """Whether a stored trial is of a point of this search, with one of its seeds."""
     levels = json.loads(factors)

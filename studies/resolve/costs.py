@@ -170,6 +170,8 @@ def max_training_flops(settings: TrialSettings) -> float:
     bound = max_learnable_length(settings)
     if bound is not None:
         top = max(start, min(top, bound + task.length_step))
+    if train.curriculum is not None and train.curriculum.end is not None:
+        top = min(top, train.curriculum.end)
     growing = (top - start) // task.length_step + 1  # epochs
     growing -= growing % 2 == 0  # an odd number of them has one in the middle
     mean = _mean_epoch_flops(

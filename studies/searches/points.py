@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from ..catalog.metrics import COSTS, Metric
-from ..planning.status import study_outcomes, tried_trial
+from ..planning.status import rungs_of, study_outcomes, tried_trial
 from ..planning.trial_values import ValueStatus, combined_status, trial_values
 from ..resolve.costs import model_cost
 from ..resolve.trial import Trial
@@ -43,9 +43,9 @@ class FoundPoint:
     """A point by the values of the dimensions that it takes, in the order of the search.
 
     `measured` has the values of each metric by seed, of which there are `seeds`: each the mean over all that
-    the search is across. `status` is "done" where every seed has a value of what
-    is optimised, else why one has none. `seconds` are what its trainings took together. `feasible` says
-    whether the means keep to the limits of the search, None where that is not known.
+    the search is across. `status` is "done" where every seed has a value of what is optimised, else why one
+    has none, "pruned" where it came to lower rungs alone. `seconds` are what its trainings took together.
+    `feasible` says whether the means keep to the limits of the search, None where that is not known.
     """
 
     values: Mapping[str, Level]
@@ -141,24 +141,51 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     names = list(dict.fromkeys([*(each.metric for each in goals), *metrics, *(each.name for each in bounds)]))
     values = {name: _values(study, tried, name) for name in names}
     rows: dict[PointKey, list[Mapping[str, Any]]] = {}
+    lower: dict[PointKey, list[Mapping[str, Any]]] = {}  # of rungs below the last
     points: dict[PointKey, dict[str, Level]] = {}
     trained: list[Trial] = []
+    rungs = iter(rungs_of(study, tried))
+    top = 0 if study.fidelity is None else study.fidelity.top
     for row in tried.select("trial", "factors", "seed", "seconds", "finished").iter_rows(named=True):
         trial = tried_trial(study, row["trial"], json.loads(row["factors"]))
         assert trial is not None, "an outcome of the search"
-        trained.append(trial)
+        is_whole = next(rungs) == top
+        trained += [trial] if is_whole else []
         point = {name: trial.levels[name] for name in study.dimensions if name in trial.levels}
         points.setdefault(point_key(point), point)
-        rows.setdefault(point_key(point), []).append(row)
+        (rows if is_whole else lower).setdefault(point_key(point), []).append(row)
     found = [_found(points[key], members, values, goals, study) for key, members in rows.items()]
+    found = [_with_rungs(point, lower.get(point.key, [])) for point in found]
+    found += [_below(points[key], each, values) for key, each in lower.items() if key not in rows]
     if bounds:
         found = [replace(point, feasible=_keeps_to(point, bounds, goals)) for point in found]
-    statuses = [status for _, status in values[goals[0].metric].values()]
+    first = values[goals[0].metric]
+    statuses = [first[trial.id][1] for trial in trained]
     return SearchPoints(
         goals=goals,
         points=tuple(sorted(found, key=lambda point: (point.finished, point.trials))),
         gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
         trained=tuple(trained),
+    )
+
+
+def _with_rungs(point: FoundPoint, lower: Sequence[Mapping[str, Any]]) -> FoundPoint:
+    """A point with what its trainings on lower rungs took."""
+    return replace(point, seconds=fsum([point.seconds, *(row["seconds"] or 0.0 for row in lower)]))
+
+
+def _below(
+    values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
+) -> FoundPoint:
+    """A point that has come to lower rungs alone, which are no result of it."""
+    return FoundPoint(
+        values=values,
+        trials=tuple(row["trial"] for row in rows),
+        seeds=len({row["seed"] for row in rows}),
+        measured={name: {} for name in measured},
+        status=ValueStatus.PRUNED,
+        seconds=fsum(row["seconds"] or 0.0 for row in rows),
+        finished=max(row["finished"] for row in rows),
     )
 
 

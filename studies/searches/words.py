@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ..schema.search_settings import RACE, SearchSettings
+from ..schema.search_settings import EPOCHS, RACE, SearchSettings
 from ..text.units import plural
 from .points import SearchPoints
+from .rung_costs import RungCost
 
 
 def goal_words(search: SearchSettings) -> str:
@@ -38,9 +39,21 @@ def best_words(found: SearchPoints, shown: int) -> str:
     )
 
 
+def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
+    """`20 points at width=8, 6 at 24, 2 at 72: 28 epochs, as much work as 5.3 whole trainings`."""
+    first, *others = rungs
+    ways = [f"{plural(first.points, 'point')} at {name}={first.value}"]
+    ways += [f"{each.points:,} at {each.value}" for each in others]
+    work = sum(each.trials * each.share for each in rungs)
+    epochs = plural(sum(each.epochs for each in rungs), "epoch")
+    return f"{', '.join(ways)}: {epochs} at most, as much work as {work:,.3g} whole trainings"
+
+
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
     """`20 points by tpe for the lowest loss, cut short by asha`, and how many other studies have trained."""
     cut = f", cut short by {search.scheduler}" if search.compares_epochs else ""
+    if search.fidelity != EPOCHS:
+        cut = f", by {search.scheduler} over {search.fidelity}"
     cut = ", further seeds for those that may be the best" if search.scheduler == RACE else cut
     sampler = f"{search.sampler} with a prior" if search.prior else search.sampler
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""

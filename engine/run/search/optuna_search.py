@@ -49,8 +49,8 @@ class OptunaSearch:
     What the store holds of it is told to Optuna first, unfinished points are taken up before new ones are
     asked for, and a point that is already known is never trained again. Points over the study's budget are
     passed over. When Optuna comes up with nothing new, one is drawn of those that are left.
-    In a race over seeds a cohort is one training, and a point that is behind gets no further ones. With rungs it
-    is a point on one of them, known by itself in `_open`, `_elsewhere` and `_begun`.
+    In a race over seeds a cohort is one training, and a point that is behind gets no further ones. With rungs
+    it is a point on one of them, known by itself in `_open`, `_elsewhere` and `_begun`.
 
     Other drivers may search the same study: their points count, and are told to Optuna when they are whole.
     Of trials that were theirs, `gone` has the attempts up to which these drivers are no more.

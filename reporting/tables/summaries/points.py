@@ -159,5 +159,7 @@ def _sentences(
     partial = Counter(point.status for point in found.points if point.status != ValueStatus.DONE)
     if lacking := partial[ValueStatus.MISSING]:
         yield f"{plural(lacking, 'point')} still {'lacks' if lacking == 1 else 'lack'} seeds."
+    if study.fidelity is not None and (below := partial[ValueStatus.PRUNED]):
+        yield f"{plural(below, 'point')} came to lower rungs of {study.fidelity.name} alone."
     yield from beyond_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))
