@@ -191,10 +191,7 @@ def _counts(study: Study, plan: Plan) -> str:
         across = [_axis(name, len(study.factors[name])) for name in study.search.across]
         axes, product = [plural(study.search.trials, "point"), *across, seeds], plan.total
         if study.fidelity is not None:  # most come to the first rung alone
-            axes = [
-                f"{plural(study.search.trials, 'point')} on {plural(len(study.fidelity.rungs), 'rung')}",
-                *axes[1:],
-            ]
+            axes[0] += f" on {plural(len(study.fidelity.rungs), 'rung')}"
     elif product != len(study.cells):
         axes, product = [plural(len(study.cells) // len(study.seeds), "cell"), seeds], len(study.cells)
     trials = plural(plan.total, "trial" if product == plan.total else "distinct trial")

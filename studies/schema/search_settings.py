@@ -76,9 +76,9 @@ class SearchSettings(StrictModel):
     """how points that fall behind are given up: asha, hyperband and median after some epochs, race after some
     seeds, or none"""
     fidelity: str = EPOCHS
-    """for asha and hyperband: what grows from rung to rung: epochs; length, the longest of a training; data, the
-    steps of an epoch; or a dimension of whole numbers that fills a hole, such as a width. But for epochs each
-    rung is a training of its own, and the points' results are those of the last"""
+    """for asha and hyperband: what grows from rung to rung: epochs; length, the longest of a training; data,
+    the steps of an epoch; or a dimension of whole numbers that fills a hole, such as a width. But for epochs
+    each rung is a training of its own, and the points' results are those of the last"""
     min_fidelity: int | None = Field(default=None, ge=1)
     """for asha and hyperband: where the first rung is; by default 1 epoch, of length and data the last rung
     divided twice by the reduction; a dimension begins with its lowest value"""

