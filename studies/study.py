@@ -169,10 +169,11 @@ class Study:
     def points_by_rung(self) -> list[int]:
         """How many points a search trains at each rung; the baseline at the last alone."""
         points = self.search.trials if self.search else 0
-        if self.fidelity is None:
-            return [points]
-        *lower, last = self.fidelity.planned(points - bool(self.baseline))
-        return [*lower, last + bool(self.baseline)]
+        return (
+            [points]
+            if self.fidelity is None
+            else self.fidelity.planned(points, has_baseline=bool(self.baseline))
+        )
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
         """The trials that represent a search: every dimension at its first value, or at its last.
@@ -180,13 +181,9 @@ class Study:
         They are two, or two for each of the levels that all points are trained at; of the level of a rung.
         """
         values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
-        return [
-            self.trial_for(
-                {name: ends[index] for name, ends in values.items()}, self.seeds[0], {**at, **(level or {})}
-            )
-            for index in (0, -1)
-            for at in self.point_levels
-        ]
+        ends = [{name: each[index] for name, each in values.items()} for index in (0, -1)]
+        at = [{**each, **(level or {})} for each in self.point_levels]
+        return [self.trial_for(end, self.seeds[0], each) for end in ends for each in at]
 
     def point_seeds(self, values: Mapping[str, Level]) -> tuple[int, ...]:
         """The seeds that a search point is trained with; of the baseline maybe more, from the largest on."""
@@ -329,24 +326,6 @@ def _study(
         check_search_space(diagnostics, search, dimensions, found.choose)
         check_search_metrics(diagnostics, search, [each.settings for each in found.boundary_trials()])
     return found
-
-
-def with_steps(study: Study, taken: tuple[str, ...]) -> Study:
-    """The study whose path has kept these changes, with the cells of its next round; raises StudyError."""
-    document = parse_document(study.name, study.text, study.overrides)
-    diagnostics = Diagnostics(document)
-    design = replace(study.design, taken=taken)
-    grid = GridBuilder(
-        diagnostics=diagnostics,
-        study=study.name,
-        template=study.template,
-        design=design,
-        budget=study.budget,
-        tolerance=0.0,
-    ).build()
-    if diagnostics.faults:
-        raise StudyError(document.source, diagnostics.faults)
-    return replace(study, design=design, trials=grid.trials, cells=grid.cells, over_budget=grid.over_budget)
 
 
 def _dimensions(draft: Draft, search: SearchSettings | None) -> dict[str, Dimension]:

@@ -49,12 +49,15 @@ class Fidelity:
         halvings = self.top - first
         return -(-(self.top + 1) * self.reduction**halvings // (halvings + 1))
 
-    def planned(self, points: int) -> list[int]:
-        """How many points come to each rung, the smallest first, if none goes on that later ones pass."""
+    def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
+        """How many points come to each rung, the smallest first, if none goes on that later ones pass.
+
+        A baseline is one of them, and is trained on the last rung alone.
+        """
         begun = dict.fromkeys(range(self.top + 1), 0)
-        for _ in range(points):
+        for _ in range(points - has_baseline):
             begun[self.next_first(begun)] += 1
-        counts = [0] * (self.top + 1)
+        counts = [0] * self.top + [int(has_baseline)]
         for first, count in begun.items():
             for rung in range(first, self.top + 1):
                 counts[rung] += count

@@ -8,16 +8,21 @@ from the store alone, so that every command, and every driver of a run, has the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from statistics import fmean
 
 import polars as pl
 
 from ...storage import Store
 from ..catalog.metrics import find_metric
+from ..resolve.grid import GridBuilder
 from ..resolve.trial import Trial
 from ..schema.design import level_key
 from ..schema.settings import Level
-from ..study import Study, with_steps
+from ..study import Study
+from ..text.diagnostics import Diagnostics
+from ..text.document import parse_document
+from ..text.errors import StudyError
 from .divergence import ignorant_losses, may_diverge, tell_divergence
 from .trial_values import ValueStatus, trial_values
 
@@ -67,3 +72,21 @@ def _outcomes(store: Store, metric: str, ids: set[str]) -> pl.DataFrame:
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(ids)))
     doubtful = outcomes.filter(may_diverge())
     return tell_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))
+
+
+def with_steps(study: Study, taken: tuple[str, ...]) -> Study:
+    """The study whose path has kept these changes, with the cells of its next round; raises StudyError."""
+    document = parse_document(study.name, study.text, study.overrides)
+    diagnostics = Diagnostics(document)
+    design = replace(study.design, taken=taken)
+    grid = GridBuilder(
+        diagnostics=diagnostics,
+        study=study.name,
+        template=study.template,
+        design=design,
+        budget=study.budget,
+        tolerance=0.0,
+    ).build()
+    if diagnostics.faults:
+        raise StudyError(document.source, diagnostics.faults)
+    return replace(study, design=design, trials=grid.trials, cells=grid.cells, over_budget=grid.over_budget)

@@ -7,8 +7,8 @@ import pytest
 from activemem.reporting.results import StudyResults
 from activemem.reporting.search.promotion import PromotionError
 from activemem.storage import Store
-from activemem.studies.planning.ablation_path import follow_path
-from activemem.studies.study import load_study, with_steps
+from activemem.studies.planning.ablation_path import follow_path, with_steps
+from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
 from ...studies.planning.test_plan import keep
