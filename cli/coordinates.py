@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from textwrap import wrap
 from typing import Any
 
 from ..engine.probes.coordinates import GROWS, CoordinateError, LayerChange
@@ -10,7 +11,7 @@ from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_name
 from ..studies.schema.settings import TrialSettings
 from ..studies.study import Study
-from ..studies.text.units import plural
+from ..studies.text.units import WIDTH, plural
 
 Checks = Mapping[str, Sequence[LayerChange]]
 """The layers of each model that is compared over widths, by the levels of factors that are no sizes."""
@@ -67,7 +68,8 @@ def _lines(study: Study, steps: int, checks: Checks) -> Iterator[str]:
         for first, *others in rows:
             numbers = "".join(f"   {text:>{size}}" for text, size in zip(others, sizes[1:], strict=True))
             yield f"  {first:<{sizes[0]}}{numbers}"
-        yield f"  {verdict(layers)} (an exponent above {GROWS:g} grows)"
+        told = f"{verdict(layers)} (an exponent above {GROWS:g} grows)"
+        yield from wrap(told, WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
 def coordinates_page(study: Study, steps: int, checks: Checks) -> dict[str, Any]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from textwrap import wrap
 
 from ..studies.ladder import step_tokens
 from ..studies.resolve.costs import cost, sequence_tokens
 from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_name, short_level_names
 from ..studies.study import Study
-from ..studies.text.units import abbreviate_all
+from ..studies.text.units import WIDTH, abbreviate_all
 
-_WIDEST = 20
+_GAP = 3
+_NARROWEST = 8  # what of a model's name is shown in any case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,30 +58,30 @@ def format_rungs(study: Study) -> Iterator[str]:
     rungs = planned_rungs(study)
     if not rungs or study.ladder is None:
         return
-    names = list(dict.fromkeys(each.others for each in rungs))
-    others = dict(zip(names, abbreviate_all(short_level_names(names), _WIDEST), strict=True))
-    rows = [(", ".join(study.design.ladder), "", "parameters", "steps", "tokens", "a parameter", "lr")]
-    rows += [
-        (
-            each.size,
-            others[each.others],
-            f"{each.parameters:,}",
-            f"{each.steps:,}",
-            f"{each.tokens:,}",
-            f"{each.tokens / each.parameters:.3g}",
-            f"{each.lr:g}",
-        )
-        for each in rungs
-    ]
-    words = 2 if any(each.others for each in rungs) else 1
-    rows = rows if words == 2 else [(row[0], *row[2:]) for row in rows]
+    sizes = ", ".join(study.design.ladder)
+    told = f"sizes of {sizes}; {study.ladder.tokens_per_parameter:g} tokens for each parameter"
+    yield ""
+    yield from wrap(told, WIDTH, initial_indent="  ladder ", subsequent_indent=" " * 9)
+    yield ""
+    rows = [("size", "parameters", "steps", "tokens", "a parameter", "lr"), *map(_cells, rungs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    yield ""
-    yield f"  ladder {study.ladder.tokens_per_parameter:g} tokens for each parameter"
-    yield ""
-    for row in rows:
-        cells = [
-            f"{text:<{width}}" if place < words else f"{text:>{width}}"
-            for place, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  " + "   ".join(cells).rstrip()
+    room = WIDTH - sum(_GAP + width for width in widths) - _GAP
+    names = list(dict.fromkeys(each.others for each in rungs))
+    short = abbreviate_all(short_level_names(names), max(room, _NARROWEST)) if any(names) else names
+    others = dict(zip(names, short, strict=True))
+    for label, (size, *numbers) in zip(["", *(others[each.others] for each in rungs)], rows, strict=True):
+        cells = [f"{label:<{max(map(len, short))}}"] if any(names) else []
+        cells += [f"{text:>{width}}" for text, width in zip(numbers, widths[1:], strict=True)]
+        yield f"  {size:<{widths[0]}}   {'   '.join(cells)}".rstrip()
+
+
+def _cells(rung: PlannedRung) -> tuple[str, ...]:
+    """The size of a rung, and its numbers."""
+    return (
+        rung.size,
+        f"{rung.parameters:,}",
+        f"{rung.steps:,}",
+        f"{rung.tokens:,}",
+        f"{rung.tokens / rung.parameters:.3g}",
+        f"{rung.lr:g}",
+    )

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ...errors import ActivememError
 from ...studies.catalog.schedules import OwnScheduleSettings
 from ...studies.schema.settings import TrialSettings
+from ...studies.text.units import plural
 from ..core.seeds import derive_seed
 from ..trial.training import Training
 
@@ -46,7 +47,8 @@ def coordinate_check(
     """The change of each layer after so many steps at the full rate, as the mean over the trials of a width.
 
     All are trained on the CPU, and read the same inputs before and after. Raises CoordinateError for fewer
-    than two widths, and for models that have other layers at other widths or read two sequences.
+    than two widths, for models that have other layers at other widths or read two sequences, and for those
+    whose activations are no longer numbers.
     """
     if len(trials) < 2:
         raise CoordinateError(f"expected at least two widths, got {len(trials)}")
@@ -57,6 +59,13 @@ def coordinate_check(
     if len(set(layers)) > 1:
         counts = ", ".join(f"{len(each)} at width {width}" for width, each in found.items())
         raise CoordinateError(f"expected as many layers at each width, got {counts}: hold the depth")
+    diverged = [width for width, each in found.items() if not all(map(math.isfinite, each.values()))]
+    if diverged:
+        widths = ", ".join(map(str, diverged))
+        raise CoordinateError(
+            f"expected activations that are numbers after {plural(steps, 'step')}, got others at width "
+            f"{widths}: lower the learning rate, or take fewer steps"
+        )
     return [_layer(name, {width: each[name] for width, each in found.items()}) for name in layers[0]]
 
 

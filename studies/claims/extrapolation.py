@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 
 from . import syntax_tree as syntax
@@ -35,7 +35,7 @@ def resolve_extrapolation(
     places = {_place(context, cell) for cell in cells}
     if len(places) != 1 or (place := next(iter(places))) < _FEWEST:
         message = f"expected cells of one size, with at least {_FEWEST} smaller ones in the [ladder]"
-        context.report_error(node.start, node.end, message)
+        context.report_error(node.start, node.end, f"{message}, got {_sizes_words(context, places)}")
         return None
     parts = tuple((_at(context, cells[0], each), _moved(context, number, each)) for each in range(place))
     return Extrapolation(of=number, cell=cells[0], parts=parts)
@@ -46,6 +46,15 @@ def _place(context: ClaimContext, cell: Cell) -> int:
     levels, sizes = dict(cell), context.scope.ladder
     rungs = list(zip(*sizes.values(), strict=True))
     return rungs.index(tuple(levels[name] for name in sizes))
+
+
+def _sizes_words(context: ClaimContext, places: Set[int]) -> str:
+    """`width=24`, `width=24 and width=32`, or none."""
+    sizes = context.scope.ladder
+    words = [
+        ", ".join(f"{name}={levels[place]}" for name, levels in sizes.items()) for place in sorted(places)
+    ]
+    return " and ".join(words) or "none"
 
 
 def _at(context: ClaimContext, cell: Cell, place: int) -> Cell:

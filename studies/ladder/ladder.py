@@ -12,9 +12,10 @@ from pydantic import Field
 from ..schema.factors import SEED
 from ..schema.settings import Level
 from ..text.diagnostics import Diagnostics
+from ..text.document import Document
 from ..text.pydantic_messages import format_value
 from ..text.strict_model import StrictModel
-from ..text.toml_positions import KeyPath
+from ..text.toml_positions import KeyPath, KeyValueSpan
 
 TABLE = "ladder"
 
@@ -23,7 +24,9 @@ _FORBIDDEN = {
     "search": "search nothing",
 }
 
-Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False, min_length=2)]
+_FEWEST = 2  # sizes of a ladder
+
+Sizes = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(strict=False)]
 
 
 class LadderSettings(StrictModel):
@@ -32,7 +35,7 @@ class LadderSettings(StrictModel):
     sizes: dict[str, Sizes]
     """by the hole that they fill the numbers of each size, from the smallest on, as in
     `{ width = [32, 64, 128], depth = [2, 2, 4] }`; each list has one for each size"""
-    tokens_per_parameter: float = Field(gt=0, allow_inf_nan=False)
+    tokens_per_parameter: float = Field(gt=0, le=1e6)
     """how many tokens a model is trained on for each of its parameters, all of them counted"""
     lr_exponent: float = Field(default=0.0, ge=-2, le=2)
     """the learning rate of a size is that of [train] times (its d_model / that of the first size) to this
@@ -73,11 +76,14 @@ def expand_ladder(diagnostics: Diagnostics) -> Ladder | None:
     sizes = _readable_sizes(data[TABLE])
     study, train, factors = (data.get(name) for name in ("study", "train", "factors"))
     factors = factors if isinstance(factors, Mapping) else {}
-    if isinstance(study, Mapping) and isinstance(train, Mapping) and sizes:
-        others = [name for name in factors if name not in (SEED, *sizes)]
-        data["study"] = {**study, "design": "zip", "around": others}
-        data["factors"] = {**sizes, **{name: factors[name] for name in factors if name not in sizes}}
+    if isinstance(train, Mapping):
         data["train"] = {**train, "steps_per_epoch": 1}
+    if isinstance(study, Mapping) and sizes and not diagnostics.has_search:
+        others = [name for name in factors if name not in (SEED, *sizes)]
+        kept = {name: value for name, value in study.items() if name != "ablate"}
+        data["study"] = {**kept, "design": "zip", "around": others}
+        data["factors"] = {**sizes, **{name: factors[name] for name in factors if name not in sizes}}
+        _place_factors(diagnostics.document)
     if found is None or faults:
         return None
     return Ladder(
@@ -88,12 +94,22 @@ def expand_ladder(diagnostics: Diagnostics) -> Ladder | None:
     )
 
 
+def _place_factors(document: Document) -> None:
+    """Let faults of the factors that are sizes be shown where the sizes stand."""
+    places = cast("dict[KeyPath, tuple[str, KeyValueSpan]]", document.places)
+    for path in list(places):
+        if path[:2] == (TABLE, "sizes") and len(path) > 2:
+            places.setdefault(("factors", *path[2:]), places[path])
+
+
 def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
     """What of the rest of the study does not go with a ladder."""
     study, train = data.get("study"), data.get("train")
     if isinstance(study, Mapping) and study.get("design", "grid") != "grid":
         message = 'expected design = "grid" where there is a [ladder], which all factors cross'
         yield ("study", "design"), f"{message}, got {format_value(study['design'])}"
+    if isinstance(study, Mapping) and "ablate" in study:
+        yield ("study", "ablate"), "a [ladder] has its own cells: leave parts as they are"
     if isinstance(train, Mapping) and "steps_per_epoch" in train:
         message = "a [ladder] counts the steps of each size: leave this key out"
         yield ("train", "steps_per_epoch"), message
@@ -112,6 +128,8 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
         told = ", ".join(f"{count} of {name}" for name, count in counts.items())
         yield path, f"expected as many numbers in each list, got {told}"
     for name, sizes in found.sizes.items():
+        if len(sizes) < _FEWEST:
+            yield (*path, name), f"expected at least {_FEWEST} sizes, got {len(sizes)}"
         if any(smaller > larger for smaller, larger in pairwise(sizes)):
             message = f"expected sizes from the smallest on, got {', '.join(map(str, sizes))}"
             yield (*path, name), message
@@ -125,12 +143,21 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
 
 
 def _readable_sizes(table: object) -> dict[str, list[int]]:
-    """The sizes as far as they can be read, so that the rest of a study with a faulty ladder is checked."""
-    sizes = table.get("sizes") if isinstance(table, Mapping) else None
-    lists = sizes if isinstance(sizes, Mapping) else {}
-    read = {str(name): list(each) for name, each in lists.items() if isinstance(each, list | tuple) and each}
-    shortest = min(map(len, read.values()), default=0)
-    return {name: each[:shortest] for name, each in read.items()}
+    """The sizes as far as they can be read, so that the rest of a study with a faulty ladder is checked.
+
+    A hole of which none can be read has 1, so that it is not told as one that nothing fills.
+    """
+    table = table.get("sizes") if isinstance(table, Mapping) else None
+    lists = table if isinstance(table, Mapping) else {}
+    read = {str(name): _numbers(each) or [1] for name, each in lists.items()}
+    rungs = list(dict.fromkeys(zip(*read.values(), strict=False)))
+    return {name: [rung[place] for rung in rungs] for place, name in enumerate(read)}
+
+
+def _numbers(sizes: object) -> list[int]:
+    """What of a list can be a size."""
+    listed = sizes if isinstance(sizes, list | tuple) else ()
+    return [each for each in listed if type(each) is int and each >= 1]
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:

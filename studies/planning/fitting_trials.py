@@ -16,11 +16,10 @@ from ...errors import ActivememError
 from ...grammar import Recipe, RecipeError, parse, render
 from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, RealDimension, walk
 from ...grammar.space.derivations import DerivationFinder
-from ..resolve.search_points import contains
 from ..resolve.template import HOLE_PATTERN, RECIPE_PATH
 from ..resolve.trial import Trial, settings_from_json, settings_to_json
 from ..schema.factors import SEED
-from ..schema.search import representative_values
+from ..schema.search import as_listed, contains, representative_values
 from ..schema.settings import Level
 from ..study import Study
 from ..text.toml_positions import KeyPath
@@ -77,7 +76,7 @@ class FittingTrials:
                 value = value.get(key) if isinstance(value, Mapping) else None
             dimension = self._study.dimensions.get(names[0])
             if dimension is not None and isinstance(value, Level) and contains(dimension, value):
-                found[names[0]] = _as_written(dimension, value)
+                found[names[0]] = as_listed(dimension, value)
         return found
 
 
@@ -193,17 +192,6 @@ class RecipeSpace:
                 for text in texts:
                     if isinstance(text, str) and HOLE_PATTERN.search(text):
                         yield from self._names(self._study.template.expand(text).root, iter(()))
-
-
-def _as_written(dimension: IntegerDimension | RealDimension | ChoiceDimension, value: Level) -> Level:
-    """A value as a search has it: 1.0 of whole numbers is 1."""
-    match dimension:
-        case ChoiceDimension():
-            return next(each for each in representative_values(dimension) if each == value)
-        case RealDimension():
-            return float(value)
-        case _:
-            return int(value)
 
 
 def count_points(study: Study, rows: pl.DataFrame) -> int:

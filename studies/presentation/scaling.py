@@ -102,10 +102,11 @@ def _law_faults(spec: ScalingSpec | ScalingTableSpec, design: Design) -> list[tu
     elif spec.x == spec.metric:
         faults.append((("x",), f"expected something other than value's, got '{spec.x}'"))
     for number, name in enumerate(spec.over):
-        if name not in factors or name == SEED:
+        if name not in factors:
             faults.append((("over", number), f"unknown factor '{name}'{nearest_hint(name, factors)}"))
-        elif name == spec.series:
-            faults.append((("over", number), f"expected a factor other than that of series, got '{name}'"))
+        elif name in (SEED, spec.series, *design.ladder):
+            message = f"expected a factor other than seeds, sizes and that of series, got '{name}'"
+            faults.append((("over", number), message))
     if (
         spec.over
         and metric_family(spec.metric) in METRICS_AND_COSTS
@@ -114,8 +115,10 @@ def _law_faults(spec: ScalingSpec | ScalingTableSpec, design: Design) -> list[tu
         faults.append((("over",), f"expected a metric with a better direction, got '{spec.metric}'"))
     if spec.series is None:
         return faults
-    if spec.series not in factors or spec.series == SEED:
+    if spec.series not in factors:
         faults.append((("series",), f"unknown factor '{spec.series}'{nearest_hint(spec.series, factors)}"))
+    elif spec.series == SEED:
+        faults.append((("series",), "expected a factor other than seeds, got 'seed'"))
     elif not faults and len(levels := selected_levels(spec.select, factors)[spec.series]) > MAX_SERIES:
         message = f"expected at most {MAX_SERIES} levels, got {len(levels)}: select some of them"
         faults.append((("series",), message))

@@ -66,10 +66,12 @@ def check_search(
         diagnostics.report_error(
             ("search", "sampler"), f"a grid cannot enumerate real dimensions: {', '.join(real)}"
         )
-    for name in settings.across:
+    for number, name in enumerate(settings.across):
         if name not in factors or name in (SEED, settings.fidelity):
             known = ", ".join(each for each in factors if each not in (SEED, settings.fidelity)) or "none"
             diagnostics.report_error(("search", "across"), f"expected factors, of {known}, got '{name}'")
+        elif name in settings.across[:number]:
+            diagnostics.report_error(("search", "across"), f"expected each factor once, got '{name}' twice")
     if settings.scheduler == RACE and len(factors[SEED]) < 2:
         diagnostics.report_error(
             ("search", "scheduler"), f"{RACE} is over several seeds, got one in [factors]"
@@ -192,10 +194,7 @@ def read_baseline(
     _check_values(diagnostics, path, given, dimensions)
     if diagnostics.faults:
         return {}
-    given = {
-        name: float(value) if isinstance(dimensions[name], RealDimension) else value
-        for name, value in given.items()
-    }
+    given = {name: as_listed(dimensions[name], value) for name, value in given.items()}
     missing = list[str]()
 
     def value_of(name: str, dimension: Dimension) -> Level:
@@ -212,7 +211,7 @@ def read_baseline(
 
 
 def _check_values(
-    diagnostics: Diagnostics, path: KeyPath, given: Mapping[str, Level], dimensions: Mapping[str, Dimension]
+    diagnostics: Diagnostics, path: KeyPath, given: Mapping[str, object], dimensions: Mapping[str, Dimension]
 ) -> None:
     """Note names that are no dimensions, and values that their dimensions do not have."""
     for name, value in given.items():
@@ -220,10 +219,16 @@ def _check_values(
             message = f"unknown dimension '{name}'{nearest_hint(name, dimensions)}"
             diagnostics.report_error((*path, name), message, key=True)
         elif not contains(dimensions[name], value):
-            expected = " or ".join(map(str, representative_values(dimensions[name])))
-            if not isinstance(dimensions[name], ChoiceDimension):
-                expected = expected.replace(" or ", " to ")
-            diagnostics.report_error((*path, name), f"expected {expected}, got {format_value(value)}")
+            message = f"expected {_values_words(dimensions[name])}, got {format_value(value)}"
+            diagnostics.report_error((*path, name), message)
+
+
+def _values_words(dimension: Dimension) -> str:
+    """`sa or conv(k=3)`, `0.1 to 0.5`, or `3 to 9 in steps of 2`."""
+    if isinstance(dimension, ChoiceDimension):
+        return " or ".join(map(str, representative_values(dimension)))
+    step = "" if isinstance(dimension, RealDimension) else f" in steps of {dimension.step}"
+    return f"{dimension.low} to {dimension.high}{step.removesuffix(' in steps of 1')}"
 
 
 def search_dimensions(
@@ -274,17 +279,24 @@ def representative_values(dimension: Dimension) -> tuple[Level, ...]:
     return (dimension.low, dimension.high)
 
 
-def contains(dimension: Dimension, value: Level) -> bool:
+def contains(dimension: Dimension, value: object) -> bool:
     """Whether a value is one of a dimension's."""
     if isinstance(dimension, ChoiceDimension):
         return any(
             value == each and _is_truth(value) == _is_truth(each) for each in representative_values(dimension)
         )
-    if isinstance(value, str) or _is_truth(value) or not dimension.low <= value <= dimension.high:
+    if not isinstance(value, int | float) or _is_truth(value) or not dimension.low <= value <= dimension.high:
         return False
     if isinstance(dimension, RealDimension):
         return True
     return value == int(value) and (int(value) - dimension.low) % dimension.step == 0
+
+
+def as_listed(dimension: Dimension, value: Level) -> Level:
+    """A value of a dimension as its points have it: 5.0 of whole numbers is 5."""
+    if isinstance(dimension, ChoiceDimension):
+        return next(each for each in representative_values(dimension) if each == value)
+    return float(value) if isinstance(dimension, RealDimension) else int(value)
 
 
 def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Level:
@@ -311,6 +323,6 @@ def _with_plain_options(dimension: Dimension) -> Dimension:
     )
 
 
-def _is_truth(value: Level) -> bool:
+def _is_truth(value: object) -> bool:
     """Whether a value is true or false, which equal 1 and 0."""
     return isinstance(value, bool)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -10,7 +10,7 @@ from ..catalog.samplers import SAMPLERS, SCHEDULERS, WITH_PRIOR
 from ..text.strict_model import StrictModel
 from ..text.units import plural
 from .objectives import Direction, Limit, SearchObjective, read_limit, usual_direction
-from .settings import Level, Names
+from .settings import Names
 
 Directions = Annotated[
     tuple[Direction, ...],
@@ -51,8 +51,15 @@ class SearchBudget(StrictModel):
     hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """hours of all trainings, added up over those that run at once"""
 
+    @model_validator(mode="after")
+    def check_any(self) -> SearchBudget:
+        """One of the three is there."""
+        if self.trainings is None and self.flops is None and self.hours is None:
+            raise ValueError("expected trainings, flops or hours, got none of them")
+        return self
+
     def words(self) -> str:
-        """`40 trainings or 2 h`."""
+        """`40 trainings or 2 h of training`."""
         parts = [plural(self.trainings, "training")] if self.trainings is not None else []
         parts += [f"{self.flops:.3g} FLOPs"] if self.flops is not None else []
         parts += [f"{self.hours:g} h of training"] if self.hours is not None else []
@@ -91,7 +98,7 @@ class SearchSettings(StrictModel):
     """what ends a search before its last point"""
     seed: int = Field(default=0, ge=0, lt=2**32)
     """the sampler's seed"""
-    prior: dict[str, Level] = Field(default={})
+    prior: dict[str, Any] = Field(default={})
     """for random, tpe, evolution and gp_trees: values by dimension that are likely to be near the best"""
     confidence: float | None = Field(default=None, gt=0, lt=1)
     """for a prior: how likely it is right before anything is known, 0.5 by default"""

@@ -87,7 +87,7 @@ def test_at_its_own_width_a_model_is_as_without_and_its_output_is_scaled_elsewhe
     assert wide.abs().mean() < outputs(None)[0].abs().mean()
 
 
-def test_what_maximal_updates_cannot_be_with_is_told():
+def test_what_maximal_updates_and_the_check_cannot_be_with_is_told():
     def told(text):
         with pytest.raises(StudyError) as caught:
             load_study(text)
@@ -99,5 +99,7 @@ def test_what_maximal_updates_cannot_be_with_is_told():
     ]
     with pytest.raises(CoordinateError, match="has no \\[ladder\\]"):
         ladder_groups(load_study("quickstart"))
+    with pytest.raises(CoordinateError, match="got others at width 16, 64, 128: lower the learning rate"):
+        layers(TEXT.replace("lr = 1e-2", "lr = 1e30"))
     with pytest.raises(CoordinateError, match="hold the depth"):
         layers(TEXT.replace('"sa(', '"{depth} * sa(').replace("sizes = {", "sizes = { depth = [1, 1, 2],"))

@@ -86,14 +86,15 @@ def test_a_plan_tells_parameters_steps_and_tokens_of_each_size():
         .replace('rows = "mixer"\ncolumns', "rows")
     )
     assert [line for line in format_rungs(study) if line] == [
-        "  ladder 5 tokens for each parameter",
-        "  width, depth, filter   parameters   steps    tokens   a parameter           lr",
-        "  16, 2, 64                   8,838      86    44,032          4.98         0.01",
-        "  32, 2, 128                 34,054     332   169,984          4.99   0.00707107",
-        "  48, 3, 192                113,142   1,104   565,248             5    0.0057735",
+        "  ladder sizes of width, depth, filter; 5 tokens for each parameter",
+        "  size         parameters   steps    tokens   a parameter           lr",
+        "  16, 2, 64         8,838      86    44,032          4.98         0.01",
+        "  32, 2, 128       34,054     332   169,984          4.99   0.00707107",
+        "  48, 3, 192      113,142   1,104   565,248             5    0.0057735",
     ]
     assert [rung.tokens for rung in planned_rungs(study)] == [44_032, 169_984, 565_248]
     assert not list(format_rungs(load_study("quickstart")))
+    assert max(map(len, format_rungs(load_study("scaling-small")))) <= 80
 
 
 def test_all_faults_of_a_ladder_are_told_at_once():
@@ -109,3 +110,28 @@ def test_all_faults_of_a_ladder_are_told_at_once():
         "[train] steps_per_epoch: a [ladder] counts the steps of each size: leave this key out",
         "[factors] depth: depth is a size of [ladder]: give this factor another name",
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("depth = [2, 2, 3]", "depth = 2", "sizes.depth: expected a list, got 2"),
+        ("[16, 32, 48]", '[16, "x", 48]', "sizes.width: expected a whole number, got 'x'"),
+        ("[16, 32, 48]", "[16, -32, 48]", "sizes.width: expected at least 1, got -32"),
+        ("_parameter = 5", "_parameter = 1e99", "tokens_per_parameter: expected at most 1e+06, got 1e+99"),
+        (
+            "[study]",
+            '[study]\nablate = "parts"',
+            "[study] ablate: a [ladder] has its own cells: leave parts as they are",
+        ),
+    ],
+)
+def test_a_fault_of_a_ladder_is_told_once_and_nothing_that_follows_from_it(old, new, told):
+    assert faults(TEXT.replace(old, new)) == [told]
+
+
+def test_levels_that_are_sizes_are_refused_where_the_sizes_stand():
+    with pytest.raises(StudyError) as caught:
+        load_study(TEXT.replace("[16, 32, 48]", "[16, 32, 99999]"))
+    (fault,) = caught.value.faults
+    assert fault.line == 1 + TEXT[: TEXT.index("sizes = {")].count("\n")

@@ -74,3 +74,24 @@ def test_what_another_study_has_trained_fits_on_every_task(study, store):
 def test_a_search_is_across_its_factors():
     with pytest.raises(StudyError, match="expected factors, of task, got 'tasks'"):
         load_study(replaced(SEARCH, ('across = ["task"]', 'across = ["tasks"]')))
+    with pytest.raises(StudyError, match="expected each factor once, got 'task' twice"):
+        load_study(replaced(SEARCH, ('across = ["task"]', 'across = ["task", "task"]')))
+
+
+def test_a_baseline_of_5_0_is_the_point_of_5(study):
+    written = load_study(replaced(SEARCH, ("k = 5", "k = 5.0")))
+    assert written.point_trials(written.baseline) == study.point_trials(study.baseline)
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("study.baseline.k=[5]", "[study] baseline.k: expected 3 to 9 in steps of 2, got a list of 1"),
+        ("search.prior.k=4", "[search] prior.k: expected 3 to 9 in steps of 2, got 4"),
+        ("search.budget={}", "[search] budget: expected trainings, flops or hours, got none of them"),
+    ],
+)
+def test_lists_steps_that_miss_and_empty_budgets_are_refused(override, told):
+    with pytest.raises(StudyError) as caught:
+        load_study(replaced(SEARCH, ("integer(2, 9)", "integer(3, 9, step=2)")), [override])
+    assert [fault.message for fault in caught.value.faults] == [told]
