@@ -72,9 +72,8 @@ def format_ended(event: Ended, trial: Trial, count: tuple[int, int], columns: Tr
     found = _format_metrics(event.metrics, ("max_length", "accuracy"))
     outcome = found if event.reason is None else [first_line(event.reason)]
     counted = f"{ended:>{len(str(total))}}/{total}"
-    return "  ".join(
-        [f"{counted}   {event.status:<6}", *columns.cells(trial, _MAX_TRIAL_NAME_WIDTH), *outcome]
-    )
+    names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
+    return "  ".join([f"{counted}   {event.status:<6}", *names, *outcome]).rstrip()
 
 
 def format_others(others: Sequence[Taken]) -> str:

@@ -114,10 +114,7 @@ class PointNames:
         apart += [f"seed {trial.settings.seed}"] if self._has_seeds else []
         forms = (
             [f"{name}={value_text(value)}" for name, value in values.items()],
-            [
-                value_text(value) if isinstance(value, str) else f"{brief_name(name)}={value_text(value)}"
-                for name, value in values.items()
-            ],
+            [_short(name, value) for name, value in values.items()],
             [value_text(value) for value in values.values()],
         )
         texts = ["  ".join([*form, *apart]) for form in forms]
