@@ -857,6 +857,7 @@ class _Sa(Recipe):
         temperature: float | Placeholder = 1.0,
         kv_heads: int | Placeholder = 0,
         qk_norm: Literal["none", "rms"] | Placeholder = "none",
+        logit_cap: float | Placeholder = 0.0,
     ) -> Recipe:
         """Multi-head softmax self-attention: y = concat_h softmax(Q_h K_hᵀ / (√head_width · temperature)) V_h · W_o, without biases.
 
@@ -871,8 +872,9 @@ class _Sa(Recipe):
         temperature: what scores are divided by beside √head_width; number, 1e-06 to 1000000.0.
         kv_heads: heads of keys and values, each for as many of queries, 0 for as many as heads; whole number, 0 to 1024.
         qk_norm: normalisation of the queries and keys of each head, with gains that heads share; none or rms.
+        logit_cap: scores s become c tanh(s / c) of this c, 0 for none; number, 0.0 to 1000000.0.
 
-        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; alibi: Press et al. 2022; t5: Raffel et al. 2020; kv_heads: Ainslie et al. 2023; qk_norm: Henry et al. 2020.
+        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; alibi: Press et al. 2022; t5: Raffel et al. 2020; kv_heads: Ainslie et al. 2023; qk_norm: Henry et al. 2020; logit_cap: Gemma Team 2024 (Gemma 2), section 2.
         """
 
 sa: _Sa

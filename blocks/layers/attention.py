@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ from .window_attention import (
     WindowAttention,
     WindowedBlock,
     build_window_attention,
+    capped,
     merge_heads,
     split_heads,
 )
@@ -51,7 +52,7 @@ class SelfAttention(Block):
         normed = as_word(settings, "qk_norm") == "rms"
         self.query_norm, self.key_norm = (HeadNorm(head_width) if normed else None for _ in range(2))
         self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
-        self.dropout = Dropout(config.attention_dropout)
+        self.dropout, self.cap = Dropout(config.attention_dropout), as_float(settings, "logit_cap")
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Block:
@@ -64,10 +65,8 @@ class SelfAttention(Block):
         """All positions at once."""
         q, k, v = self._map(x, 0)
         k, v = self._for_queries(k), self._for_queries(v)
-        bias, warm = self._bias(q, k), self.temperature
-        return self._merge(
-            attend(q, k, v, mask, self.dropout, causal=self.causal, temperature=warm, bias=bias)
-        )
+        scoring = Scoring(self.temperature, self.cap, self._bias(q, k))
+        return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal, scoring=scoring))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """The state has all keys and values so far, (batch, kv_heads, 2, positions, head_width)."""
@@ -78,8 +77,8 @@ class SelfAttention(Block):
             known = torch.cat([state, known], 3)
         k, v = (self._for_queries(each) for each in known.unbind(2))
         visible = None if length == 1 else causal_mask(q, k)
-        bias, warm = self._bias(q, k), self.temperature
-        return self._merge(attend_unfused(q, k, v, visible, self.dropout, temperature=warm, bias=bias)), known
+        scoring = Scoring(self.temperature, self.cap, self._bias(q, k))
+        return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
     def _bias(self, q: Tensor, k: Tensor) -> Tensor | None:
         """What is added to scores, (heads, queries, keys)."""
@@ -148,7 +147,8 @@ class WindowedSelfAttention(WindowedBlock):
     def build(cls, settings: Settings, context: Context) -> Self:
         """The block of `sa(heads, head_width, span, …)`."""
         window = window_from_settings(settings, causal=context.causal)
-        return cls(settings, build_window_attention(window, as_int(settings, "heads"), context), context)
+        heads, cap = as_int(settings, "heads"), as_float(settings, "logit_cap")
+        return cls(settings, build_window_attention(window, heads, context, cap=cap), context)
 
     def attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
         """All heads see the window."""
@@ -164,6 +164,26 @@ class WindowedSelfAttention(WindowedBlock):
         return self.output(merge_heads(self.window(q * self.scale, k, v, mask)))
 
 
+class Scoring(NamedTuple):
+    """What becomes of the products of queries and keys: by √head_width · temperature, capped, and biased.
+
+    A `cap` c makes c tanh(s / c) of a score s, 0 none; `bias` is (heads, queries, keys).
+    """
+
+    temperature: float = 1.0
+    cap: float = 0.0
+    bias: Tensor | None = None
+
+    @property
+    def scales_alone(self) -> bool:
+        """Whether fused kernels know all of it."""
+        return not self.cap and self.bias is None
+
+
+PLAIN_SCORING = Scoring()
+"""Scores by √head_width."""
+
+
 def attend(
     q: Tensor,
     k: Tensor,
@@ -172,18 +192,17 @@ def attend(
     dropout: Dropout,
     *,
     causal: bool = False,
-    temperature: float = 1.0,
-    bias: Tensor | None = None,
+    scoring: Scoring = PLAIN_SCORING,
 ) -> Tensor:
     """Softmax attention; q, k, v and the result are (batch, heads, length, head_width).
 
     `mask` (batch, keys) is true at valid keys. A short sequence has plain products, as fast as the fused
-    kernel, so that vmap can batch it; so has any from whose weights some are dropped, or with a `bias` of
-    scores, (heads, queries, keys).
+    kernel, so that vmap can batch it; so has any from whose weights some are dropped, or whose scores have a
+    cap or biases.
     """
     short = k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda
-    fused = not short and not dropout.active and bias is None
-    scale = q.shape[-1] ** -0.5 / temperature
+    fused = not short and not dropout.active and scoring.scales_alone
+    scale = q.shape[-1] ** -0.5 / scoring.temperature
     if fused and mask is None:
         return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
     visible = None if mask is None else mask[:, None, None, :]
@@ -191,7 +210,7 @@ def attend(
         visible = causal_mask(q, k) if visible is None else visible & causal_mask(q, k)
     if fused:
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)
-    return attend_unfused(q, k, v, visible, dropout, temperature=temperature, bias=bias)
+    return attend_unfused(q, k, v, visible, dropout, scoring=scoring)
 
 
 def attend_unfused(
@@ -201,13 +220,13 @@ def attend_unfused(
     visible: Tensor | None,
     dropout: Dropout,
     *,
-    temperature: float = 1.0,
-    bias: Tensor | None = None,
+    scoring: Scoring = PLAIN_SCORING,
 ) -> Tensor:
     """Two batched products; `visible` is broadcastable to (batch, heads, queries, keys), None for all."""
-    scores = q @ k.transpose(-1, -2) * (q.shape[-1] ** -0.5 / temperature)  # (batch, heads, queries, keys)
-    if bias is not None:
-        scores = scores + bias.to(scores.dtype)
+    scale = q.shape[-1] ** -0.5 / scoring.temperature
+    scores = capped(q @ k.transpose(-1, -2) * scale, scoring.cap)  # (batch, heads, queries, keys)
+    if scoring.bias is not None:
+        scores = scores + scoring.bias.to(scores.dtype)
     if visible is not None:
         scores = scores.masked_fill(~visible, -torch.inf)
     return dropout(torch.softmax(scores, -1)) @ v

@@ -12,7 +12,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
-from .attention import attend_unfused, causal_mask, place_angles, temperature_of
+from .attention import Scoring, attend_unfused, causal_mask, place_angles, temperature_of
 from .head_parts import HeadNorm, turn
 
 
@@ -207,5 +207,5 @@ class LatentAttention(Block):
         k = torch.cat([k, places.unsqueeze(1).expand(-1, self.heads, -1, -1)], -1)
         v = v.clone(memory_format=torch.contiguous_format)
         visible = visible_keys(q, k, mask, causal=causal)
-        y = attend_unfused(q, k, v, visible, self.dropout, temperature=self.temperature)
+        y = attend_unfused(q, k, v, visible, self.dropout, scoring=Scoring(self.temperature))
         return self.output(y.transpose(1, 2).flatten(2))

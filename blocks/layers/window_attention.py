@@ -101,14 +101,21 @@ class WindowAttention(nn.Module):
     """Softmax over the keys in a window, with vectors for distances and spans that each head learns.
 
     Scores are q · (k + u_distance). They are laid out as (queries, keys); those by distance, (queries,
-    distances), are brought into that shape by a view in which each row begins one place further left.
+    distances), are brought into that shape by a view in which each row begins one place further left. A cap
+    is of the scores by content.
     """
 
     def __init__(
-        self, window: Window, *, heads: int, positions: PositionVectors | None, dropout: float
+        self,
+        window: Window,
+        *,
+        heads: int,
+        positions: PositionVectors | None,
+        dropout: float,
+        cap: float = 0.0,
     ) -> None:
         super().__init__()
-        self.window = window
+        self.window, self.cap = window, cap
         self.positions = positions
         self.dropout = Dropout(dropout)
         span, ramp = window.span, window.ramp
@@ -163,7 +170,7 @@ class WindowAttention(nn.Module):
                 :, :, rows, far - piece.max_distance : far - piece.max_distance + piece.distance_count
             ]
             scores = q[:, :, rows] @ k[:, :, keys].transpose(-1, -2)  # (heads, batch, queries, keys)
-            scores = scores + skew(bias, piece)
+            scores = capped(scores, self.cap) + skew(bias, piece)
             if mask is not None:
                 scores = scores.masked_fill(~mask[:, None, keys], _masked_score(scores))
             joined = scores if extra is None else torch.cat([scores, extra[:, :, rows]], -1)
@@ -208,14 +215,17 @@ class WindowAttention(nn.Module):
         return y
 
 
-def build_window_attention(window: Window, heads: int, context: Context) -> WindowAttention:
+def build_window_attention(
+    window: Window, heads: int, context: Context, *, cap: float = 0.0
+) -> WindowAttention:
     """The window as a module; those of one kind in a model share their position vectors."""
     positions = None
     if window.relative:
         positions = context.share(
             window.shared_key, lambda: PositionVectors(window.distance_count, window.head_width)
         )
-    return WindowAttention(window, heads=heads, positions=positions, dropout=context.config.attention_dropout)
+    rate = context.config.attention_dropout
+    return WindowAttention(window, heads=heads, positions=positions, dropout=rate, cap=cap)
 
 
 class WindowedBlock(Block):
@@ -268,6 +278,11 @@ def merge_heads(y: Tensor) -> Tensor:
     """What the heads give, (heads, batch, length, head_width), as (batch, length, width)."""
     _heads, batch, length, _ = y.shape
     return y.permute(1, 2, 0, 3).reshape(batch, length, -1)
+
+
+def capped(scores: Tensor, cap: float) -> Tensor:
+    """The scores s as c tanh(s / c) with a cap c, or as they are where it is 0."""
+    return cap * torch.tanh(scores / cap) if cap else scores
 
 
 def skew(by_distance: Tensor, piece: QueryChunk) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .attention_window import Window, window_attention_cost
+from .attention_window import Window, iter_chunks, window_attention_cost
 from .registry import register
 from .spec import (
     UNBOUNDED,
@@ -20,6 +20,7 @@ from .spec import (
     Settings,
     Spec,
     as_bool,
+    as_float,
     as_int,
     as_word,
 )
@@ -91,6 +92,8 @@ def _check(settings: Settings) -> str | None:
         return "self=true is for pos=relative; without positions each position is in its own span"
     if span and as_word(settings, "pos") in ("alibi", "t5"):
         return f"pos={as_word(settings, 'pos')} is for span=0"
+    if relative and as_float(settings, "logit_cap"):
+        return "logit_cap is for other positions than pos=relative"
     if as_bool(settings, "pos_values") and not relative:
         return "pos_values=true is for pos=relative"
     return check_ramp(settings) or _check_heads(settings)
@@ -115,6 +118,11 @@ def _cost(settings: Settings, context: CostContext) -> Cost:
     window = window_from_settings(settings, causal=context.causal)
     shared = as_int(settings, "kv_heads") or heads
     found = window_attention_cost(window, context, heads=heads, kv_heads=shared)
+    if as_float(settings, "logit_cap"):  # the hyperbolic tangent of each score
+        past = min(context.past, window.max_distance)
+        pieces = iter_chunks(context.length, past, window.min_distance, window.max_distance)
+        scores = heads * sum(piece.query_count * piece.key_count for piece in pieces)
+        found = replace(found, saved=found.saved + scores)
     return _with_prepared_heads(found, window, settings, context)
 
 
@@ -147,8 +155,8 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
 
     The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
     that come a short sequence's weights and its causal mask, of one byte a pair, as of any length where
-    weights are dropped or scores have biases, whose buckets are kept; or of a longer one a sum for each
-    query, and what the heads give once more, as laid out for the last projection. Of a norm come its input,
+    weights are dropped, or scores have a cap, whose tangents are kept, or biases, whose buckets are; or of a
+    longer one a sum for each query, and what the heads give once more, as laid out for the last projection. Of a norm come its input,
     what is divided and by what; of a turn sines and cosines; and of either what queries and keys were before.
     """
     length = context.length
@@ -159,8 +167,9 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
     products = 2 * 2 * length**2 * inner  # queries by keys, weights by values
     dropped = context.config.attention_dropout > 0
     biased, learnt = as_word(settings, "pos") in ("alibi", "t5"), as_word(settings, "pos") == "t5"
-    plain, relaid = dropped or biased or length <= MAX_UNFUSED_LENGTH, heads > 1
-    weights = heads * length * (3 if dropped else 1)
+    capped = as_float(settings, "logit_cap") > 0.0
+    plain, relaid = dropped or biased or capped or length <= MAX_UNFUSED_LENGTH, heads > 1
+    weights = heads * length * ((3 if dropped else 1) + capped)
     if kv_heads == heads:  # values keep queries and keys as they are mapped beside them
         extra = 2 * (turned or normed) * inner + normed * 2 * (inner + heads)
     else:
@@ -232,6 +241,14 @@ SA = register(
                 words=("none", "rms"),
                 meaning="normalisation of the queries and keys of each head, with gains that heads share",
             ),
+            Parameter(
+                name="logit_cap",
+                kind="real",
+                default=0.0,
+                low=0.0,
+                high=1e6,
+                meaning="scores s become c tanh(s / c) of this c, 0 for none",
+            ),
         ),
         summary="multi-head softmax self-attention",
         equation="y = concat_h softmax(Q_h K_hᵀ / (√head_width · temperature)) V_h · W_o, without biases",
@@ -239,7 +256,7 @@ SA = register(
             "Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; "
             "positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; "
             "alibi: Press et al. 2022; t5: Raffel et al. 2020; kv_heads: Ainslie et al. "
-            "2023; qk_norm: Henry et al. 2020"
+            "2023; qk_norm: Henry et al. 2020; logit_cap: Gemma Team 2024 (Gemma 2), section 2"
         ),
         cost=_cost,
         reach=_reach,

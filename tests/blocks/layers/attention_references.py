@@ -8,11 +8,17 @@ from activemem.blocks.layers.window_attention import WindowedBlock
 from activemem.blocks.testing.references import register_reference
 
 
-def attend(query, seen):
+def capped(score, cap):
+    """A score within a cap, if there is one."""
+    return cap * (1 - 2 / (1 + torch.exp(2 * score / cap))) if cap else score
+
+
+def attend(query, seen, cap=0.0):
     """Softmax over `seen`, each a key, a value and a weight that its exponential is multiplied by."""
     if not seen:
         return torch.zeros_like(query)
-    weights = [weight * torch.exp(query @ key / math.sqrt(len(query))) for key, _, weight in seen]
+    scores = [capped(query @ key / math.sqrt(len(query)), cap) for key, _, _ in seen]
+    weights = [weight * torch.exp(score) for score, (_, _, weight) in zip(scores, seen, strict=True)]
     return sum(weight * value for weight, (_, value, _) in zip(weights, seen, strict=True)) / sum(weights)
 
 
@@ -96,11 +102,12 @@ def sa(block, x, *, causal, heads, head_width, pos="none", span=0, temperature=1
     if pos == "rope":
         q, k = turned(q), turned(k)
     k, v = (torch.stack([each[h * shared // heads] for h in range(heads)]) for each in (k, v))
+    cap = settings.pop("logit_cap", 0.0)
     if pos in ("alibi", "t5"):
-        return biased(block, x, q / temperature, k, v, pos=pos, causal=causal)
+        return biased(block, x, q / temperature, k, v, pos=pos, causal=causal, cap=cap)
     q = q / temperature
     seen = _windows(block, k, v, causal=causal, relative=pos == "relative", span=span or len(x), **settings)
-    rows = [torch.cat([attend(q[h, t], seen[h][t]) for h in range(heads)]) for t in range(len(x))]
+    rows = [torch.cat([attend(q[h, t], seen[h][t], cap) for h in range(heads)]) for t in range(len(x))]
     return torch.stack(rows) @ block.output.weight.T
 
 
@@ -114,7 +121,7 @@ def bucket(distance, *, causal):
     return offset + min(exact + int(grown), side - 1)
 
 
-def biased(block, x, q, k, v, *, pos, causal):
+def biased(block, x, q, k, v, *, pos, causal, cap):
     """Attention with a number added to each score."""
     outputs, heads = [], len(q)
     for h in range(heads):
@@ -125,7 +132,7 @@ def biased(block, x, q, k, v, *, pos, causal):
             added = [-slope * abs(t - j) for j in seen]
             if pos == "t5":
                 added = [block.bias.weight[h, bucket(t - j, causal=causal)] for j in seen]
-            scores = [q[h, t] @ k[h, j] / q.shape[2] ** 0.5 + added[j] for j in seen]
+            scores = [capped(q[h, t] @ k[h, j] / q.shape[2] ** 0.5, cap) + added[j] for j in seen]
             weights = torch.softmax(torch.stack(scores), 0)
             rows.append(weights @ v[h, : len(weights)])
         outputs.append(torch.stack(rows))

@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 import torch
+from torch.nn import functional
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -319,6 +320,9 @@ TOUCHED = (
         "sa(heads=2, head_width=2, span=5, pos=rope, qk_norm=rms)",
         "sa(heads=4, head_width=2, pos=relative, span=5, adaptive=true, ramp=4, kv_heads=1, qk_norm=rms)",
         "latent_attn(heads=2, head_width=3, latent=4, rope_width=0)",
+        "sa(heads=3, head_width=2, logit_cap=0.5)",
+        "sa(heads=2, head_width=2, pos=t5, logit_cap=0.3)",
+        "sa(heads=2, head_width=2, span=5, pos=rope, adaptive=true, ramp=4, logit_cap=0.2)",
     ],
 )
 def test_parameters_of_heads_hold_to_the_checks_that_they_touch(text):
@@ -326,3 +330,22 @@ def test_parameters_of_heads_hold_to_the_checks_that_they_touch(text):
         check(text, causal=True)
     outputs_equal_the_reference(text, causal=False)
     conformance.training_memory_is_stated(text, causal=False)
+
+
+def test_a_cap_leaves_the_fused_kernel_and_far_above_the_scores_changes_nothing():
+    x = random_sequences(2, 80)  # longer than what is computed by plain products
+    plain, high, low = (
+        make_block(parse(f"sa(heads=2, head_width=3{more})").root, causal=True)
+        for more in ("", ", logit_cap=1e5", ", logit_cap=0.01")
+    )
+    mask = prefix_mask([80, 71], 80)
+    assert_close(high(x, mask), plain(x, mask), rtol=1e-8, atol=1e-8)
+    means = functional.linear(x, low.qkv.weight[12:]).cumsum(1) / torch.arange(1, 81)[:, None]
+    assert_close(low(x), low.output(means), rtol=0.02, atol=0.02)  # all scores are nearly the same
+
+
+def test_a_cap_of_a_long_sequence_keeps_what_is_stated():
+    sizes = {"d_model": 8, "vocab": 7, "causal": True, "dropout": 0.0}
+    for text in ("sa(heads=2, head_width=4, logit_cap=5)", "sa(heads=2, head_width=4, span=20, logit_cap=5)"):
+        stated = analyse(text, length=150, **sizes).memory(2).activations
+        assert stated == pytest.approx(saved_bytes(build(text, **sizes), batch=2, length=150), rel=0.01)
