@@ -83,20 +83,27 @@ def check_ramp(settings: Settings) -> str | None:
 
 def _check(settings: Settings) -> str | None:
     """What parameters that stand together do not allow, or None."""
-    relative, span = as_word(settings, "pos") == "relative", as_int(settings, "span")
-    if span == 0 and relative:
-        return "pos=relative needs a span, as in sa(pos=relative, span=512)"
-    if span == 0 and as_bool(settings, "adaptive"):
-        return "adaptive=true needs a span, as in sa(span=512, adaptive=true)"
-    if as_bool(settings, "self") and not relative:
-        return "self=true is for pos=relative; without positions each position is in its own span"
-    if span and as_word(settings, "pos") in ("alibi", "t5"):
-        return f"pos={as_word(settings, 'pos')} is for span=0"
-    if relative and as_float(settings, "logit_cap"):
-        return "logit_cap is for other positions than pos=relative"
-    if as_bool(settings, "pos_values") and not relative:
-        return "pos_values=true is for pos=relative"
-    return check_ramp(settings) or _check_heads(settings)
+    pos, span = as_word(settings, "pos"), as_int(settings, "span")
+    relative = pos == "relative"
+    rules = (
+        (span or not relative, "pos=relative needs a span, as in sa(pos=relative, span=512)"),
+        (
+            span or not as_bool(settings, "adaptive"),
+            "adaptive=true needs a span, as in sa(span=512, adaptive=true)",
+        ),
+        (
+            relative or not as_bool(settings, "self"),
+            "self=true is for pos=relative; without positions each position is in its own span",
+        ),
+        (not span or pos not in ("alibi", "t5"), f"pos={pos} is for span=0"),
+        (
+            not relative or not as_float(settings, "logit_cap"),
+            "logit_cap is for other positions than pos=relative",
+        ),
+        (relative or not as_bool(settings, "pos_values"), "pos_values=true is for pos=relative"),
+    )
+    found = next((fault for holds, fault in rules if not holds), None)
+    return found or check_ramp(settings) or _check_heads(settings)
 
 
 def _check_heads(settings: Settings) -> str | None:
@@ -156,8 +163,9 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
     The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
     that come a short sequence's weights and its causal mask, of one byte a pair, as of any length where
     weights are dropped, or scores have a cap, whose tangents are kept, or biases, whose buckets are; or of a
-    longer one a sum for each query, and what the heads give once more, as laid out for the last projection. Of a norm come its input,
-    what is divided and by what; of a turn sines and cosines; and of either what queries and keys were before.
+    longer one a sum for each query, and what the heads give once more, as laid out for the last projection.
+    Of a norm come its input, what is divided and by what; of a turn sines and cosines; and of either what
+    queries and keys were before.
     """
     length = context.length
     kv_heads = as_int(settings, "kv_heads") or heads
