@@ -110,6 +110,8 @@ def describe_character(character: str) -> str:
 
 def printable(text: str) -> str:
     """The text with white space as spaces and every character that is not one column wide as a stand-in."""
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(
         " " if c in "\t\r\n" else c if _is_one_column(c) else "\N{REPLACEMENT CHARACTER}" for c in text
     )

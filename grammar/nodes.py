@@ -132,9 +132,11 @@ def children(node: Value) -> tuple[Value, ...]:
 
 def walk(node: Value) -> Iterator[Value]:
     """The node and everything inside it, outside in, left to right."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    found: list[Value] = [node]
+    while found:
+        node = found.pop()
+        yield node
+        found.extend(reversed(children(node)))
 
 
 def count_blocks(node: Value) -> int:

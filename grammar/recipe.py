@@ -6,6 +6,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..diagnostics import Fault, FaultCollector, hint
 from . import dimensions as search_dimensions
@@ -104,9 +105,10 @@ class Recipe(Expression):
         A string is read as recipe text where the hole stands, so that `relu` and `sa + conv(k=20)` both do.
         Raises RecipeError for a name without a hole and for what does not fit.
         """
-        unknown = [name for name in fillings if name not in self.holes]
+        known = self.holes
+        unknown = [name for name in fillings if name not in known]
         if unknown:
-            raise self._make_error([f"there is no hole '{name}'{hint(name, self.holes)}" for name in unknown])
+            raise self._make_error([f"there is no hole '{name}'{hint(name, known)}" for name in unknown])
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
@@ -197,7 +199,12 @@ def _combine(left: object, sign: str, right: object) -> Recipe:
 
 def _operand(value: Value | Expression) -> str:
     """A filling as text that can stand anywhere, in parentheses if it is an operation."""
-    text = value.operand_text() if isinstance(value, Expression) else render(value)
+    return _operand_of(value.operand_text() if isinstance(value, Expression) else render(value))
+
+
+@lru_cache(maxsize=4096)
+def _operand_of(text: str) -> str:
+    """A text that can stand anywhere; a grid or a search fills holes with the same ones again and again."""
     faults = FaultCollector(text)
     syntax = _parse_text(text, faults)
     if faults:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import polars as pl
 
 from .integrity.quarantine import Quarantine
-from .paths import Layout, data_names, entries, is_compacted
+from .paths import DATA_ENDING, Layout, all_names, entries, is_compacted
 from .read import RANK, batches, read, read_rows, read_verified, scan
 from .rows import TRIALS
 
@@ -98,12 +98,13 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         for partition in self._layout.partitions("trials"):
             if self._is_quiet(partition):
                 continue
-            known, names = self._known.setdefault(partition, set()), data_names(partition)
+            known, names = self._known.setdefault(partition, set()), all_names(partition)
             while names != self._listed.get(partition):
                 self._listed[partition] = names
-                paths = (partition / name for name in (names | data_names(partition)) - known)
+                new = (names | all_names(partition)) - known
+                paths = (partition / name for name in new if name.endswith(DATA_ENDING))
                 self._read(sorted(paths, key=lambda path: (not is_compacted(path), path.name)), known)
-                names = data_names(partition)
+                names = all_names(partition)
 
     def _is_quiet(self, partition: Path) -> bool:
         """Whether a folder has the time of change that it had when it was listed, long after it had it first.

@@ -214,9 +214,13 @@ def data_files(partition: Path) -> tuple[Path, ...]:
 
 def data_names(partition: Path) -> set[str]:
     """The names of the data files of a partition; a missing folder has none."""
+    return {name for name in all_names(partition) if name.endswith(DATA_ENDING)}
+
+
+def all_names(folder: Path) -> set[str]:
+    """The names of all that is in a folder; a missing one has none."""
     try:
-        names = os.listdir(partition)  # noqa: PTH208 -- a search asks at every point, and paths take longer
-        return {name for name in names if name.endswith(DATA_ENDING)}
+        return set(os.listdir(folder))  # noqa: PTH208 -- a search asks at every point, and paths take longer
     except FileNotFoundError:
         return set()
 

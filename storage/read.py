@@ -1,8 +1,10 @@
 """Reading a dataset: every file is checked in the pass that reads it, beside writers and compactions."""
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -13,6 +15,11 @@ from .integrity.regular_file import UnreadableError, read_regular
 from .paths import Layout, StoreError, data_files, is_compacted, is_of_one, new_salvaged_path
 from .salvage import salvage
 from .schema import SCHEMAS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=ZoneInfo("UTC"))  # the zone that polars gives times
 
 RANK: Final = "_rank"  # of two copies of one attempt, the one of higher rank counts
 _MAX_TRIES: Final = 100
@@ -86,9 +93,20 @@ def read_rows(dataset: str, data: bytes) -> list[dict[str, Any]]:
     import pyarrow as pa  # noqa: PLC0415  most readers do without
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
-    names = SCHEMAS[dataset].names()
     table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
-    return [{name: row.get(name) for name in names} for row in table.to_pylist()]
+    columns = {name: _values(table.column(name)) for name in table.column_names}
+    found = [columns.get(name, [None] * table.num_rows) for name in SCHEMAS[dataset].names()]
+    return [dict(zip(SCHEMAS[dataset].names(), row, strict=True)) for row in zip(*found, strict=True)]
+
+
+def _values(column: "pa.ChunkedArray[Any]") -> list[Any]:
+    """The values of a column; times by hand, for which pyarrow would load pandas."""
+    import pyarrow as pa  # noqa: PLC0415  as above
+
+    if not pa.types.is_timestamp(column.type):
+        return column.to_pylist()
+    microseconds = column.cast(pa.int64()).to_pylist()
+    return [None if each is None else _EPOCH + timedelta(microseconds=each) for each in microseconds]
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:

@@ -54,24 +54,27 @@ def parse_range(
 def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool:
     """Whether `*` joins anything but one count, on the left, and one part; a fault says how it should be."""
     first, *_, last = repeat.operands
-    texts = [_operand(one, faults) for one in repeat.operands]
+
+    def text(place: int) -> str:
+        return _operand(repeat.operands[place], faults)
+
     match repeat.operands:
         case (NumberSyntax(value=int(one)), NumberSyntax(value=int(two)), _):
-            message = f"a repeat takes one count: {one * two} * {texts[2]}"
+            message = f"a repeat takes one count: {one * two} * {text(2)}"
         case (_, _, _, *_):
             message = "a repeat takes one count and one part, as in 4 * sa"
         case (NumberSyntax(), NumberSyntax()):
-            faults.add(last.start, last.end, f"expected a block, got {texts[1]}")
+            faults.add(last.start, last.end, f"expected a block, got {text(1)}")
             return True
         case (_, NumberSyntax()):
-            message = f"the count of a repeat comes first: {texts[1]} * {texts[0]}"
+            message = f"the count of a repeat comes first: {text(1)} * {text(0)}"
         case (
             NumberSyntax() | HoleSyntax() | ErrorSyntax() | CallSyntax(name="integer" | "real" | "choice"),
             _,
         ):
             return False
         case _:
-            faults.add(first.start, first.end, f"expected a count before '*', got {texts[0]}")
+            faults.add(first.start, first.end, f"expected a count before '*', got {text(0)}")
             return True
     faults.add(repeat.start, repeat.end, message)
     return True

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...grammar import Recipe, lookup
 from ...grammar.nodes import BlockNode, HoleNode, Node, RepeatNode, walk
-from ..schema.settings import Level, read_recipe
+from ..schema.settings import Level, keep_recipe, read_recipe
 from ..text.toml_positions import KeyPath
 
 HOLE_PATTERN = re.compile(r"\{ *([A-Za-z]\w*) *\}")
@@ -95,7 +95,9 @@ class Template:
         if key not in self._recipes:
             chosen = {name: values[name] for name, _ in recipe.dimensions if name in values}
             recipe = recipe.choose(chosen) if chosen else recipe
-            self._recipes[key] = _filled_recipe(recipe, {**values, **self.fragments}).text
+            filled = _filled_recipe(recipe, {**values, **self.fragments})
+            keep_recipe(filled.text, filled)
+            self._recipes[key] = filled.text
         return self._recipes[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
@@ -171,6 +173,7 @@ def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
     """The recipe with every hole filled that has a value, and the holes in these values too."""
     for _ in range(len(values)):  # a hole in a value is filled in the next round
         present = {name: values[name] for name in recipe.holes if name in values}
-        if present:
-            recipe = recipe.fill(present)
+        if not present:
+            break
+        recipe = recipe.fill(present)
     return recipe

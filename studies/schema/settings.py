@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationInfo, field_validator
@@ -66,10 +65,24 @@ Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(_wrap_in
 """One name or several, as a text or a list of them."""
 
 
-@lru_cache(maxsize=65536)
+_MOST_RECIPES = 65536
+_recipes: dict[str, Recipe] = {}
+
+
 def read_recipe(text: str) -> Recipe:
     """The recipe of a text, each parsed once; RecipeError if it is not one."""
-    return parse(text)
+    found = _recipes.get(text)
+    if found is None:
+        found = parse(text)
+        keep_recipe(text, found)
+    return found
+
+
+def keep_recipe(text: str, recipe: Recipe) -> None:
+    """Have a text, which somebody has parsed already, not parsed again."""
+    if len(_recipes) >= _MOST_RECIPES:
+        _recipes.clear()
+    _recipes[text] = recipe
 
 
 class StudySettings(StrictModel):
