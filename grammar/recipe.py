@@ -63,6 +63,8 @@ class Recipe(Expression):
     root: Node
     text: str = field(init=False)
     identity: str = field(init=False)
+    _holes: tuple[str, ...] | None = field(init=False, default=None)
+    _dimensions: tuple[tuple[str, Dimension], ...] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", render(self.root))
@@ -92,12 +94,17 @@ class Recipe(Expression):
     @property
     def holes(self) -> tuple[str, ...]:
         """The names of the holes in order of appearance, each once."""
-        return tuple(dict.fromkeys(node.name for node in walk(self.root) if isinstance(node, HoleNode)))
+        if self._holes is None:
+            found = dict.fromkeys(node.name for node in walk(self.root) if isinstance(node, HoleNode))
+            object.__setattr__(self, "_holes", tuple(found))
+        return self._holes or ()
 
     @property
     def dimensions(self) -> tuple[tuple[str, Dimension], ...]:
         """The search dimensions with their names, in the order of the text."""
-        return search_dimensions.dimensions(self.root)
+        if self._dimensions is None:
+            object.__setattr__(self, "_dimensions", search_dimensions.dimensions(self.root))
+        return self._dimensions or ()
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
         """The recipe with holes filled by name; holes that are not named stay open.

@@ -75,10 +75,13 @@ def counting_attempts(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):
-    """The row of each trial's attempt that counts, by trial, as far as `refresh` has read."""
+    """These columns of each trial's attempt that counts, by trial, as far as `refresh` has read.
 
-    def __init__(self, layout: Layout, quarantine: Quarantine) -> None:
-        self._layout, self._quarantine = layout, quarantine
+    Among them are trial, attempt, study, status and reason.
+    """
+
+    def __init__(self, layout: Layout, quarantine: Quarantine, columns: Sequence[str]) -> None:
+        self._layout, self._quarantine, self._columns = layout, quarantine, columns
         now = read_latest(layout, quarantine, [*_KEYS, "status"])  # a row that comes later has its metrics
         self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
         self._known: dict[Path, set[str]] = {}  # the names of files by their folders
@@ -131,7 +134,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
     def frame(self, trials: Iterable[str]) -> pl.DataFrame:
         """The rows of these trials, as far as they have any."""
-        return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=TRIALS)
+        schema = {name: TRIALS[name] for name in self._columns}
+        return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=schema)
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
         """Add the rows of these files of a partition, merged ones first; those that are gone are left out."""
@@ -146,9 +150,9 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 contents[path] = data
         for batch in batches(contents):
             if len(batch) <= _FEW and not any(map(is_compacted, contents)):
-                rows = chain.from_iterable(read_rows("trials", data) for data in batch)
+                rows = chain.from_iterable(read_rows(data, self._columns) for data in batch)
             else:
-                rows = scan("trials", [batch], TRIALS.names()).drop(RANK).collect().iter_rows(named=True)
+                rows = scan("trials", [batch], self._columns).drop(RANK).collect().iter_rows(named=True)
             for row in rows:
                 self._add(row)
 

@@ -88,15 +88,15 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
     return pl.concat([empty, *frames])
 
 
-def read_rows(dataset: str, data: bytes) -> list[dict[str, Any]]:
-    """The rows of one intact file, for a file of few: a query of `scan` takes longer to plan than to run."""
+def read_rows(data: bytes, names: Sequence[str]) -> list[dict[str, Any]]:
+    """These columns of an intact file of few rows: a query of `scan` takes longer to plan than to run."""
     import pyarrow as pa  # noqa: PLC0415  most readers do without
     import pyarrow.parquet as pq  # noqa: PLC0415  as above
 
-    table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    table = pq.ParquetFile(pa.BufferReader(data)).read(columns=list(names), use_threads=False)
     columns = {name: _values(table.column(name)) for name in table.column_names}
-    found = [columns.get(name, [None] * table.num_rows) for name in SCHEMAS[dataset].names()]
-    return [dict(zip(SCHEMAS[dataset].names(), row, strict=True)) for row in zip(*found, strict=True)]
+    found = (columns.get(name, [None] * table.num_rows) for name in names)
+    return [dict(zip(names, row, strict=True)) for row in zip(*found, strict=True)]
 
 
 def _values(column: "pa.ChunkedArray[Any]") -> list[Any]:
@@ -105,7 +105,7 @@ def _values(column: "pa.ChunkedArray[Any]") -> list[Any]:
 
     if not pa.types.is_timestamp(column.type):
         return column.to_pylist()
-    microseconds = column.cast(pa.int64()).to_pylist()
+    microseconds = (each for chunk in column.chunks for each in chunk.view(pa.int64()).to_pylist())
     return [None if each is None else _EPOCH + timedelta(microseconds=each) for each in microseconds]
 
 

@@ -161,9 +161,9 @@ class Store:
         """Return what the store has by name, by which somebody who looks again sees what has changed."""
         return read_state(self._layout)
 
-    def follow(self) -> LatestAttempts:
-        """Return the latest attempts, which can be refreshed while the store grows."""
-        latest = LatestAttempts(self._layout, self._quarantine)
+    def follow(self, columns: Sequence[str] = tuple(TRIALS)) -> LatestAttempts:
+        """Return these columns of the latest attempts, which can be refreshed while the store grows."""
+        latest = LatestAttempts(self._layout, self._quarantine, columns)
         latest.refresh()
         return latest
 

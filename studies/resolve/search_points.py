@@ -34,8 +34,10 @@ def resolve_point(
         return chosen[name] if name in chosen else fixed[name]
 
     recipe = template.expand(template.texts[RECIPE_PATH])
-    taken = resolve(recipe.root, lambda name, _: value(name))
-    holes = list(dict.fromkeys(node.name for node in walk(taken) if isinstance(node, HoleNode)))
+    holes = list(recipe.holes)
+    if recipe.dimensions:  # else nothing in it is left out
+        taken = resolve(recipe.root, lambda name, _: value(name))
+        holes = list(dict.fromkeys(node.name for node in walk(taken) if isinstance(node, HoleNode)))
     for path, names in template.holes.items():
         holes += names if path != RECIPE_PATH else ()
     for hole in holes:  # grows while it is walked

@@ -12,6 +12,7 @@ import optuna
 from optuna.trial import TrialState
 
 from ....storage import Store
+from ....studies.catalog.metrics import COSTS
 from ....studies.planning.trial_values import row_value
 from ....studies.resolve.costs import model_cost
 from ....studies.resolve.search_points import read_point
@@ -21,6 +22,12 @@ from ....studies.schema.search_settings import RACE
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from .samplers.optuna_space import distribution
+
+COLUMNS = (
+    *("trial", "attempt", "study", "task", "seed", "status", "reason", "factors", "settings"),
+    *("metrics", "epochs", *COSTS, "started", "finished"),
+)
+"""What a search reads of rows: what they cost to read, it pays at every point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,7 @@ class StoredPoints:
         self._learnt = [each for each in study.search.bounds if not is_known_before(each.name)]
         self._top = 0 if study.fidelity is None else study.fidelity.top
         self._last: SearchPoint | None = None
-        self.attempts = store.follow()
+        self.attempts = store.follow(COLUMNS)
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
         """The point of these values, with its trials, of the last rung by default."""
