@@ -10,52 +10,28 @@ from typing import Any
 
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
-from .claims.reader import read_claims
 from .claims.spec import Claim
-from .fidelity import Fidelity, expand_fidelity
-from .ladder import Ladder, expand_ladder
+from .fidelity import Fidelity
+from .ladder import Ladder
 from .own_data.own_corpus import OwnCorpus, read_own_corpus
-from .presentation.reader import (
-    AnyCurveSpec,
-    AnyTableSpec,
-    check_dimensions,
-    check_tuned_metrics,
-    read_curves,
-    read_tables,
-)
+from .presentation.reader import AnyCurveSpec, AnyTableSpec
 from .resolve.draft import Draft
-from .resolve.fragments import read_fragments
-from .resolve.grid import GridBuilder, TrialGrid
-from .resolve.holes import check_holes, check_recipes
-from .resolve.level_checks import check_levels, recipe_dimensions
 from .resolve.parameter_matching import SizeMatch
 from .resolve.resolve import resolve_settings
 from .resolve.search_points import Suggest, resolve_point
 from .resolve.study_budget import StudyBudget
-from .resolve.template import TRIAL_TABLES, Template
+from .resolve.template import Template
 from .resolve.trial import Trial
-from .schema.ablation import expand_ablation
 from .schema.design import Design
-from .schema.design_checks import check_max_seeds
-from .schema.design_reader import read_design
 from .schema.factors import SEED
-from .schema.objectives import is_known_before
-from .schema.search import (
-    check_search,
-    check_search_metrics,
-    check_search_space,
-    read_baseline,
-    read_search,
-    representative_values,
-    search_dimensions,
-)
+from .schema.search import check_search_metrics, check_search_space, read_baseline, representative_values
 from .schema.search_settings import SearchSettings
 from .schema.settings import DecodeSettings, Level, StudySettings
-from .schema.source_sheet import SourceSheet, read_source_sheet
-from .study_checks import check_tables, read_decode, read_header
+from .schema.source_sheet import SourceSheet
+from .study_contents import StudyContents, read_contents
 from .study_files import find_study_file
 from .text.diagnostics import Diagnostics
-from .text.document import Document, parse_document, read_document
+from .text.document import parse_document, read_document
 from .text.errors import StudyError
 
 _EPOCHS = ("train", "epochs")
@@ -255,131 +231,58 @@ def load_study(
     else:
         path = find_study_file(source)
         document = read_document(path, overrides)
-    report = Diagnostics(document)
-    corpus = read_own_corpus(report, Path() if path is None else path.parent, own_corpus)
-    study = _study(report, path, tuple(overrides), corpus)
-    if study is None or report.faults:
-        raise StudyError(document.source, report.faults)
+    diagnostics = Diagnostics(document)
+    corpus = read_own_corpus(diagnostics, Path() if path is None else path.parent, own_corpus)
+    contents = read_contents(diagnostics, corpus)
+    study = contents and _make_study(contents, path, tuple(overrides), corpus)
+    if study is None or diagnostics.faults:
+        raise StudyError(document.source, diagnostics.faults)
     return study
 
 
-def _study(
-    diagnostics: Diagnostics, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
-) -> Study | None:
-    """The study of a document; None if it has faults, which are noted."""
-    check_tables(diagnostics)
-    ladder, fidelity = expand_ladder(diagnostics), expand_fidelity(diagnostics)
-    header = read_header(diagnostics)
-    as_written, sizes = _design_as_written(diagnostics.document), tuple(ladder.sizes) if ladder else ()
-    design = replace(_design(diagnostics, header), as_written=as_written, ladder=sizes)
-    paper = header.paper if header else None
-    tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
-    claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
-    search, space = read_search(diagnostics)
-    decode = read_decode(diagnostics, header)
-    check_tuned_metrics(diagnostics, tables, curves)
-    check_max_seeds(diagnostics, header, design)
-    draft = _checked_draft(diagnostics, design, space, own_corpus)
-    dimensions = _dimensions(draft, search)
-    check_dimensions(diagnostics, tables, curves, dimensions)
-    if header is None or diagnostics.faults:
-        return None
-    budget = StudyBudget(
-        max_parameters=header.max_parameters,
-        max_step_flops=header.max_step_flops,
-        limits=tuple(each for each in search.bounds if is_known_before(each.name)) if search else (),
-    )
-    grid = TrialGrid() if search else _grid(draft, header, budget, ladder)
-    found = Study(
+def _make_study(
+    contents: StudyContents, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
+) -> Study:
+    """The study of a file's contents; what its trials and points show to be wrong is noted."""
+    header, draft, grid = contents.header, contents.draft, contents.grid()
+    study = Study(
         name=header.name,
         title=header.title,
         paper=header.paper,
         path=path,
-        text=diagnostics.document.text,
+        text=draft.diagnostics.document.text,
         overrides=overrides,
-        factors=design.factors,
-        search=search,
-        dimensions=dimensions,
-        tables=tables,
-        curves=curves,
-        claims=claims,
+        factors=draft.design.factors,
+        search=contents.search,
+        dimensions=contents.dimensions,
+        tables=contents.tables,
+        curves=contents.curves,
+        claims=contents.claims,
         template=draft.template,
-        design=design,
-        ladder=ladder,
-        fidelity=fidelity,
-        budget=budget,
+        design=draft.design,
+        ladder=contents.ladder,
+        fidelity=contents.fidelity,
+        budget=contents.budget,
         max_seeds=header.max_seeds,
         keep_weights=header.keep_weights,
         keep_checkpoints=header.keep_checkpoints,
-        decode=decode,
+        decode=contents.decode,
         baseline={},
         baseline_seeds=header.baseline_seeds,
         trials=grid.trials,
         cells=grid.cells,
         over_budget=grid.over_budget,
         size_matches=grid.size_matches,
-        source_sheet=source_sheet,
+        source_sheet=contents.source_sheet,
         own_corpus=own_corpus,
     )
-    if search is not None:
-        found = replace(found, baseline=read_baseline(diagnostics, header, dimensions, found.choose))
-        check_search_space(diagnostics, search, dimensions, found.choose)
-        check_search_metrics(diagnostics, search, [each.settings for each in found.boundary_trials()])
-    return found
+    return study if contents.search is None else _checked_search(study, contents.search, header, draft)
 
 
-def _dimensions(draft: Draft, search: SearchSettings | None) -> dict[str, Dimension]:
-    """What a search chooses, checked; empty without a search."""
-    if search is None:
-        return {}
-    factors = draft.design.factors
-    given = (*search.across, search.fidelity)
-    dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft), given)
-    check_search(draft.diagnostics, search, factors, dimensions)
-    return dimensions
-
-
-def _grid(draft: Draft, header: StudySettings, budget: StudyBudget, ladder: Ladder | None) -> TrialGrid:
-    return GridBuilder(
-        diagnostics=draft.diagnostics,
-        study=header.name,
-        template=draft.template,
-        design=draft.design,
-        budget=budget,
-        tolerance=header.tolerance,
-        ladder=ladder,
-    ).build()
-
-
-def _checked_draft(
-    diagnostics: Diagnostics, design: Design, space: Mapping[str, Dimension], own_corpus: OwnCorpus | None
-) -> Draft:
-    """The draft of a study; faults of its recipes, holes and levels are noted."""
-    data = diagnostics.document.data
-    tables = {name: data[name] for name in TRIAL_TABLES if name in data}
-    if own_corpus is not None:
-        tables["task"] = {**tables["task"], "corpus": own_corpus.facts.model_dump()}
-    template = Template(tables=tables, fragments=read_fragments(diagnostics))
-    draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)
-    check_recipes(draft)
-    check_holes(draft)
-    check_levels(draft)
-    return draft
-
-
-def _design_as_written(document: Document) -> Design | None:
-    """The design of a file without its overrides; None if there are none, or if its levels have faults."""
-    if document.as_written is None:
-        return None
-    diagnostics = Diagnostics(document.as_written)
-    expand_ladder(diagnostics)
-    expand_fidelity(diagnostics)
-    design = _design(diagnostics, read_header(diagnostics))
-    return None if diagnostics.invalid else design
-
-
-def _design(diagnostics: Diagnostics, header: StudySettings | None) -> Design:
-    """The design of a document; faults are noted."""
-    if header is not None and header.ablate is not None:
-        expand_ablation(diagnostics)
-    return read_design(diagnostics, header)
+def _checked_search(study: Study, search: SearchSettings, header: StudySettings, draft: Draft) -> Study:
+    """The study with the point that its search begins with; what its points show to be wrong is noted."""
+    diagnostics, dimensions = draft.diagnostics, study.dimensions
+    study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))
+    check_search_space(diagnostics, search, dimensions, study.choose)
+    check_search_metrics(diagnostics, search, [each.settings for each in study.boundary_trials()])
+    return study

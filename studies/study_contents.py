@@ -1,0 +1,160 @@
+"""What a study file says: every table read and checked, and the cells of its grid, before it is a study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..grammar.nodes import Dimension
+from .claims.reader import read_claims
+from .claims.spec import Claim
+from .fidelity import Fidelity, expand_fidelity
+from .ladder import Ladder, expand_ladder
+from .own_data.own_corpus import OwnCorpus
+from .presentation.reader import (
+    AnyCurveSpec,
+    AnyTableSpec,
+    check_dimensions,
+    check_tuned_metrics,
+    read_curves,
+    read_tables,
+)
+from .resolve.draft import Draft
+from .resolve.fragments import read_fragments
+from .resolve.grid import GridBuilder, TrialGrid
+from .resolve.holes import check_holes, check_recipes
+from .resolve.level_checks import check_levels, recipe_dimensions
+from .resolve.study_budget import StudyBudget
+from .resolve.template import TRIAL_TABLES, Template
+from .schema.ablation import expand_ablation
+from .schema.design import Design
+from .schema.design_checks import check_max_seeds
+from .schema.design_reader import read_design
+from .schema.objectives import is_known_before
+from .schema.search import check_search, read_search, search_dimensions
+from .schema.search_settings import SearchSettings
+from .schema.settings import DecodeSettings, StudySettings
+from .schema.source_sheet import SourceSheet, read_source_sheet
+from .study_checks import check_tables, read_decode, read_header
+from .text.diagnostics import Diagnostics
+from .text.document import Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyContents:
+    """The tables of a study file without faults: `header` is [study], and `draft` what trials are made of."""
+
+    header: StudySettings
+    draft: Draft
+    ladder: Ladder | None
+    fidelity: Fidelity | None
+    search: SearchSettings | None
+    dimensions: Mapping[str, Dimension]
+    tables: tuple[AnyTableSpec, ...]
+    curves: tuple[AnyCurveSpec, ...]
+    claims: tuple[Claim, ...]
+    decode: DecodeSettings | None
+    source_sheet: SourceSheet
+
+    @property
+    def budget(self) -> StudyBudget:
+        """The bounds of each model, and of a search the limits that its text tells."""
+        limits = self.search.bounds if self.search else ()
+        return StudyBudget(
+            max_parameters=self.header.max_parameters,
+            max_step_flops=self.header.max_step_flops,
+            limits=tuple(each for each in limits if is_known_before(each.name)),
+        )
+
+    def grid(self) -> TrialGrid:
+        """The trials of all cells, none of a search; cells that do not fit are noted."""
+        if self.search is not None:
+            return TrialGrid()
+        return GridBuilder(
+            diagnostics=self.draft.diagnostics,
+            study=self.header.name,
+            template=self.draft.template,
+            design=self.draft.design,
+            budget=self.budget,
+            tolerance=self.header.tolerance,
+            ladder=self.ladder,
+        ).build()
+
+
+def read_contents(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> StudyContents | None:
+    """The contents of a document; None if it has faults, which are noted, all that can be seen at once."""
+    check_tables(diagnostics)
+    ladder, fidelity = expand_ladder(diagnostics), expand_fidelity(diagnostics)
+    header = read_header(diagnostics)
+    as_written, sizes = _design_as_written(diagnostics.document), tuple(ladder.sizes) if ladder else ()
+    design = replace(_design(diagnostics, header), as_written=as_written, ladder=sizes)
+    paper = header.paper if header else None
+    tables, curves = read_tables(diagnostics, design, paper), read_curves(diagnostics, design, paper)
+    claims, source_sheet = read_claims(diagnostics, design), read_source_sheet(diagnostics)
+    search, space = read_search(diagnostics)
+    decode = read_decode(diagnostics, header)
+    check_tuned_metrics(diagnostics, tables, curves)
+    check_max_seeds(diagnostics, header, design)
+    draft = _checked_draft(diagnostics, design, space, own_corpus)
+    dimensions = _dimensions(draft, search)
+    check_dimensions(diagnostics, tables, curves, dimensions)
+    if header is None or diagnostics.faults:
+        return None
+    return StudyContents(
+        header=header,
+        draft=draft,
+        ladder=ladder,
+        fidelity=fidelity,
+        search=search,
+        dimensions=dimensions,
+        tables=tables,
+        curves=curves,
+        claims=claims,
+        decode=decode,
+        source_sheet=source_sheet,
+    )
+
+
+def _design_as_written(document: Document) -> Design | None:
+    """The design of a file without its overrides; None if there are none, or if its levels have faults."""
+    if document.as_written is None:
+        return None
+    diagnostics = Diagnostics(document.as_written)
+    expand_ladder(diagnostics)
+    expand_fidelity(diagnostics)
+    design = _design(diagnostics, read_header(diagnostics))
+    return None if diagnostics.invalid else design
+
+
+def _design(diagnostics: Diagnostics, header: StudySettings | None) -> Design:
+    """The design of a document; faults are noted."""
+    if header is not None and header.ablate is not None:
+        expand_ablation(diagnostics)
+    return read_design(diagnostics, header)
+
+
+def _checked_draft(
+    diagnostics: Diagnostics, design: Design, space: Mapping[str, Dimension], own_corpus: OwnCorpus | None
+) -> Draft:
+    """The draft of a study; faults of its recipes, holes and levels are noted."""
+    data = diagnostics.document.data
+    tables = {name: data[name] for name in TRIAL_TABLES if name in data}
+    if own_corpus is not None:
+        tables["task"] = {**tables["task"], "corpus": own_corpus.facts.model_dump()}
+    template = Template(tables=tables, fragments=read_fragments(diagnostics))
+    draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)
+    check_recipes(draft)
+    check_holes(draft)
+    check_levels(draft)
+    return draft
+
+
+def _dimensions(draft: Draft, search: SearchSettings | None) -> dict[str, Dimension]:
+    """What a search chooses, checked; empty without a search."""
+    if search is None:
+        return {}
+    factors = draft.design.factors
+    given = (*search.across, search.fidelity)
+    dimensions = search_dimensions(factors, draft.space, recipe_dimensions(draft), given)
+    check_search(draft.diagnostics, search, factors, dimensions)
+    return dimensions
