@@ -1,12 +1,14 @@
-"""The options of `study run`."""
+"""The options of `study run`: what the command line reads, and what was given."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from ..studies.text.command_line import command_line
 from ..studies.text.units import parse_duration
 
 LocalOption = Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")]
@@ -103,19 +105,62 @@ def read_device_memory(size: str | None) -> int | None:
         raise typer.BadParameter(str(error), param_hint="--device-memory") from None
 
 
-def read_budget(budget: str | None, given: Mapping[str, object]) -> float | None:
-    """How many seconds added seeds may train, None for any; BadParameter for options that contradict.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of `study run` as they were given, each under its name, and the plug-ins of the command."""
 
-    `given` has all options of the run by name: seeds are added to whole studies only.
-    """
-    if not given["until_decided"]:
-        if budget is not None:
-            raise typer.BadParameter("--budget: expected --until-decided with it, got none")
-        return None
-    parts = [f"--{name.replace('_', '-')}" for name in ("only", "shard", "max_trials") if given[name]]
-    if parts:
-        raise typer.BadParameter(f"--until-decided: expected the whole study, got {', '.join(parts)}")
-    try:
-        return None if budget is None else parse_duration(budget)
-    except ValueError as error:
-        raise typer.BadParameter(f"--budget: {error}") from error
+    study: str
+    overrides: Sequence[str] | None
+    local: bool
+    isolate: bool
+    only: Sequence[str] | None
+    shard: str | None
+    max_trials: int | None
+    max_failures: int | None
+    fail_fast: bool
+    retry_failed: bool
+    keep_stale: bool
+    until_decided: bool
+    budget: str | None
+    checkpoint_every: str | None
+    pack: str | None
+    address: str | None
+    skip_unfit_nodes: bool
+    results: str | None
+    as_json: bool
+    plugin: Sequence[str]
+
+    def settings(self) -> dict[str, object]:
+        """What stands in place of the machine's settings."""
+        names = ("results", "address", "checkpoint_every", "pack")
+        return {**{name: getattr(self, name) for name in names}, "isolate": self.isolate or None}
+
+    def command(self, overrides: Sequence[str]) -> str:
+        """The command that continues the run of a study that has these overrides."""
+        given = {name: getattr(self, name) for name in _REPEATED}
+        return command_line("study", "run", self.study, set=overrides, **given)
+
+    def budget_s(self) -> float | None:
+        """How many seconds added seeds may train, None for any; BadParameter for options that contradict.
+
+        Seeds are added to whole studies only.
+        """
+        if not self.until_decided:
+            if self.budget is not None:
+                raise typer.BadParameter("--budget: expected --until-decided with it, got none")
+            return None
+        parts = {"--only": self.only, "--shard": self.shard, "--max-trials": self.max_trials}
+        if given := [name for name, value in parts.items() if value]:
+            raise typer.BadParameter(f"--until-decided: expected the whole study, got {', '.join(given)}")
+        try:
+            return None if self.budget is None else parse_duration(self.budget)
+        except ValueError as error:
+            raise typer.BadParameter(f"--budget: {error}") from error
+
+
+_REPEATED = (
+    *("local", "isolate", "only", "shard", "max_trials", "max_failures", "fail_fast", "retry_failed"),
+    *("keep_stale", "until_decided", "budget", "skip_unfit_nodes"),
+    *("results", "address", "checkpoint_every", "pack", "plugin"),
+)
+"""What the command that continues a run repeats, in its order."""

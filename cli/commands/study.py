@@ -26,10 +26,10 @@ from ..run_options import (
     MaxTrialsOption,
     PackOption,
     RetryFailedOption,
+    RunOptions,
     ShardOption,
     SkipUnfitNodesOption,
     UntilDecidedOption,
-    read_budget,
     read_device_memory,
 )
 
@@ -111,57 +111,11 @@ def run(
     Ends with status 1 if a trial failed, with 2 if a machine did, of which nothing is stored, and with 130
     after Ctrl-C or a SIGTERM, which end in order.
     """
-    from ...studies.planning.ablation_path import follow_path
-    from ...studies.planning.subset import select_shard, select_trials
-    from ...studies.study import load_study
-    from ...studies.text.command_line import command_line
-    from ..live.run import RunRequest, run_and_report
-    from ..live.until_decided import check_can_add_seeds, run_until_decided
-    from ..machine_settings import load_settings
+    from ..live.requests import run_as_asked
     from ..plugin_loading import given_plugins
-    from ..views.status import run_page
 
-    configured = {"results": results, "address": address, "checkpoint_every": checkpoint_every, "pack": pack}
-    where = {**configured, "plugin": given_plugins(context)}
-    how = {
-        "local": local,
-        "isolate": isolate,
-        "only": only,
-        "shard": shard,
-        "max_trials": max_trials,
-        "max_failures": max_failures,
-        "fail_fast": fail_fast,
-        "retry_failed": retry_failed,
-        "keep_stale": keep_stale,
-        "until_decided": until_decided,
-        "budget": budget,
-        "skip_unfit_nodes": skip_unfit_nodes,
-    }
-    budget_s = read_budget(budget, how)
-    settings = load_settings({**configured, "isolate": isolate or None})
-    loaded = follow_path(load_study(study, overrides or ()), settings.store)
-    if until_decided:
-        check_can_add_seeds(loaded)
-    parts = [select_trials(loaded, only)] if only else []
-    parts += [select_shard(loaded, shard)] if shard is not None else []
-    request = RunRequest(
-        study=loaded,
-        local=local,
-        trial_ids=frozenset.intersection(*parts) if parts else None,
-        max_trials=max_trials,
-        max_failures=1 if fail_fast else max_failures,
-        retry_failed=retry_failed,
-        keep_stale=keep_stale,
-        skip_unfit_nodes=skip_unfit_nodes,
-        resume_command=command_line("study", "run", study, set=loaded.overrides, **how, **where),
-        table_command=command_line("table", "render", loaded.name, results=results, plugin=where["plugin"]),
-    )
-    if until_decided:
-        summary = run_until_decided(request, settings, budget_s)
-    else:
-        summary = run_and_report(request, settings)
-    if as_json:
-        print_json(run_page(loaded, settings.store, summary, request.resume_command))
+    # Typer has read one value for each parameter above, whose names are those of RunOptions
+    summary = run_as_asked(RunOptions(**context.params, plugin=given_plugins(context)))
     if summary is None or summary.stopped:
         raise typer.Exit(EXIT_INTERRUPTED)
     if summary.failed or summary.given_up:

@@ -1,0 +1,56 @@
+"""A run as the options of `study run` ask for it, and how it ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...studies.planning.ablation_path import follow_path
+from ...studies.planning.subset import select_shard, select_trials
+from ...studies.study import Study, load_study
+from ...studies.text.command_line import command_line
+from ..machine_settings import load_settings
+from ..output import print_json
+from ..run_options import RunOptions
+from ..views.status import run_page
+from .run import RunRequest, run_and_report
+from .until_decided import check_can_add_seeds, run_until_decided
+
+if TYPE_CHECKING:
+    from ...engine.run.driver import Summary
+
+
+def run_as_asked(options: RunOptions) -> Summary | None:
+    """Run a study as its options say, and print what a program asks for; None if it was left at once."""
+    budget_s = options.budget_s()
+    settings = load_settings(options.settings())
+    study = follow_path(load_study(options.study, options.overrides or ()), settings.store)
+    if options.until_decided:
+        check_can_add_seeds(study)
+    request = _request(options, study)
+    if options.until_decided:
+        summary = run_until_decided(request, settings, budget_s)
+    else:
+        summary = run_and_report(request, settings)
+    if options.as_json:
+        print_json(run_page(study, settings.store, summary, request.resume_command))
+    return summary
+
+
+def _request(options: RunOptions, study: Study) -> RunRequest:
+    """The run that is asked for, of the trials that are selected."""
+    parts = [select_trials(study, options.only)] if options.only else []
+    parts += [select_shard(study, options.shard)] if options.shard is not None else []
+    return RunRequest(
+        study=study,
+        local=options.local,
+        trial_ids=frozenset.intersection(*parts) if parts else None,
+        max_trials=options.max_trials,
+        max_failures=1 if options.fail_fast else options.max_failures,
+        retry_failed=options.retry_failed,
+        keep_stale=options.keep_stale,
+        skip_unfit_nodes=options.skip_unfit_nodes,
+        resume_command=options.command(study.overrides),
+        table_command=command_line(
+            "table", "render", study.name, results=options.results, plugin=options.plugin
+        ),
+    )
