@@ -12,6 +12,9 @@ from torch import Tensor, nn
 from ...storage import WrittenOutputs
 from ...studies.schema.settings import TrialSettings
 
+TOKENS_PER_S = "tokens_per_s"
+"""The metric that depends on the machine: symbols of training and evaluation in a second."""
+
 BetweenSteps = Callable[[], None]
 """Called after each step of an epoch, when the training can be saved; what it raises leaves the epoch."""
 

@@ -8,17 +8,29 @@ from ...errors import ActivememError
 from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
 from ..training_parts.gradient_measures import GRADIENT_NOISE
+from .sharding import must_shard, sharding_faults
+
+_WHERE = "where not all weights fit on each"
 
 
 class ReplicaError(ActivememError):
     """Trials that cannot take their steps on several devices; the message has all reasons."""
 
 
-def check_replicas(all_settings: Iterable[TrialSettings], devices: int) -> None:
-    """Raise ReplicaError, with all reasons, if any of these trials cannot train on so many devices."""
+def check_replicas(
+    all_settings: Iterable[TrialSettings], devices: int, device_bytes: int | None = None
+) -> None:
+    """Raise ReplicaError, with all reasons, if any of these trials cannot train on so many devices.
+
+    Nor where each has so many bytes, if that is known.
+    """
     if devices == 1:
         return
-    reasons = dict.fromkeys(fault for settings in all_settings for fault in replica_faults(settings, devices))
+    reasons = dict[str, None]()
+    for settings in all_settings:
+        reasons |= dict.fromkeys(replica_faults(settings, devices))
+        if must_shard(settings, devices, device_bytes):
+            reasons |= dict.fromkeys(f"{each}, {_WHERE}" for each in sharding_faults(settings))
     if reasons:
         head = f"these trials cannot take their steps on {devices} devices"
         raise ReplicaError("\n".join([head, *(f"  {reason}" for reason in reasons)]))

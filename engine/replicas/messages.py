@@ -12,6 +12,9 @@ import torch
 from ...plugins import PluginFile
 from ...studies.schema.settings import TrialSettings
 
+Gathered = Literal["weights", "state"]
+"""What all replicas gather together: weights as they are evaluated, or all that the next step depends on."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPost:
@@ -27,12 +30,13 @@ class ReplicaPost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """Build a training, which is called `key` from then on."""
+    """Build a training, which is called `key` from then on; `sharded` with a part of each weight."""
 
     key: int
     settings: TrialSettings
     parts: int
     data: Path
+    sharded: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +50,10 @@ class Restore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """Take a step of a training, say what its parts have handed on, or forget it."""
+    """Take a step of a training, say what its parts have handed on, gather what is sharded, or forget it."""
 
     key: int
-    what: Literal["step", "carried", "forget"]
+    what: Literal["step", "carried", "weights", "state", "forget"]
 
 
 def to_bytes(state: Any) -> bytes:  # noqa: ANN401 -- whatever a training's state is made of
@@ -59,6 +63,6 @@ def to_bytes(state: Any) -> bytes:  # noqa: ANN401 -- whatever a training's stat
     return file.getvalue()
 
 
-def from_bytes(state: bytes, device: torch.device) -> Any:  # noqa: ANN401 -- as above
-    """A state with its tensors on a device."""
-    return torch.load(io.BytesIO(state), map_location=device, weights_only=False)
+def from_bytes(state: bytes) -> Any:  # noqa: ANN401 -- as above
+    """A state with its tensors on the CPU."""
+    return torch.load(io.BytesIO(state), map_location="cpu", weights_only=False)

@@ -70,12 +70,14 @@ class ReplicaGroup:
         """The processes of the other replicas."""
         return tuple(each.process.pid for each in self._processes)
 
-    def build(self, settings: TrialSettings, parts: int, data: Path) -> BuiltTraining:
+    def build(
+        self, settings: TrialSettings, parts: int, data: Path, *, sharded: bool = False
+    ) -> BuiltTraining:
         """Build a training in all of them."""
         if not self._processes:
             self._start()
         key = next(self._keys)
-        self.tell(Build(key=key, settings=settings, parts=parts, data=data))
+        self.tell(Build(key=key, settings=settings, parts=parts, data=data, sharded=sharded))
         return BuiltTraining(self._generation, key)
 
     def knows(self, known: BuiltTraining) -> bool:

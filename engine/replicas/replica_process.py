@@ -17,7 +17,7 @@ from ..core.process_end import end_with
 from ..core.seeds import derive_seed
 from ..trial.training import Training
 from .messages import Ask, Build, ReplicaPost, Restore, from_bytes, to_bytes
-from .share import Share, fingerprint
+from .share import ShardedShare, Share
 
 
 def main() -> None:
@@ -71,18 +71,27 @@ class _Replica:
                     self._step(self._trainings[key])
                 case Ask(key=key, what="carried"):
                     connection.send(self._carried(self._trainings[key]))
+                case Ask(key=key, what="weights" | "state" as what):
+                    self._trainings[key].trained.gather(what)
                 case Ask(key=key):
                     del self._trainings[key]
                 case other:
                     raise AssertionError(other)
 
     def _build(self, asked: Build) -> None:
-        training = Training(asked.settings, self._device, asked.data)
-        training.replica = Share(self._rank, asked.parts, begin=lambda: None)
+        if asked.sharded:
+            from .sharded_weights import make_sharded  # noqa: PLC0415 -- loads much that few trials need
+
+            make = make_sharded(evaluates=False, begin=lambda _what: None)
+            training = Training(asked.settings, self._device, asked.data, make)
+        else:
+            training = Training(asked.settings, self._device, asked.data)
+        share = ShardedShare if asked.sharded else Share
+        training.replica = share(self._rank, asked.parts, begin=lambda: None)
         self._trainings[asked.key] = training
 
     def _restore(self, asked: Restore) -> None:
-        training, state = self._trainings[asked.key], from_bytes(asked.state, self._device)
+        training, state = self._trainings[asked.key], from_bytes(asked.state)
         (training.restore if asked.weights else training.restore_course)(state)
 
     def _step(self, training: Training) -> None:
@@ -95,7 +104,7 @@ class _Replica:
         """What the parts of the last batch have handed on, and what the weights are known by."""
         assert training.replica is not None, "it is given when it is built"
         carried: list[Any] = training.objective.carried(training.replica.parts)
-        return to_bytes(carried), fingerprint(training.model)
+        return to_bytes(carried), training.trained.fingerprint()
 
 
 if __name__ == "__main__":

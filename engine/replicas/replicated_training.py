@@ -10,13 +10,16 @@ from typing import Any, Literal
 import torch
 
 from ...studies.schema.settings import TrialSettings
+from ..core.placement import to_device
 from ..core.trainable import BetweenSteps
 from ..objectives import Metrics
 from ..trial.machine_failures import MachineError
 from ..trial.training import Training
+from ..trial.weights import MakeWeights, make_weights
 from .messages import Ask, Restore, from_bytes, to_bytes
 from .replica_group import BuiltTraining, ReplicaGroup
-from .share import Share, fingerprint, spread
+from .sharding import must_shard
+from .share import Share, spread
 
 
 class ReplicatedTraining(Training):
@@ -28,9 +31,15 @@ class ReplicatedTraining(Training):
     Raises what a replica raises, MachineError where one has ended or has come to other weights.
     """
 
-    def __init__(self, settings: TrialSettings, group: ReplicaGroup, data: Path) -> None:
+    def __init__(
+        self,
+        settings: TrialSettings,
+        group: ReplicaGroup,
+        data: Path,
+        make_weights: MakeWeights = make_weights,
+    ) -> None:
         devices, parts = len(group.devices), settings.train.accumulate
-        super().__init__(spread(settings, devices), group.devices[0], data)
+        super().__init__(spread(settings, devices), group.devices[0], data, make_weights)
         self.devices = devices
         self.group, self._parts, self._data = group, parts, data
         self._known = list[BuiltTraining]()  # as what the others know it, once they do
@@ -39,13 +48,7 @@ class ReplicatedTraining(Training):
 
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
         """Train one epoch on all devices, or the rest of one, and evaluate the model on the first."""
-        if self._is_known:
-            self._tell(self.course(), weights=False)
-        else:
-            state = self.state() if self.step else None
-            self._known[:] = [self.group.build(self.settings, self._parts, self._data)]
-            if state is not None:
-                self._tell(state, weights=True)
+        self._meet()
         try:
             metrics = super().advance(between_steps)
             self._gather()
@@ -66,6 +69,16 @@ class ReplicatedTraining(Training):
         super().restore(state)
         _forget(self.group, self._known)
 
+    def _meet(self) -> None:
+        """Have the other replicas stand where this one does."""
+        if self._is_known:
+            self._tell(self.course(), weights=False)
+        else:
+            state = self.state() if self.step else None
+            self._known[:] = [self.group.build(self.settings, self._parts, self._data)]
+            if state is not None:
+                self._tell(state, weights=True)
+
     @property
     def _is_known(self) -> bool:
         """Whether the other replicas are there and know this training."""
@@ -73,18 +86,18 @@ class ReplicatedTraining(Training):
 
     def _gather(self) -> None:
         """Have what the parts of the other replicas have handed on; MachineError if their weights differ."""
-        ours = fingerprint(self.model)
+        ours = self.trained.fingerprint()
         for rank, (carried, theirs) in enumerate(self.group.ask(self._question("carried")), 1):
             if theirs != ours:
                 why = f"the weights of replica {rank} are others: their sum is {theirs!r}, not {ours!r}"
                 raise MachineError(f"{why}, after step {self.step}")
             parts = range(rank * self._parts, (rank + 1) * self._parts)
-            self.objective.carry(parts, from_bytes(carried, self.device))
+            self.objective.carry(parts, to_device(from_bytes(carried), self.device))
 
     def _tell(self, state: dict[str, Any], *, weights: bool) -> None:
         self.group.tell(Restore(key=self._known[0].key, state=to_bytes(state), weights=weights))
 
-    def _question(self, what: Literal["step", "carried"]) -> Ask:
+    def _question(self, what: Literal["step", "carried", "weights", "state"]) -> Ask:
         return Ask(key=self._known[0].key, what=what)
 
 
@@ -95,16 +108,23 @@ def _forget(group: ReplicaGroup, known: list[BuiltTraining]) -> None:
 
 
 class ReplicatedTrainings:
-    """Makes trainings that take their steps on these devices, of one process."""
+    """Makes trainings that take their steps on these devices, of one process; sharded where it must be.
 
-    def __init__(self, devices: Sequence[torch.device]) -> None:
-        self._group = ReplicaGroup(devices)
+    It must where a step does not fit into `device_bytes`, the memory of each; None is any.
+    """
+
+    def __init__(self, devices: Sequence[torch.device], device_bytes: int | None = None) -> None:
+        self.group, self._device_bytes = ReplicaGroup(devices), device_bytes
 
     def __call__(self, settings: TrialSettings, device: torch.device, data: Path) -> ReplicatedTraining:
         """A training; of the devices the first is that which is given."""
-        assert device.type == self._group.devices[0].type, "all devices are of one kind"
-        return ReplicatedTraining(settings, self._group, data)
+        assert device.type == self.group.devices[0].type, "all devices are of one kind"
+        if must_shard(settings, len(self.group.devices), self._device_bytes):
+            from .sharded_training import ShardedTraining  # noqa: PLC0415 -- loads much that few trials need
+
+            return ShardedTraining(settings, self.group, data)
+        return ReplicatedTraining(settings, self.group, data)
 
     def end(self) -> None:
         """End the other replicas."""
-        self._group.end()
+        self.group.end()

@@ -44,9 +44,15 @@ class Share:
         return total.reshape(())
 
 
-def fingerprint(model: nn.Module) -> float:
-    """A number that models share whose weights are the same."""
-    return sum(float(weight.detach().double().sum()) for weight in model.parameters())
+class ShardedShare(Share):
+    """As `Share`, of weights whose gradients are added as they are made."""
+
+    @torch.no_grad()
+    def sum_gradients(self, model: nn.Module, loss: Tensor) -> Tensor:
+        """The loss of the whole batch, where `loss` is that of `parts`."""
+        total = loss.reshape(1).clone()
+        distributed.all_reduce(total)
+        return total.reshape(())
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:

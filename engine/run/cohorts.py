@@ -23,6 +23,7 @@ from ..trial.claims import Claims
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, Guard, TrainingFactory
 from ..trial.training import Training
+from .gpu_share import device_bytes
 from .held_outcomes import HeldOutcomes
 
 
@@ -40,7 +41,8 @@ class Worker:
         import_module("torch._dynamo")  # or the first optimiser does, and the memory of its trial stays
         self._store, self._begin = store, make_training
         if machine.devices > 1 and make_training is Training:
-            self._begin = ReplicatedTrainings([torch.device("cuda", each) for each in range(machine.devices)])
+            devices = [torch.device("cuda", each) for each in range(machine.devices)]
+            self._begin = ReplicatedTrainings(devices, device_bytes())
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
         self._device = torch.device(machine.device)

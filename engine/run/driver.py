@@ -30,7 +30,7 @@ from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ..trial.machine_failures import MachineError
 from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
-from .gpu_share import resolve_here
+from .gpu_share import device_bytes, resolve_here
 from .interrupts import Stop, on_interrupt
 from .local.in_process import run_local
 from .local.isolated import run_isolated
@@ -211,7 +211,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     check_leaks(settings)
     check_test_lengths(settings)
     check_precisions(settings, machine)
-    check_replicas(settings, machine.devices)
+    check_replicas(settings, machine.devices, device_bytes() if machine.address is None else None)
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)

@@ -1,16 +1,20 @@
-"""The row that the store keeps of a trial that has ended."""
+"""What the store keeps of a trial that has ended: its row, and its model if it is to."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+import torch
+
 from ...grammar import parse
-from ...storage import MetricRow, TrialRow
+from ...storage import MetricRow, Store, TrialRow
 from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.resolve.trial import Trial, settings_to_json
+from ..core.model_file import ModelFile, write_model_file
+from ..core.trainable import TOKENS_PER_S, Trainable
 from . import provenance
 
 
@@ -101,6 +105,39 @@ def trial_row(
         started=started,
         finished=datetime.now(UTC),
     )
+
+
+def measured_totals(before: Totals, training: Trainable, device: torch.device, *, told: str) -> Totals:
+    """What a trial has used by now; `told` is said of it beside the device."""
+    return replace(
+        before,
+        parameters=training.parameters,
+        epochs=training.epoch,
+        steps=training.step,
+        packed_steps=training.packed_steps,
+        flops=training.flops,
+        seconds=training.seconds,
+        peak_mib=max(before.peak_mib, provenance.peak_mib(device)),
+        device=provenance.devices_name(device, training.devices) + told,
+        torch_version=provenance.torch_version(),
+        cuda_version=provenance.cuda_version(device),
+        python_version=provenance.python_version(),
+    )
+
+
+def keep_model(store: Store, trial: Trial, training: Trainable, row: TrialRow) -> None:
+    """Write the trained model with what it reached, but for what depends on the machine's speed."""
+    model = ModelFile(
+        trial=trial,
+        weights=training.weights(),
+        symbols=training.symbols(),
+        metrics={name: value for name, value in row.metrics if name != TOKENS_PER_S},
+        version=row.version,
+        commit=row.commit,
+    )
+    path = store.weights_file(row.trial)
+    write_model_file(path, model)
+    store.publish(path)
 
 
 def last_epoch_metrics(rows: Sequence[MetricRow]) -> dict[str, float]:

@@ -7,18 +7,16 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, Self
 
 import torch
 
-from ...storage import AttemptRows, MetricRow, Store, TrialRow
+from ...storage import AttemptRows, MetricRow, Store
 from ...studies.resolve.plugin_code import code_fault
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
-from ..core.model_file import ModelFile, write_model_file
 from ..core.trainable import Trainable, TrainingFactory
 from . import checkpoints, provenance
 from .checkpoints import Checkpoint, CheckpointData
@@ -27,8 +25,8 @@ from .last_words import leaving_last_words, take_last_words, words_file
 from .leaks import LeakError
 from .machine_failures import MachineError, machine_failure, storing
 from .memory_retries import MemoryTries, free_memory, is_out_of_memory
-from .outcome import Job, Totals, last_epoch_metrics, trial_row
-from .training import TOKENS_PER_S, NotANumberError, Training
+from .outcome import Job, Totals, keep_model, last_epoch_metrics, measured_totals, trial_row
+from .training import NotANumberError, Training
 
 MAX_WORKER_DEATHS = 3
 """How often workers may die in the same epoch of a trial, in one run, before the trial has failed."""
@@ -39,6 +37,9 @@ MAX_DEATHS = 6
 START_LIMIT_S = 60.0
 """The least time to begin in, whatever the limit is: reading data and building models is no training."""
 
+
+_CPU = torch.device("cpu")
+"""Where states are read: their trainings bring them to where they are needed, some only a part."""
 
 _log = logging.getLogger(__name__)
 
@@ -215,7 +216,7 @@ class Attempt:
         """Build the training and load its checkpoint, unless it has killed its workers too often."""
         words = take_last_words(self._checkpoint.folder)
         with storing():
-            saved = self._checkpoint.load(self._device)
+            saved = self._checkpoint.load(_CPU)
             if saved is not None:
                 self._totals, self._rows = saved.totals, saved.metrics
             self._tries.read()
@@ -257,7 +258,7 @@ class Attempt:
             MetricRow(step=training.step, epoch=training.epoch, name=name, value=value)
             for name, value in metrics.items()
         ]
-        self._totals = self._current_totals(training)
+        self._totals = self._measured(training)
         if not self._save(training):
             return self._leave()
         if self._limit is not None and training.seconds > self._limit and not training.finished:
@@ -335,14 +336,15 @@ class Attempt:
         if self._is_lost():
             return self._leave()
         if self._training is not None:
-            self._totals = self._current_totals(self._training)
+            self._totals = self._measured(self._training)
         final = last_epoch_metrics(self._rows)
         if self._training is not None and final:
             final = self._training.summary(final)
         row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._started)
         outputs = None
         if status == "done" and self.job.keep_weights and self._training is not None:
-            self._keep_model(self._training, row)
+            with storing():
+                keep_model(self._store, self.job.trial, self._training, row)
             outputs = self._training.outputs()
         self.ended = True  # the row may be there although its flush fails: the lease is never given back
         self._outcome = AttemptRows(row, self._rows, outputs)
@@ -364,36 +366,8 @@ class Attempt:
         if self._lease is not None:
             self._lease.end()
 
-    def _keep_model(self, training: Trainable, row: TrialRow) -> None:
-        """Write the trained model with what it reached, but for what depends on the machine's speed."""
-        model = ModelFile(
-            trial=self.job.trial,
-            weights=training.weights(),
-            symbols=training.symbols(),
-            metrics={name: value for name, value in row.metrics if name != TOKENS_PER_S},
-            version=row.version,
-            commit=row.commit,
-        )
-        with storing():
-            path = self._store.weights_file(row.trial)
-            write_model_file(path, model)
-            self._store.publish(path)
-
-    def _current_totals(self, training: Trainable) -> Totals:
-        return replace(
-            self._totals,
-            parameters=training.parameters,
-            epochs=training.epoch,
-            steps=training.step,
-            packed_steps=training.packed_steps,
-            flops=training.flops,
-            seconds=training.seconds,
-            peak_mib=max(self._totals.peak_mib, provenance.peak_mib(self._device)),
-            device=provenance.devices_name(self._device, training.devices) + self._tries.told,
-            torch_version=provenance.torch_version(),
-            cuda_version=provenance.cuda_version(self._device),
-            python_version=provenance.python_version(),
-        )
+    def _measured(self, training: Trainable) -> Totals:
+        return measured_totals(self._totals, training, self._device, told=self._tries.told)
 
     def _where(self) -> str:
         return f"at epoch {self._totals.epochs + 1}{self._tries.told}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +17,17 @@ from ...storage import WrittenOutputs
 from ...studies.schema.settings import TrialSettings
 from ..core.device_stream import DeviceStream
 from ..core.interruption import Interruption
-from ..core.models import autocast, build_model, sequence_flops
+from ..core.models import AnyModel, autocast, sequence_flops
+from ..core.placement import to_device
 from ..core.seeds import derive_seed
-from ..core.trainable import BetweenSteps, Replica
+from ..core.trainable import TOKENS_PER_S, BetweenSteps, Replica
 from ..objectives import Metrics, StepShape, build_objective
-from ..optimisers import WeightAverage, build_optimizer
-from ..optimisers.build import keep_steps_on_cpu
-from ..optimisers.clipped_steps import move_weights
 from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
 from ..training_parts.early_stopping import have_converged, last_losses
 from .leaks import LeakError, check_future_is_hidden
 from .precision import check_precision, float32_products
 from .schedules import Schedule
-
-TOKENS_PER_S = "tokens_per_s"
-"""The metric that depends on the machine: symbols of training and evaluation in a second."""
+from .weights import MakeWeights, make_weights
 
 
 class NotANumberError(ActivememError):
@@ -49,18 +45,19 @@ class Training:
 
     replica: Replica | None
 
-    def __init__(self, settings: TrialSettings, device: torch.device, data: Path = Path("data")) -> None:
+    def __init__(
+        self,
+        settings: TrialSettings,
+        device: torch.device,
+        data: Path = Path("data"),
+        make_weights: MakeWeights = make_weights,
+    ) -> None:
         self.settings, self.device = settings, device
         seed, train = settings.seed, settings.train
         check_precision(train.precision, device)
         self.objective = build_objective(settings, device, data)
-        generator = torch.Generator().manual_seed(derive_seed(seed, "initialisation"))
-        self.model = build_model(settings.model, self.objective.interface, generator).to(device)
-        if train.compile:
-            torch.compiler.reset()  # what was compiled for models before counts against a limit of eight
-            self.model.body.compile()
-        self.optimizer = build_optimizer(train.optimizer, self.model, train.groups)
-        self._average = WeightAverage(self.model, train.average) if train.average else None
+        self.trained = make_weights(settings, self.objective.interface, device)
+        self.model, self.optimizer = self.trained.model, self.trained.optimizer
         self._schedule = Schedule(train.schedule, self.optimizer, train.epochs * train.steps_per_epoch)
         self._losses: list[float] = []  # of the last epochs, as many as decide whether it has converged
         self._patience = Patience()
@@ -94,7 +91,7 @@ class Training:
     @property
     def can_be_saved(self) -> bool:
         """Whether all of its state is of one moment, so that it can be saved; not when a step was left."""
-        return not self._amid_step and not self.is_stacked and self.noise.settled
+        return not self._amid_step and not self.is_stacked and self.noise.settled and self.trained.settled
 
     @property
     def lacks_last_evaluation(self) -> bool:
@@ -134,12 +131,7 @@ class Training:
 
     def state(self) -> dict[str, Any]:
         """Everything that the next step depends on, as tensors and plain values."""
-        return {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            **({"average": self._average.state()} if self._average else {}),
-            **self.course(),
-        }
+        return {**self.trained.state(), **self.course()}
 
     def course(self) -> dict[str, Any]:
         """What the next step depends on besides the weights, and what is kept of each of them."""
@@ -160,16 +152,13 @@ class Training:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state; the settings must be those that it was made with, but for more epochs."""
-        self.model.load_state_dict(state["model"])
-        self.model.after_optimiser_step()
-        self.optimizer.load_state_dict(state["optimizer"])
-        keep_steps_on_cpu(self.optimizer)
-        if self._average:
-            self._average.restore(state["average"])
+        self.trained.restore(state)
         self.restore_course(state)
 
     def restore_course(self, state: Mapping[str, Any]) -> None:
         """Resume from what `course` has said, with the weights as they are."""
+        known = ("model", "optimizer", "average")
+        state = to_device({name: each for name, each in state.items() if name not in known}, self.device)
         self.objective.restore(state["objective"])
         self._schedule.restore(state["schedule"])
         self._losses = state["losses"]
@@ -190,9 +179,7 @@ class Training:
 
     def weights(self) -> Mapping[str, Tensor]:
         """The model as it is evaluated now, by name."""
-        with self._averaged():
-            weights = self.model.state_dict()
-            return {name: weight.clone() for name, weight in weights.items()} if self._average else weights
+        return self.trained.named()
 
     def symbols(self) -> Mapping[str, Any] | None:
         """How text becomes the model's symbols, as plain values, if its task has text."""
@@ -201,10 +188,6 @@ class Training:
     def outputs(self) -> WrittenOutputs | None:
         """What the model wrote for the test split after its last epoch, if its task has outputs."""
         return self.objective.outputs()
-
-    def _averaged(self) -> AbstractContextManager[None]:
-        """A context in which the model has the weights with which it is evaluated."""
-        return self._average.in_place() if self._average else nullcontext()
 
     def _begin_epoch(self) -> None:
         """No step of the next epoch is taken, and none of its time has passed."""
@@ -226,8 +209,8 @@ class Training:
     def _start_callbacks(self) -> None:
         """Let callbacks begin, before the first step."""
         if self._callbacks and not self._callbacks.started:
-            with self._averaged(), float32_products(self.settings.train.precision):
-                self._callbacks.start(self.model)
+            with self.trained.evaluated() as model, float32_products(self.settings.train.precision):
+                self._callbacks.start(model)
 
     def _ends_after(self, epoch: int, losses: Sequence[float], patience: Patience) -> bool:
         """Whether an epoch is the last, with these losses up to it, and this patience behind it."""
@@ -279,7 +262,7 @@ class Training:
         """Move the weights by their gradients, as [train] says."""
         if self._gradients:
             self._gradients.after_backward()
-        move_weights(self.optimizer, self.model, self.settings.train)
+        self.trained.move()
 
     def end_packed_step(self, step_loss: Tensor) -> None:
         """As `end_step`, of a step that was taken together with those of others."""
@@ -293,9 +276,7 @@ class Training:
     def end_step(self, step_loss: Tensor) -> None:
         """Take note of a step whose weights have moved."""
         self._schedule.after_step(step_loss)
-        self.model.after_optimiser_step()
-        if self._average:
-            self._average.after_step()
+        self.trained.after_step()
         self._taken += 1
         self._amid_step = False
 
@@ -324,18 +305,18 @@ class Training:
         called_before = self._callbacks.state() if self._callbacks else {}
         last, patience = self._is_over(epoch, losses), self._patience
         try:
-            with self._averaged():
-                measured = self._evaluate(last=last)
+            with self.trained.evaluated() as model:
+                measured = self._evaluate(model, last=last)
                 if stopping is not None:
                     patience = patience.after(stopping, {**trained, **measured})
                     if not last and patience.is_over(stopping):
                         self.objective.restore(before)
-                        measured = self._evaluate(last=True)
-                self._check_causality(epoch, losses, patience)
+                        measured = self._evaluate(model, last=True)
+                self._check_causality(model, epoch, losses, patience)
                 if self._callbacks:
                     last = self._ends_after(epoch, losses, patience)
                     measured |= self._callbacks.after_epoch(
-                        self.model, epoch, self.step, {**trained, **measured}, last=last
+                        model, epoch, self.step, {**trained, **measured}, last=last
                     )
         except Interruption:
             self.objective.restore(before)
@@ -348,12 +329,14 @@ class Training:
         return measured, patience
 
     @torch.no_grad()
-    def _evaluate(self, *, last: bool) -> Metrics:
+    def _evaluate(self, model: AnyModel, *, last: bool) -> Metrics:
         """What the objective measures, without dropout."""
         with self._autocast(), float32_products(self.settings.train.precision):
-            return self.objective.evaluate(self.model.eval(), last=last)
+            return self.objective.evaluate(model.eval(), last=last)
 
-    def _check_causality(self, epoch: int, losses: Sequence[float], patience: Patience) -> None:
+    def _check_causality(
+        self, model: AnyModel, epoch: int, losses: Sequence[float], patience: Patience
+    ) -> None:
         """Look whether the model sees its future: after the epochs 1, 2, 4, 8 and so on, and after the last.
 
         A block may begin to look ahead only when it has learnt to.
@@ -361,7 +344,7 @@ class Training:
         if epoch & (epoch - 1) == 0 or self._ends_after(epoch, losses, patience):
             view = self.objective.causal_view()
             if view is not None:
-                check_future_is_hidden(self.model, view)
+                check_future_is_hidden(model, view)
 
     def _count_work(self, shapes: Mapping[StepShape, int]) -> float:
         """Count the operations and the tokens of an epoch with so many steps of each shape; its tokens."""

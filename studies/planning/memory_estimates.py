@@ -20,10 +20,14 @@ NUMBER = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightState:
-    """How many numbers of a model's weights are frozen, and the bytes that are kept of the others."""
+    """How many numbers of a model's weights are frozen, and the bytes that are kept of the others.
+
+    `gathered` are the bytes of weights and gradients that a device holds whole where each has a part of all.
+    """
 
     frozen: int
     bytes: int
+    gathered: int = 0
 
 
 CountState = Callable[[TrialSettings], WeightState | None]
@@ -43,11 +47,28 @@ class StepMemory:
     optimizer: int
     average: int
     activations: int
+    gathered: int = 0
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self.weights + self.gradients + self.optimizer + self.average + self.activations
+        return self._of_weights + self.activations
+
+    def on_each(self, devices: int) -> int:
+        """What each of several devices holds that have all weights, and a part of the batch."""
+        return self._of_weights + -(-self.activations // devices)
+
+    def sharded(self, devices: int) -> int:
+        """What each of several devices holds at most that have a part of the weights, and of the batch.
+
+        The first also holds all weights while it evaluates, and no gradients then.
+        """
+        part = -(-self._of_weights // devices)
+        return part + max(-(-self.activations // devices) + self.gathered, self.weights)
+
+    @property
+    def _of_weights(self) -> int:
+        return self.weights + self.gradients + self.optimizer + self.average
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +112,7 @@ def step_memory(
         optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
         average=held.parameters if train.average else 0,
         activations=held.activations + held.kernels + 2 * held.logits,
+        gathered=state.gathered if state else 0,
     )
 
 
@@ -111,6 +133,11 @@ def largest_step(
     """The number of the trial whose step holds most, and what; None without trials."""
     found = enumerate(step_memory(settings, state=count_state(settings)) for settings in all_settings)
     return max(found, key=lambda each: each[1].total, default=None)
+
+
+def fits(held: int, device_bytes: int) -> bool:
+    """Whether a process that holds so much has room on a device, a tenth of which is left free."""
+    return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
 def trials_on_device(held: StepMemory, device_bytes: int) -> int:

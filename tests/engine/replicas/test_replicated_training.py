@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from activemem.engine.core.interruption import StoppedMidway
 from activemem.engine.replicas.faults import ReplicaError, check_replicas
 from activemem.engine.replicas.replicated_training import ReplicatedTrainings
+from activemem.engine.replicas.sharded_training import ShardedTraining
+from activemem.engine.replicas.sharding import sharding_faults
 from activemem.engine.replicas.share import spread
 from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.training import Training
@@ -44,6 +47,7 @@ STREAM = {
         "steps_per_epoch": 4,
     },
 }
+WITHOUT_SPANS = {"sort": "2 * (sa(heads=2) + conv(k=3) >> ff(16))", "language_model": "sa(heads=2) >> lstm"}
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +99,78 @@ def test_another_number_of_devices_goes_on_where_one_has_left(two):
     found.restore(copy.deepcopy(alone.state()))
     (ours,), (expected,) = trained(found, 1), trained(alone, 1)
     assert ours == pytest.approx(expected, rel=1e-4)
+
+
+def shardable(form, dropout=0.0, **train):
+    """As `settings`, with a recipe of several layers that no learnt spans keep from being sharded."""
+    recipe = "2 * (sa(heads=2) + conv(k=3) >> ff(16))" if form is SORT else "sa(heads=2, span=16) >> lstm"
+    return settings({**form, "model": {**form["model"], "recipe": recipe, "dropout": dropout}}, **train)
+
+
+@pytest.mark.parametrize("form", [SORT, STREAM], ids=["sort", "stream"])
+def test_two_devices_with_a_part_of_each_weight_compute_what_one_does(two, form):
+    asked = shardable(form, average=0.9)
+    found, alone = ShardedTraining(asked, two.group, Path("data")), Training(spread(asked, 2), CPU)
+    for ours, expected in zip(trained(found, 2), trained(alone, 2), strict=True):
+        assert ours == pytest.approx(expected, rel=1e-4)
+    saved, whole = found.state(), alone.state()
+    for name in ("model", "average"):
+        for path, weight in whole[name].items():
+            torch.testing.assert_close(saved[name][path], weight, rtol=1e-3, atol=1e-5)
+    assert sum(each.to_local().numel() for each in found.model.parameters()) <= 0.55 * alone.parameters
+
+
+def test_a_sharded_training_goes_on_with_any_number_of_devices(two):
+    asked = shardable(STREAM, clip_norm=0.5)
+    begun = ShardedTraining(asked, two.group, Path("data"))
+    begun.advance()
+    expected, saved = Training(spread(asked, 2), CPU), copy.deepcopy(begun.state())
+    expected.restore(copy.deepcopy(saved))  # which is that of any training
+    (last,) = trained(expected, 1)
+    with pytest.raises(StoppedMidway):
+        begun.advance(lambda: _stop(begun))
+    midway = begun.state()
+    for found in (begun, ShardedTraining(asked, two.group, Path("data")), two(asked, CPU, Path("data"))):
+        if found is not begun:
+            found.restore(copy.deepcopy(midway))
+        (ours,) = trained(found, 1)
+        assert ours == pytest.approx(last, rel=1e-4)
+        for path, weight in expected.weights().items():
+            torch.testing.assert_close(found.weights()[path], weight, rtol=1e-3, atol=1e-5)
+
+
+def _stop(training):
+    if training.steps_left == 2:
+        raise StoppedMidway
+
+
+@pytest.mark.heavy
+def test_a_lost_part_of_the_weights_is_the_machine_s_failure(two):
+    training = ShardedTraining(shardable(SORT), two.group, Path("data"))
+    training.advance()
+    (replica,) = training.group.pids
+    with pytest.raises(MachineError, match="a replica of the training has ended"):
+        training.advance(lambda: os.kill(replica, signal.SIGKILL))
+    assert not training.can_be_saved
+    with pytest.raises(MachineError, match="its part of the weights with it"):
+        training.state()
+
+
+def test_all_reasons_are_told_why_weights_cannot_be_sharded():
+    asked = settings(
+        STREAM, optimizer={"name": "muon", "lr": 0.1}, clip_tensor_norm=1.0, measure=["gradient_norm"]
+    )
+    learnt = asked.model.model_copy(update={"recipe": "sa(span=16, ramp=4)"})
+    assert list(sharding_faults(asked.model_copy(update={"model": learnt}))) == [
+        "optimizer: expected adam, adamw, adagrad, sgd, lion, which move each number by itself, got muon",
+        "clip_tensor_norm: a replica has no whole tensor whose norm could be taken",
+        "measure: a replica has no whole gradients for gradient_norm",
+        "recipe: a block looks at its weights between steps, as learnt spans do",
+    ]
+    assert not list(sharding_faults(settings(STREAM)))
+    check_replicas([asked], 2, device_bytes=10**12)
+    with pytest.raises(ReplicaError, match="got muon, where not all weights fit on each"):
+        check_replicas([asked], 2, device_bytes=10**9)
 
 
 def test_weights_that_have_parted_are_told(two):

@@ -1,0 +1,48 @@
+"""Which trials are sharded over their devices, as not all fits on each, and which cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import nn
+
+from ...blocks import Block
+from ...blocks.layers.window_attention import AdaptiveSpans, WindowedBlock
+from ...studies.planning.memory_estimates import fits, step_memory
+from ...studies.schema.settings import TrialSettings
+from ..core.models import outline_model
+from ..optimisers.state_size import weight_state
+
+_NUMBER_BY_NUMBER = ("adam", "adamw", "adagrad", "sgd", "lion")
+"""The rules that move each number of a weight by itself, so that parts of weights move as the whole."""
+
+
+def must_shard(settings: TrialSettings, devices: int, device_bytes: int | None) -> bool:
+    """Whether what a step holds on each of several devices does not fit unless each has a part of it."""
+    if device_bytes is None or devices == 1:
+        return False
+    return not fits(step_memory(settings, state=weight_state(settings)).on_each(devices), device_bytes)
+
+
+def sharding_faults(settings: TrialSettings) -> Iterator[str]:
+    """Why a trial cannot have its weights sharded."""
+    train = settings.train
+    if train.optimizer.name not in _NUMBER_BY_NUMBER:
+        rules = ", ".join(_NUMBER_BY_NUMBER)
+        yield f"optimizer: expected {rules}, which move each number by itself, got {train.optimizer.name}"
+    for key in ("clip_tensor_norm", "clip_step_norm"):
+        if getattr(train, key) is not None:
+            yield f"{key}: a replica has no whole tensor whose norm could be taken"
+    if train.measure:
+        yield f"measure: a replica has no whole gradients for {', '.join(train.measure)}"
+    if train.compile:
+        yield "compile: layers are gathered between pieces that would be compiled as one"
+    if any(map(_looks_at_weights, outline_model(settings).modules())):
+        yield "recipe: a block looks at its weights between steps, as learnt spans do"
+
+
+def _looks_at_weights(module: nn.Module) -> bool:
+    """Whether a part of a model takes note of its weights after each step."""
+    if isinstance(module, Block) and not isinstance(module, WindowedBlock):
+        return type(module).after_optimiser_step is not Block.after_optimiser_step
+    return isinstance(module, AdaptiveSpans)

@@ -1,0 +1,101 @@
+"""The weights of a training: the model, the optimiser that moves them, and their average."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from ...studies.catalog.tasks import ModelInterface
+from ...studies.schema.settings import TrialSettings
+from ...studies.schema.training import TrainSettings
+from ..core.models import AnyModel, build_model
+from ..core.seeds import derive_seed
+from ..optimisers import WeightAverage, build_optimizer
+from ..optimisers.build import keep_steps_on_cpu
+from ..optimisers.clipped_steps import move_weights
+
+
+class Weights:
+    """A model whose steps are taken on one device, which has all of its weights."""
+
+    def __init__(self, model: AnyModel, train: TrainSettings) -> None:
+        self.model, self._train = model, train
+        self.optimizer = build_optimizer(train.optimizer, model, train.groups)
+        self._average = WeightAverage(model, train.average) if train.average else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether they are of one moment everywhere."""
+        return True
+
+    def move(self) -> None:
+        """Move them by their gradients, as [train] says."""
+        move_weights(self.optimizer, self.model, self._train)
+
+    def after_step(self) -> None:
+        """Take note of weights that have moved."""
+        self.model.after_optimiser_step()
+        if self._average:
+            self._average.after_step()
+
+    @contextmanager
+    def evaluated(self) -> Iterator[AnyModel]:
+        """A context with the model as it is evaluated: with the average, if there is one."""
+        if self._average is None:
+            yield self.model
+        else:
+            with self._average.in_place():
+                yield self.model
+
+    def named(self) -> Mapping[str, Tensor]:
+        """Those of the model as it is evaluated now, by name."""
+        with self.evaluated() as model:
+            weights = model.state_dict()
+            return {name: weight.clone() for name, weight in weights.items()} if self._average else weights
+
+    def state(self) -> dict[str, Any]:
+        """All that the next step depends on."""
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            **({"average": self._average.state()} if self._average else {}),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Resume from a state."""
+        self.model.load_state_dict(state["model"])
+        self.model.after_optimiser_step()
+        self.optimizer.load_state_dict(state["optimizer"])
+        keep_steps_on_cpu(self.optimizer)
+        if self._average:
+            self._average.restore(state["average"])
+
+    def gather(self, what: Literal["weights", "state"]) -> None:
+        """Gather here what another replica gathers: nothing, as each has all."""
+
+    def fingerprint(self) -> float:
+        """A number that replicas share which have moved alike."""
+        return sum(float(weight.detach().double().sum()) for weight in self.model.parameters())
+
+
+MakeWeights = Callable[[TrialSettings, ModelInterface, torch.device], Weights]
+"""Makes the weights of a trial on a device, drawn from its seed."""
+
+
+def draw_model(settings: TrialSettings, interface: ModelInterface) -> AnyModel:
+    """The model of a trial on the CPU, as it begins."""
+    generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
+    return build_model(settings.model, interface, generator)
+
+
+def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
+    """The weights of a trial on one device."""
+    model = draw_model(settings, interface).to(device)
+    if settings.train.compile:
+        torch.compiler.reset()  # what was compiled for models before counts against a limit of eight
+        model.body.compile()
+    return Weights(model, settings.train)
