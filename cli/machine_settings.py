@@ -70,6 +70,11 @@ class MachineSettings(StrictModel):
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
     track: TrackSettings = TrackSettings()
 
+    @property
+    def devices(self) -> int:
+        """On how many devices each trial takes its steps."""
+        return 1 if self.gpus == "auto" else max(1, int(self.gpus))
+
     @field_validator("results", "data", "address")
     @classmethod
     def not_empty(cls, text: str | None) -> str | None:

@@ -21,9 +21,12 @@ def group_sizes_of(study: Study) -> list[GroupSize]:
     return group_sizes(settings)
 
 
-def count_state(settings: TrialSettings) -> WeightState | None:
-    """What an optimiser keeps; torch is loaded only where that needs the names and shapes of weights."""
-    if not settings.train.groups and not settings.train.optimizer.state_depends_on_shapes:
+def count_state(settings: TrialSettings, *, sharded: bool = False) -> WeightState | None:
+    """What an optimiser keeps; torch is loaded only where that needs the names and shapes of weights.
+
+    So does what is gathered of weights that may be sharded.
+    """
+    if not (sharded or settings.train.groups or settings.train.optimizer.state_depends_on_shapes):
         return None
     from ..engine.optimisers.state_size import weight_state
 

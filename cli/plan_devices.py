@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..engine.core.resources import Gpus, gpu_here
-from ..studies.planning.memory_estimates import GPU_CONTEXT, StepMemory, trials_on_device
+from ..studies.planning.memory_estimates import StepMemory, fits, trials_on_device
 from ..studies.planning.plan import Plan
 from ..studies.text.units import format_bytes, plural
 from .machine_settings import MachineSettings
@@ -31,7 +29,7 @@ def _where_here(plan: Plan, gpus: Gpus) -> str:
         return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
     name, size = found
     if gpus != "auto" and gpus > 1:
-        held = f": {_held_on_each(plan.memory[1], gpus, size)}" if plan.memory else ""
+        held = f": {_held_on_each(plan.memory[1], int(gpus), size)}" if plan.memory else ""
         return f"{gpus:g} of this machine's GPUs for each trial, {name}{held}"
     return f"this machine's GPU, {name}" + (f": {room(plan.memory[1], size)}" if plan.memory else "")
 
@@ -41,15 +39,23 @@ def _told(gpus: Gpus) -> str:
     return f"{gpus} of one" if gpus == "auto" or gpus <= 1 else f"{gpus:g} of them"
 
 
-def _held_on_each(held: StepMemory, gpus: float, device_bytes: int) -> str:
-    """What a step holds on each of several GPUs, which have all weights and a part of the batch."""
-    on_each = replace(held, activations=int(held.activations / gpus)).total
-    fits = "fits" if on_each + GPU_CONTEXT < 0.9 * device_bytes else "does not fit"
-    return f"a step holds {format_bytes(on_each)} on each, which {fits} into {format_bytes(device_bytes)}"
+def _held_on_each(held: StepMemory, devices: int, device_bytes: int) -> str:
+    """What a step holds on each of several devices: with all weights, or a part where not all fit."""
+    whole, part = held.on_each(devices), held.sharded(devices)
+    told = f"a step holds {format_bytes(whole)} on each of {devices}, which"
+    if fits(whole, device_bytes):
+        return f"{told} fits into {format_bytes(device_bytes)}"
+    also = "fits" if fits(part, device_bytes) else "does not fit either"
+    return (
+        f"{told} does not fit into {format_bytes(device_bytes)}; "
+        f"with a part of the weights on each {format_bytes(part)}, which {also}"
+    )
 
 
-def room(held: StepMemory, device_bytes: int) -> str:
-    """`53 such trials at once fit into 24.0 GB`."""
+def room(held: StepMemory, device_bytes: int, *, devices: int = 1) -> str:
+    """`53 such trials at once fit into 24.0 GB`, or what a step holds on each of several devices."""
+    if devices > 1:
+        return _held_on_each(held, devices, device_bytes)
     count = trials_on_device(held, device_bytes)
     told = f"{plural(count, 'such trial')} at once" if count else "not one such trial"
     return f"{told} {'fits' if count < 2 else 'fit'} into {format_bytes(device_bytes)}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..studies.planning.memory_estimates import trials_on_device
+from ..studies.planning.memory_estimates import StepMemory, trials_on_device
 from ..studies.planning.plan import ModelCost, Plan
 from ..studies.planning.shorter_trials import ShorterTrial
 from ..studies.planning.time_estimates import TimeEstimate
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 
 def plan_to_dict(
-    study: Study, plan: Plan, groups: Sequence[GroupSize] = (), *, device_bytes: int | None = None
+    study: Study,
+    plan: Plan,
+    groups: Sequence[GroupSize] = (),
+    *,
+    device_bytes: int | None = None,
+    devices: int = 1,
 ) -> dict[str, Any]:
     """The plan with all its trials, for a program; seconds are null where nothing is known."""
     return {
@@ -44,7 +49,7 @@ def plan_to_dict(
         "memory": None if plan.memory is None else {"label": plan.memory[0], **asdict(plan.memory[1])},
         "device": None
         if plan.memory is None or device_bytes is None
-        else {"bytes": device_bytes, "trials": trials_on_device(plan.memory[1], device_bytes)},
+        else _device(plan.memory[1], device_bytes, devices),
         "test": None if plan.test is None else asdict(plan.test),
         "groups": _groups_to_list(groups),
         "trials": [
@@ -114,3 +119,11 @@ def _groups_to_list(sizes: Sequence[GroupSize]) -> list[dict[str, Any]]:
         {**each.group.model_dump(), "weights": each.weights, "numbers": each.numbers, "of": each.of}
         for each in sizes
     ]
+
+
+def _device(held: StepMemory, device_bytes: int, devices: int) -> dict[str, int]:
+    """How many trials fit on a device, or what a step of one holds on each of several."""
+    told = {"bytes": device_bytes, "trials": trials_on_device(held, device_bytes)}
+    if devices > 1:
+        told |= {"devices": devices, "on_each": held.on_each(devices), "sharded": held.sharded(devices)}
+    return told

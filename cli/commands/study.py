@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Literal
@@ -71,11 +72,13 @@ def plan(
     configured = load_settings({"results": results})
     found = follow_path(load_study(study, overrides or ()), configured.store)
     groups, selected = group_sizes_of(found), select_trials(found, only) if only else None
-    page = planned(found, configured.store, selected, count_state=count_state)
+    devices = configured.values.devices
+    count = partial(count_state, sharded=devices > 1)
+    page = planned(found, configured.store, selected, count_state=count)
     noise = StudyResults(found, configured.store).noise
     if as_json:
         told = {"noise": noise} if found.search else {}
-        print_json({**plan_to_dict(found, page, groups, device_bytes=size), **told})
+        print_json({**plan_to_dict(found, page, groups, device_bytes=size, devices=devices), **told})
     else:
         text = view.format_plan(found, page, configured.values, groups, device_bytes=size, noise=noise)
         print_stdout(text)

@@ -104,7 +104,7 @@ def _notes(
     if plan.memory is not None:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], WIDTH // 2)[0]} holds {_memory(held)}"
-        text += f"; {room(held, device_bytes)}" if device_bytes is not None else ""
+        text += f"; {room(held, device_bytes, devices=machine.devices)}" if device_bytes is not None else ""
         yield wrap(text, WIDTH, initial_indent="  memory ", subsequent_indent=" " * 9)
     if plan.test is not None:
         text = _test(plan.test)

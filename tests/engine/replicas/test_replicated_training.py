@@ -157,10 +157,9 @@ def test_a_lost_part_of_the_weights_is_the_machine_s_failure(two):
 
 
 def test_all_reasons_are_told_why_weights_cannot_be_sharded():
-    asked = settings(
-        STREAM, optimizer={"name": "muon", "lr": 0.1}, clip_tensor_norm=1.0, measure=["gradient_norm"]
-    )
-    learnt = asked.model.model_copy(update={"recipe": "sa(span=16, ramp=4)"})
+    train = {"optimizer": {"name": "muon", "lr": 0.1}, "clip_tensor_norm": 1.0, "measure": ["gradient_norm"]}
+    asked = settings(STREAM, **train)
+    learnt = asked.model.model_copy(update={"recipe": "sa(span=16, adaptive=true)"})
     assert list(sharding_faults(asked.model_copy(update={"model": learnt}))) == [
         "optimizer: expected adam, adamw, adagrad, sgd, lion, which move each number by itself, got muon",
         "clip_tensor_norm: a replica has no whole tensor whose norm could be taken",
@@ -170,7 +169,7 @@ def test_all_reasons_are_told_why_weights_cannot_be_sharded():
     assert not list(sharding_faults(settings(STREAM)))
     check_replicas([asked], 2, device_bytes=10**12)
     with pytest.raises(ReplicaError, match="got muon, where not all weights fit on each"):
-        check_replicas([asked], 2, device_bytes=10**9)
+        check_replicas([asked], 2, device_bytes=5 * 10**8)
 
 
 def test_weights_that_have_parted_are_told(two):

@@ -1,5 +1,6 @@
 """What a plan says of memory and of tests: the same as torch holds, and as the analysis counts."""
 
+from functools import partial
 from itertools import accumulate
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from activemem.cli.machine_settings import MachineSettings
+from activemem.cli.plan_costs import count_state
 from activemem.cli.plan_json import plan_to_dict
 from activemem.cli.views.plan import format_plan
 from activemem.engine.trial.training import Training
@@ -21,6 +23,7 @@ from activemem.studies.planning.memory_estimates import (
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.resolve.costs import flops_of_test, max_training_flops, sequence_tokens, step_flops
 from activemem.studies.study import StudyError, load_study
+from activemem.studies.text.units import format_bytes
 
 from ...study_texts import study_text
 
@@ -147,6 +150,37 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
     told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
     assert "test 2,000 sequences at each of 2 lengths, 50 to 500: " in told
     assert "conv(k=5) on remember: 2 layers reach 4 to the left, so no length beyond 4 can be learnt" in told
+
+
+def test_a_plan_tells_what_each_of_several_devices_holds_with_all_weights_or_a_part(tmp_path):
+    text = study_text(
+        model={"recipe": "12 * (sa >> ff(4096))", "d_model": 1024},
+        task={"name": "reverse"},
+        train={"batch_size": 16, "lengths": [40, 40], "curriculum": None},
+        factors={"seed": [0]},
+    )
+    study, eight = load_study(text), MachineSettings(gpus=8.0)
+    plan = make_plan(study, Store(tmp_path), count_state=partial(count_state, sharded=True))
+    held = plan.memory[1]
+    of_weights = held.weights + held.gradients + held.optimizer
+    assert held.on_each(8) == of_weights + held.activations / 8
+    assert held.gathered == pytest.approx(3 * 4 * (2 * 1024 * 4096), rel=0.02)  # of ff, the largest layer
+    assert held.sharded(8) == of_weights / 8 + max(held.activations / 8 + held.gathered, held.weights)
+    whole, part = (format_bytes(each) for each in (held.on_each(8), held.sharded(8)))
+    for size, expected in (
+        (80, f"a step holds {whole} on each of 8, which fits into 80.0 GB"),
+        (3, f"does not fit into 3.0 GB; with a part of the weights on each {part}, which fits"),
+        (1, f"with a part of the weights on each {part}, which does not fit either"),
+    ):
+        told = " ".join(format_plan(study, plan, eight, device_bytes=size * 10**9).split())
+        assert expected in told
+    assert plan_to_dict(study, plan, device_bytes=10**9, devices=8)["device"] == {
+        "bytes": 10**9,
+        "trials": 0,
+        "devices": 8,
+        "on_each": held.on_each(8),
+        "sharded": held.sharded(8),
+    }
 
 
 @pytest.mark.parametrize(
