@@ -13,9 +13,9 @@ from ...studies.schema.settings import TrialSettings
 from ..core.placement import to_device
 from ..core.trainable import BetweenSteps
 from ..objectives import Metrics
+from ..optimisers.weights import MakeWeights, make_weights
 from ..trial.machine_failures import MachineError
 from ..trial.training import Training
-from ..trial.weights import MakeWeights, make_weights
 from .messages import Ask, Restore, from_bytes, to_bytes
 from .replica_group import BuiltTraining, ReplicaGroup
 from .sharding import must_shard

@@ -19,7 +19,7 @@ from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import TrainSettings
 from ..core.models import AnyModel, gathered_layers
-from ..trial.weights import MakeWeights, Weights, draw_model
+from ..optimisers.weights import MakeWeights, Weights, draw_model
 from .messages import Gathered
 
 _FORWARD_METHODS = ("outputs_at", "nll", "forward_stream", "nll_stream")

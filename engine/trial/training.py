@@ -22,12 +22,12 @@ from ..core.placement import to_device
 from ..core.seeds import derive_seed
 from ..core.trainable import TOKENS_PER_S, BetweenSteps, Replica
 from ..objectives import Metrics, StepShape, build_objective
+from ..optimisers.weights import MakeWeights, make_weights
 from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
 from ..training_parts.early_stopping import have_converged, last_losses
 from .leaks import LeakError, check_future_is_hidden
 from .precision import check_precision, float32_products
 from .schedules import Schedule
-from .weights import MakeWeights, make_weights
 
 
 class NotANumberError(ActivememError):

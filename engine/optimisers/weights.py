@@ -14,9 +14,9 @@ from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import TrainSettings
 from ..core.models import AnyModel, build_model
 from ..core.seeds import derive_seed
-from ..optimisers import WeightAverage, build_optimizer
-from ..optimisers.build import keep_steps_on_cpu
-from ..optimisers.clipped_steps import move_weights
+from .build import build_optimizer, keep_steps_on_cpu
+from .clipped_steps import move_weights
+from .weight_average import WeightAverage
 
 
 class Weights:
