@@ -2,7 +2,8 @@
 
 `build` makes them, `lion` and `muon` are those that torch does not have in this form, `parameter_groups` has
 weights with rates of their own, `state_size` the bytes that are kept of weights, `clipped_steps` keep steps
-small, `maximal_updates` rates by width; `weight_average` is what models may be evaluated with; `weights` are all of it.
+small, `maximal_updates` rates by width; `weight_average` is what models may be evaluated with, and `weights`
+are those of a training with all that moves them.
 """
 
 from .build import build_optimizer
