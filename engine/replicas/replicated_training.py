@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
-
-import torch
 
 from ...studies.schema.settings import TrialSettings
 from ..core.placement import to_device
@@ -18,7 +15,6 @@ from ..trial.machine_failures import MachineError
 from ..trial.training import Training
 from .messages import Ask, Restore, from_bytes, to_bytes
 from .replica_group import BuiltTraining, ReplicaGroup
-from .sharding import must_shard
 from .share import Share, spread
 
 
@@ -105,26 +101,3 @@ def _forget(group: ReplicaGroup, known: list[BuiltTraining]) -> None:
     """Have the others forget a training."""
     while known:
         group.forget(known.pop())
-
-
-class ReplicatedTrainings:
-    """Makes trainings that take their steps on these devices, of one process; sharded where it must be.
-
-    It must where a step does not fit into `device_bytes`, the memory of each; None is any.
-    """
-
-    def __init__(self, devices: Sequence[torch.device], device_bytes: int | None = None) -> None:
-        self.group, self._device_bytes = ReplicaGroup(devices), device_bytes
-
-    def __call__(self, settings: TrialSettings, device: torch.device, data: Path) -> ReplicatedTraining:
-        """A training; of the devices the first is that which is given."""
-        assert device.type == self.group.devices[0].type, "all devices are of one kind"
-        if must_shard(settings, len(self.group.devices), self._device_bytes):
-            from .sharded_training import ShardedTraining  # noqa: PLC0415 -- loads much that few trials need
-
-            return ShardedTraining(settings, self.group, data)
-        return ReplicatedTraining(settings, self.group, data)
-
-    def end(self) -> None:
-        """End the other replicas."""
-        self.group.end()

@@ -16,7 +16,7 @@ from ..core.resources import Machine
 from ..packs.attempts import Packer
 from ..packs.form import form_of
 from ..packs.gate import Gate, machine_file
-from ..replicas.replicated_training import ReplicatedTrainings
+from ..replicas.training_factory import ReplicatedTrainings
 from ..trial import provenance
 from ..trial.checkpoints import Checkpoint, checkpoint_of
 from ..trial.claims import Claims

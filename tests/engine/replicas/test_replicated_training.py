@@ -10,10 +10,10 @@ import torch
 
 from activemem.engine.core.interruption import StoppedMidway
 from activemem.engine.replicas.faults import ReplicaError, check_replicas
-from activemem.engine.replicas.replicated_training import ReplicatedTrainings
 from activemem.engine.replicas.sharded_training import ShardedTraining
 from activemem.engine.replicas.sharding import sharding_faults
 from activemem.engine.replicas.share import spread
+from activemem.engine.replicas.training_factory import ReplicatedTrainings
 from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
