@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from ..catalog.samplers import SAMPLERS, SCHEDULERS, WITH_PRIOR
+from ..catalog.samplers import PRIORBAND, SAMPLERS, SCHEDULERS, WITH_CONFIDENCE, WITH_PRIOR
 from ..text.strict_model import StrictModel
 from ..text.units import plural
 from .objectives import Direction, Limit, SearchObjective, read_limit, usual_direction
@@ -71,7 +72,7 @@ class SearchSettings(StrictModel):
 
     sampler: str = "tpe"
     """how points are proposed: tpe, evolution, gp_trees, random, quasi_random, cmaes, gp, nsga2, nsga3,
-    or grid: all in order"""
+    priorband, or grid: all in order"""
     trials: int = Field(ge=1)
     """number of points, each trained with every seed"""
     metric: Names
@@ -99,9 +100,10 @@ class SearchSettings(StrictModel):
     seed: int = Field(default=0, ge=0, lt=2**32)
     """the sampler's seed"""
     prior: dict[str, Any] = Field(default={})
-    """for random, tpe, evolution and gp_trees: values by dimension that are likely to be near the best"""
+    """for random, tpe, evolution, gp_trees and priorband: values by dimension that are likely to be near the
+    best"""
     confidence: float | None = Field(default=None, gt=0, lt=1)
-    """for a prior: how likely it is right before anything is known, 0.5 by default"""
+    """for a prior, but of priorband: how likely it is right before anything is known, 0.5 by default"""
     population: int | None = Field(default=None, ge=2)
     """for evolution: how many of the last points can be changed, 20 by default"""
     sample: int | None = Field(default=None, ge=1)
@@ -186,11 +188,7 @@ class SearchSettings(StrictModel):
             for key, default in (("min_fidelity", None), ("reduction", None), ("fidelity", EPOCHS))
             if getattr(self, key) != default and self.scheduler not in REDUCTIONS
         ]
-        if self.prior and self.sampler not in WITH_PRIOR:
-            can = f"{', '.join(WITH_PRIOR[:-1])} and {WITH_PRIOR[-1]}"
-            faults.append(f"prior: for the samplers {can} alone, got {self.sampler}")
-        if self.confidence is not None and not self.prior:
-            faults.append("confidence: expected a prior beside it, got none")
+        faults += self._prior_faults()
         if self.risk is not None and self.scheduler != RACE:
             faults.append(f"risk: for the scheduler {RACE} alone, got {self.scheduler}")
         population = self.population or EVOLUTION_POPULATION
@@ -201,6 +199,21 @@ class SearchSettings(StrictModel):
         if faults:
             raise ValueError("; ".join(faults))
         return self
+
+    def _prior_faults(self) -> Iterator[str]:
+        """What is wrong with likely values, and with the sampler that begins on rungs."""
+        for key, able in (("prior", WITH_PRIOR), ("confidence", WITH_CONFIDENCE)):
+            if getattr(self, key) and self.sampler not in able:
+                can = f"{', '.join(able[:-1])} and {able[-1]}"
+                yield f"{key}: for the samplers {can} alone, got {self.sampler}"
+        if self.confidence is not None and not self.prior:
+            yield "confidence: expected a prior beside it, got none"
+        if self.sampler == PRIORBAND:
+            if not self.prior:
+                yield f"{PRIORBAND}: expected a prior, got none"
+            if self.scheduler not in REDUCTIONS or self.fidelity == EPOCHS:
+                got = f"{self.scheduler} over {self.fidelity}"
+                yield f"{PRIORBAND}: expected asha or hyperband over another fidelity than epochs, got {got}"
 
     @field_validator("sampler")
     @classmethod

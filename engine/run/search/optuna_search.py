@@ -25,12 +25,13 @@ from ...trial.pruned import store_pruned
 from .begun_points import BegunPoints
 from .samplers.factory import make_sampler, restored_attributes
 from .samplers.optuna_space import suggest
+from .samplers.prior_band import PriorBandSampler
 from .schedulers.factory import make_pruner
 from .schedulers.race import make_race
 from .schedulers.rungs import RungBoard
 from .spending import is_spent
 from .stored_points import SearchPoint, StoredPoints, mean_course
-from .told_studies import ToldStudies
+from .told_studies import ToldStudies, enough_points
 from .unseen_points import UnseenPoints
 
 MAX_REJECTED_PROPOSALS = 10
@@ -79,7 +80,7 @@ class OptunaSearch:
             sampler=make_sampler(self._settings, study),
             pruner=make_pruner(self._settings),
         )
-        self._told = ToldStudies(make, len(study.points_by_rung), len(study.dimensions))
+        self._told = ToldStudies(make, len(study.points_by_rung), enough=enough_points(study))
         self._rungs = None if study.fidelity is None else RungBoard(study.fidelity)
         self._values: dict[str, dict[str, Level]] = {}  # of points on rungs
         self._unseen = UnseenPoints(study, self._settings.seed)
@@ -284,6 +285,8 @@ class OptunaSearch:
             self._optuna.enqueue_trial(dict(self._study.baseline))
             yield self._optuna.ask(), BASELINE
         sampler = self._settings.sampler
+        if isinstance(band := self._optuna.sampler, PriorBandSampler) and self._rungs is not None:
+            band.begin(self._rungs.next_first(), known=len(self._known), has_whole=self._told.has_whole)
         for _ in range(0 if self._draws_all else REJECTED_PROPOSALS.get(sampler, MAX_REJECTED_PROPOSALS)):
             yield self._optuna.ask(), sampler
         for values, source in self._points_left():

@@ -11,19 +11,28 @@ from collections.abc import Callable
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
+from ....studies.catalog.samplers import PRIORBAND
+from ....studies.study import Study
 from .stored_points import PointEnd
 
 ENOUGH, MORE_THAN_DIMENSIONS = 10, 3
 """A rung is learnt from once so many points have a value there, so many more than dimensions."""
 
 
-class ToldStudies:
-    """The studies of a search's rungs, the smallest first."""
+def enough_points(study: Study) -> int:
+    """So many points are learnt from; of PriorBand as many as one goes on of."""
+    if study.search is not None and study.search.sampler == PRIORBAND and study.fidelity is not None:
+        return study.fidelity.reduction
+    return max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
 
-    def __init__(self, make: Callable[[], optuna.Study], rungs: int, dimensions: int) -> None:
+
+class ToldStudies:
+    """The studies of a search's rungs, the smallest first; `enough` points are learnt from."""
+
+    def __init__(self, make: Callable[[], optuna.Study], rungs: int, *, enough: int) -> None:
         self._studies = [make() for _ in range(rungs)]
         self._complete = [0] * rungs
-        self._enough = max(ENOUGH, dimensions + MORE_THAN_DIMENSIONS)
+        self._enough = enough
 
     @property
     def asked(self) -> optuna.Study:
@@ -32,6 +41,11 @@ class ToldStudies:
             if complete >= self._enough:
                 return study
         return self._studies[0]
+
+    @property
+    def has_whole(self) -> bool:
+        """Whether a point has a value on the last rung."""
+        return self._complete[-1] > 0
 
     def add(self, found: FrozenTrial, rung: int) -> None:
         """Add a point that has ended on a rung."""

@@ -11,10 +11,11 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from .....studies.catalog.samplers import SAMPLERS
+from .....studies.catalog.samplers import PRIORBAND, SAMPLERS
 from .....studies.schema.search_settings import (
     EVOLUTION_POPULATION,
     EVOLUTION_SAMPLE,
+    REDUCTIONS,
     SearchSettings,
 )
 from .....studies.study import Study
@@ -24,6 +25,7 @@ from .cma_es import CmaEsSampler
 from .evolution import EvolutionSampler
 from .gp_trees import TreeSampler
 from .prior import Prior, PriorSampler
+from .prior_band import PriorBandSampler
 from .quasi_random import QuasiRandomSampler
 
 _OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
@@ -40,6 +42,9 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
     Raises PluginError if it cannot be made.
     """
     prior = Prior(settings.prior, settings.trusted) if settings.prior else None
+    if settings.sampler == PRIORBAND:
+        reduction = settings.reduction or REDUCTIONS[settings.scheduler]
+        return PriorBandSampler(settings.prior, seed=settings.seed, reduction=reduction)
     if settings.sampler == "gp_trees":
         return TreeSampler(study, seed=settings.seed, prior=prior)
     sampler = _make_without_prior(settings, study)

@@ -64,8 +64,11 @@ class Prior:
 
     def log_ratio(self, values: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> float:
         """How much likelier a point is by the whole belief than by none: the logarithm of the ratio."""
-        near = math.prod(self._ratio(name, space[name], value) for name, value in values.items())
-        return math.log(self._confidence * near + 1 - self._confidence)
+        return math.log(self._confidence * self.likelihood(values, space) + 1 - self._confidence)
+
+    def likelihood(self, values: Mapping[str, Any], space: Mapping[str, BaseDistribution]) -> float:
+        """How much likelier a point is near the values that are named than anywhere."""
+        return math.prod(self._ratio(name, space[name], value) for name, value in values.items())
 
     def _ratio(self, name: str, distribution: BaseDistribution, value: Any) -> float:  # noqa: ANN401 -- any kind
         """How much likelier a value is near what is named than anywhere."""
