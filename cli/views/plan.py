@@ -177,7 +177,7 @@ def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
 
 def count_to_run(study: Study, plan: Plan) -> int:
     """The number of trials that a run would train, without those that a search has pruned."""
-    if not study.search:
+    if not study.search or study.fidelity is not None:
         return plan.num_remaining
     return plan.total - sum(plan.counts.values()) + plan.counts.get("incomplete", 0)
 

@@ -39,6 +39,11 @@ class ShorterTrials:
                 shorter = ShorterTrial(trial=trial, epochs=settings.train.epochs)
                 self._found.setdefault(_without_epochs(settings), []).append(shorter)
 
+    def add(self, trial: Trial) -> None:
+        """Take note of a trial that is done since, and whose last state is kept."""
+        shorter = ShorterTrial(trial=trial.id, epochs=trial.settings.train.epochs)
+        self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
+
     def find(self, trial: Trial) -> ShorterTrial | None:
         """The longest that a trial can go on from and be, bit for bit, as if it had begun at the start."""
         if not self._found:

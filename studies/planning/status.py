@@ -78,7 +78,7 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
     return StudyStatus(
-        total=study.total,
+        total=_total(study, rows),
         stored=statuses,
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
@@ -87,6 +87,14 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
         missing_weights=trials_missing_weights(study, store, statuses),
         failure_reasons=count_reasons(rows),
     )
+
+
+def _total(study: Study, rows: pl.DataFrame) -> int:
+    """A study's trials; on a rung more than planned where a point went on that later ones have passed."""
+    if study.fidelity is None:
+        return study.total
+    found = Counter(rungs_of(study, rows))
+    return sum(max(planned, found[rung]) for rung, planned in enumerate(study.trials_by_rung))
 
 
 def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:

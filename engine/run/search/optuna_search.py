@@ -353,6 +353,8 @@ class OptunaSearch:
         """Others are compared with a point that has ended, in a race or on its rung."""
         if self._rungs is not None and point.values != self._study.baseline:
             self._rungs.end(point.known_by, point.rung, self._points.rung_loss(point))
+            for trial in point.trials if self._study.keep_checkpoints else ():
+                self._shorter.add(trial)  # a rung of epochs goes on from the one before
         if self._race is not None:
             self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
 

@@ -9,6 +9,7 @@ import torch
 from activemem.engine.core.models import sequence_flops
 from activemem.engine.core.seeds import derive_seed
 from activemem.engine.objectives import build_objective
+from activemem.engine.objectives.tagging import Curriculum
 from activemem.engine.run.driver import run_study
 from activemem.engine.tasks import get_task, registered_tasks
 from activemem.engine.tasks.scored_sequences import draw_dev_batches, draw_test_batch
@@ -217,3 +218,11 @@ def test_a_study_draws_its_accuracy_by_length(tmp_path):
     ] * 2
     values = store.metrics([study.trials[0].id]).filter(name="test_accuracy[32]")["value"]
     assert len(values) == 1
+
+
+def test_a_curriculum_with_an_end_grows_up_to_it():
+    found = Curriculum(length=5, step=2, grow_at=0.9, end=8)
+    for accuracy in (0.5, 0.9, 1.0):
+        found.record(accuracy)
+    assert (found.length, found.passed) == (7, 7)
+    assert Curriculum(**found.state()) == found

@@ -3,17 +3,21 @@
 import json
 from collections import Counter
 
+import optuna
 import pytest
 
+from activemem.engine.core.events import NOBODY
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.driver import run_study
 from activemem.engine.run.search.optuna_search import OptunaSearch
 from activemem.storage import Store
-from activemem.studies.fidelity import Fidelity
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.status import study_status
 from activemem.studies.searches.points import find_points
 from activemem.studies.searches.rung_costs import rung_costs
 from activemem.studies.searches.words import rung_words
-from activemem.studies.study import StudyError, load_study
+from activemem.studies.study import load_study
+from activemem.tracking.search_export import export_search
 
 from .....study_texts import study_text
 from ..analytic import search
@@ -46,6 +50,13 @@ def store(tmp_path):
     return Store(tmp_path / "results")
 
 
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("searched"))
+    search(SEARCH, store, loss, NOBODY)
+    return store
+
+
 def places(store, name="width"):
     """The values of k by rung, in the order in which their trainings were begun."""
     rows = [json.loads(factors) for factors in store.trials().sort("started")["factors"]]
@@ -55,28 +66,27 @@ def places(store, name="width"):
     return found
 
 
-def test_the_best_of_each_rung_go_on_and_all_of_it_is_told_by_the_plan(store, notes):
+def test_the_best_of_each_rung_go_on_and_all_of_it_is_told_by_the_plan(searched, notes):
     study = load_study(SEARCH)
     assert (study.fidelity.rungs, study.points_by_rung, study.total) == ((8, 24, 72), [18, 6, 2], 26)
     assert rung_words("width", rung_costs(study)).startswith(
         "18 points at width=8, 6 at 24, 2 at 72: 26 epochs"
     )
-    search(SEARCH, store, loss, notes)
-    found = places(store)
+    found = places(searched)
     assert len(found[8]) == 18
     assert set(found[72]) <= set(found[24]) <= set(found[8])
     best = sorted(found[8], key=lambda k: abs(k - 20))
     assert set(best[:6]) <= set(found[24])
     assert {abs(k - 20) for k in best[:2]} <= {abs(k - 20) for k in found[72]}
-    assert set(store.trials()["status"]) == {"done"}
-    assert search(SEARCH, store, loss, notes) == []
-    status = study_status(study, store)
-    assert (status.num_remaining, make_plan(study, store).num_remaining) == (0, 0)
+    assert set(searched.trials()["status"]) == {"done"}
+    assert search(SEARCH, searched, loss, notes) == []
+    status = study_status(study, searched)
+    assert (status.num_remaining, make_plan(study, searched).num_remaining) == (0, 0)
+    assert status.total == len(searched.trials()) >= study.total
 
 
-def test_only_the_last_rung_is_a_result(store, notes):
-    search(SEARCH, store, loss, notes)
-    study = load_study(SEARCH)
+def test_only_the_last_rung_is_a_result(searched):
+    study, store = load_study(SEARCH), searched
     found = find_points(study, store.trials())
     assert len(found.points) == 18
     assert {point.values["k"] for point in found.complete} == set(places(store)[72])
@@ -97,13 +107,7 @@ def test_a_search_that_was_cut_off_anywhere_goes_on_from_the_store_alone(tmp_pat
     assert search(SEARCH, parts, loss, notes, changes) == []
 
 
-def test_brackets_have_hyperbands_shares_and_are_compared_among_themselves(store, notes):
-    fidelity = Fidelity(name="width", rungs=(1, 3, 9), reduction=3, brackets=True)
-    begun = Counter()
-    for _ in range(17):
-        begun[fidelity.next_first(begun)] += 1
-    assert begun == {0: 9, 1: 5, 2: 3}
-    assert fidelity.planned(17) == [9, 8, 5]
+def test_points_of_a_bracket_are_compared_among_themselves(store, notes):
     search(SEARCH, store, loss, notes, HYPERBAND)
     found = places(store)
     assert (len(found[8]), len(set(found[24]) - set(found[8]))) == (9, 5)
@@ -111,7 +115,7 @@ def test_brackets_have_hyperbands_shares_and_are_compared_among_themselves(store
 
 
 def test_the_sampler_learns_from_the_highest_rung_with_enough_points(store, notes):
-    changes = ["search.sampler=tpe", "search.trials=22", "search.reduction=2"]
+    changes = ["search.sampler=tpe", "search.trials=20", "search.reduction=2"]
     search(SEARCH, store, loss, notes, changes)
     told = OptunaSearch(load_study(SEARCH, changes), store, "again", notes)._told
     sizes = {width: len(values) for width, values in places(store).items()}
@@ -130,52 +134,30 @@ def test_a_point_that_fails_goes_no_further_and_the_baseline_is_trained_whole(st
     assert min(found[24]) >= 20
 
 
-@pytest.mark.parametrize(
-    ("changes", "rungs", "settings"),
-    [
-        (["search.fidelity=data"], (3, 9, 27), lambda found: found.train.steps_per_epoch),
-        (
-            ["search.fidelity=length", "train.curriculum.end=50", "search.min_fidelity=6"],
-            (6, 50),
-            lambda found: found.train.curriculum.end,
-        ),
-        (
-            ["search.fidelity=width", "factors.width=[8, 16, 32, 64]"],
-            (8, 16, 32, 64),
-            lambda found: found.model,
-        ),
-    ],
-)
-def test_a_rung_is_a_training_with_settings_of_its_own(changes, rungs, settings):
-    text = SEARCH.replace('width = "integer(8, 72)"\n', "")
-    text = text if any("factors" in change for change in changes) else text.replace("{width}", "8")
-    study = load_study(text, changes)
-    assert study.fidelity.rungs == rungs
-    trials = [study.point_trials({"k": 3}, rung)[0] for rung in range(len(rungs))]
-    assert len({trial.id for trial in trials}) == len(rungs)
-    assert trials[-1].id == study.trial_for({"k": 3}).id
-    if "factors" not in changes[-1]:
-        assert tuple(settings(trial.settings) for trial in trials) == rungs
+def test_a_rung_of_epochs_goes_on_from_the_one_before_where_its_state_is_kept(store, notes):
+    text = SEARCH.replace("epochs = 1", 'epochs = "{passes}"').replace("{width}", "8")
+    text = text.replace('width = "integer(8, 72)"', 'passes = "integer(1, 4)"')
+    changes = [
+        "search.fidelity=passes",
+        "search.trials=4",
+        "search.reduction=2",
+        "study.keep_checkpoints=true",
+    ]
+    run_study(load_study(text, [*changes, "train.steps_per_epoch=1"]), store, Machine(), notes, local=True)
+    rows = {each["trial"]: each for each in store.trials().iter_rows(named=True)}
+    assert Counter(row["epochs"] for row in rows.values()) in ({1: 4, 2: 2, 4: 1}, {1: 4, 2: 3, 4: 1})
+    for row in rows.values():
+        before = rows.get(row["continued_from"])
+        assert (row["epochs"] == 1) == (before is None)
+        assert before is None or before["epochs"] == row["continued_after"] == row["epochs"] // 2
 
 
-WRONG = {
-    "search.fidelity=widht": "expected one of epochs, length, data, k, width, got 'widht'; nearest: width",
-    "search.min_fidelity=4": "width begins with 8: leave this key out",
-    "search.scheduler=none": "fidelity: for the schedulers asha and hyperband alone, got none",
-    "search.scheduler=race": "fidelity: for the schedulers asha and hyperband alone, got race",
-    "search.fidelity=length": "length is the longest of a training: expected lengths = [shortest, longest]",
-    "search.metric=parameters": "asha needs a metric of trainings, got 'parameters'",
-    "search.space.width='choice(8, 72)'": "expected integer(lo, hi) as the fidelity, or its rungs as levels",
-    "search.space.width='integer(60, 72)'": "expected room for two rungs at least, got width = 72 alone",
-    "search.space.width='real(8, 72)'": "expected integer(lo, hi) as the fidelity",
-    "search.space.width=3": "or its rungs as levels in [factors], got 3",
-    "factors.data=[1]": "'data' is a fidelity by itself: give the factor or dimension another name",
-}
-
-
-@pytest.mark.parametrize("change", WRONG)
-def test_what_can_be_no_fidelity_is_told_at_once(change):
-    more = ["search.fidelity=data"] if "data" in change else []
-    with pytest.raises(StudyError) as told:
-        load_study(SEARCH, [change, *more])
-    assert WRONG[change] in str(told.value)
+def test_a_point_is_exported_once_with_its_highest_rung(searched, tmp_path):
+    export_search(load_study(SEARCH), searched, str(tmp_path / "search.db"))
+    told = optuna.load_study(study_name="rungs", storage=f"sqlite:///{tmp_path / 'search.db'}")
+    assert Counter(trial.state.name for trial in told.trials) == {
+        "COMPLETE": len(places(searched)[72]),
+        "PRUNED": 18 - len(places(searched)[72]),
+    }
+    given_up = [trial for trial in told.trials if trial.state.name == "PRUNED"]
+    assert {trial.last_step for trial in given_up} == {8, 24}

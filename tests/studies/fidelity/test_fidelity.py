@@ -1,0 +1,85 @@
+"""What points are trained less on first: which settings that is, and what can be none."""
+
+import pytest
+
+from activemem.studies.fidelity import Fidelity
+from activemem.studies.study import StudyError, load_study
+
+from ...study_texts import study_text
+
+SEARCH = study_text(
+    study={"name": "rungs", "title": "How far a convolution should see"},
+    model={"recipe": "conv(k={k}) >> ff({width})"},
+    task={"name": "addition"},
+    train={"epochs": 1, "steps_per_epoch": 27},
+    search={
+        "sampler": "random",
+        "trials": 18,
+        "metric": "loss",
+        "scheduler": "asha",
+        "fidelity": "width",
+        "reduction": 3,
+    },
+    space={"k": "integer(2, 40)", "width": "integer(8, 72)"},
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rungs", "settings"),
+    [
+        (["search.fidelity=data"], (3, 9, 27), lambda found: found.train.steps_per_epoch),
+        (
+            ["search.fidelity=length", "train.curriculum.end=50", "search.min_fidelity=6"],
+            (6, 50),
+            lambda found: found.train.curriculum.end,
+        ),
+        (
+            ["search.fidelity=width", "factors.width=[8, 16, 32, 64]"],
+            (8, 16, 32, 64),
+            lambda found: found.model,
+        ),
+    ],
+)
+def test_a_rung_is_a_training_with_settings_of_its_own(changes, rungs, settings):
+    text = SEARCH.replace('width = "integer(8, 72)"\n', "")
+    text = text if any("factors" in change for change in changes) else text.replace("{width}", "8")
+    study = load_study(text, changes)
+    assert study.fidelity.rungs == rungs
+    trials = [study.point_trials({"k": 3}, rung)[0] for rung in range(len(rungs))]
+    assert len({trial.id for trial in trials}) == len(rungs)
+    assert trials[-1].id == study.trial_for({"k": 3}).id
+    if "factors" not in changes[-1]:
+        assert tuple(settings(trial.settings) for trial in trials) == rungs
+
+
+WRONG = {
+    "search.fidelity=widht": "expected one of epochs, length, data, k, width, got 'widht'; nearest: width",
+    "search.min_fidelity=4": "width begins with 8: leave this key out",
+    "search.scheduler=none": "fidelity: for the schedulers asha and hyperband alone, got none",
+    "search.scheduler=race": "fidelity: for the schedulers asha and hyperband alone, got race",
+    "search.fidelity=length": "length is the longest of a training: expected lengths = [shortest, longest]",
+    "search.metric=parameters": "asha needs a metric of trainings, got 'parameters'",
+    "search.space.width='choice(8, 72)'": "expected integer(lo, hi) as the fidelity, or its rungs as levels",
+    "search.space.width='integer(60, 72)'": "expected room for two rungs at least, got width = 72 alone",
+    "search.space.width='real(8, 72)'": "expected integer(lo, hi) as the fidelity",
+    "search.space.width=3": "or its rungs as levels in [factors], got 3",
+    "factors.data=[1]": "'data' is a fidelity by itself: give the factor or dimension another name",
+}
+
+
+@pytest.mark.parametrize("change", WRONG)
+def test_what_can_be_no_fidelity_is_told_at_once(change):
+    more = ["search.fidelity=data"] if "data" in change else []
+    with pytest.raises(StudyError) as told:
+        load_study(SEARCH, [change, *more])
+    assert WRONG[change] in str(told.value)
+
+
+def test_brackets_have_hyperbands_shares_of_the_points():
+    fidelity = Fidelity(name="width", rungs=(1, 3, 9), reduction=3, brackets=True)
+    begun = dict.fromkeys(range(3), 0)
+    for _ in range(17):
+        begun[fidelity.next_first(begun)] += 1
+    assert begun == {0: 9, 1: 5, 2: 3}
+    assert fidelity.planned(17) == [9, 8, 5]
+    assert fidelity.planned(18, has_baseline=True) == [9, 8, 6]
