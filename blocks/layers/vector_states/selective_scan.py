@@ -1,4 +1,4 @@
-"""`mamba`: channels with several numbers each as their state, by the scan of all of them."""
+"""`mamba`: channels with several numbers each as their state, which are read and computed anew for a gradient."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ....grammar.vocabulary.vector_states.selective_scan import step_rank
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
 from ..matrix_states.recurrent_heads import draw_step_offsets
+from .recomputed_states import read_states
 from .recurrent_channels import RecurrentChannels
-from .scan import scan
 
 
 class SelectiveRates(Initialisable):
@@ -59,9 +59,6 @@ class SelectiveStateSpace(RecurrentChannels):
         rates = self.rates
         low, k, q = self.selection(u).split([self.rank, self.state, self.state], -1)
         steps = functional.softplus(self.steps(low) + rates.step_offset)
-        decay = (steps.unsqueeze(-1) * -rates.log_rate.exp()).exp()  # (batch, length, channels, state)
-        added = (steps * u).unsqueeze(-1) * k.unsqueeze(2)
         before = None if state is None else state.unflatten(1, (self.channels, self.state))
-        h = scan(decay, added.to(decay.dtype), before)
-        read = (h @ q.unsqueeze(-1).to(h.dtype)).squeeze(-1)
-        return read + rates.skip * u, h[:, -1].flatten(1)
+        read, last = read_states(steps, u, -rates.log_rate.exp(), k, q, state=before)
+        return read + rates.skip * u, last.flatten(1)

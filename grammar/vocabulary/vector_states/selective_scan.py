@@ -14,6 +14,9 @@ from .recurrent_channels import (
     register_channels,
 )
 
+PIECE = 16
+"""In pieces of so many positions a CPU computes states, of which training keeps those behind each piece."""
+
 RANK_DIVISOR = 16
 """The width between the two maps to the steps of `mamba` is that of the model by this, rounded up."""
 
@@ -26,8 +29,8 @@ def step_rank(width: int) -> int:
 def _mamba(settings: Settings, context: CostContext) -> Cost:
     """Maps to steps, keys and queries, rates of decay, a skip of each channel, and the scan.
 
-    Saved are what the maps are of and give, three steps of what is written, the decays and the states, and
-    what is read; and of the rates two numbers each.
+    Saved are what the maps are of and give, the steps, what is read, and the states behind pieces, from which
+    the gradient computes the others anew; and of the rates two numbers each.
     """
     channels, state, length = as_int(settings, "channels"), as_int(settings, "state"), context.length
     rank = step_rank(context.width)
@@ -36,7 +39,7 @@ def _mamba(settings: Settings, context: CostContext) -> Cost:
         parameters=maps + channels * (2 + state),
         flops=2 * length * (maps + channels * state),
         window=channels * state,
-        saved=length * (5 * channels + rank + 2 * state + 2 * channels * state),
+        saved=length * (4 * channels + rank + 2 * state) + -(-length // PIECE) * channels * state,
         saved_once=2 * channels * state,
     )
     return cost_with_maps(channels, settings, context, recurrence, active=True)

@@ -1,0 +1,139 @@
+"""States that are read and not kept but behind each piece; a gradient computes the others anew.
+
+On a CPU pieces are short, so that what they hold stays in its caches, and positions follow one another; on an
+accelerator they are longer and computed by a scan, which is fewer steps.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+
+from ....grammar.vocabulary.vector_states.selective_scan import PIECE
+from .scan import scan
+
+ACCELERATED_PIECE = 128
+"""So many positions are a piece where each step is a kernel of its own."""
+
+
+class _SavedRead(FunctionCtx):
+    """What a reading of states saves for its gradient: what it is of, and the state behind each piece."""
+
+    saved_tensors: tuple[Tensor, ...]
+
+
+class SelectiveRead(torch.autograd.Function):
+    """y_t = h_t q_t with h_t = exp(Δ_t ⊗ rates) ⊗ h_{t−1} + (Δ_t ⊗ u_t) k_tᵀ."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(*given: Tensor) -> tuple[Tensor, Tensor]:
+        """Of Δ and u (batch, length, channels), rates (channels, state), k and q (batch, length, state).
+
+        `before` is the state (batch, channels, state) in front; given are what is read, as u is, and the
+        states (batch, pieces, channels, state).
+        """
+        steps, u, rates, k, q, before = given
+        reads: list[Tensor] = []
+        ends = [before]
+        for piece in _pieces(steps, u, k, q):
+            h = _states(*_decays_and_writes(piece, rates), ends[-1])
+            reads.append((h @ piece[3].unsqueeze(-1)).squeeze(-1))
+            ends.append(h[:, -1])
+        return torch.cat(reads, 1), torch.stack(ends[1:], 1)
+
+    @staticmethod
+    def setup_context(ctx: _SavedRead, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
+        """Keep what the gradient needs."""
+        ctx.save_for_backward(*inputs, output[1])
+
+    @staticmethod
+    def backward(  # pyright: ignore -- two outputs
+        ctx: _SavedRead, of_reads: Tensor, of_ends: Tensor
+    ) -> tuple[Tensor, ...]:
+        """The gradients, from the last piece to the first."""
+        steps, u, rates, k, q, before, ends = ctx.saved_tensors
+        worth, of_rates = torch.zeros_like(before), torch.zeros_like(rates)
+        pieces = list(_pieces(steps, u, k, q, of_reads))
+        found: list[tuple[Tensor, ...]] = []
+        for place in reversed(range(len(pieces))):
+            first = ends[:, place - 1] if place else before
+            grads, of_piece, worth = _piece_gradient(pieces[place], rates, first, worth + of_ends[:, place])
+            found.append(grads)
+            of_rates = of_rates + of_piece
+        of_steps, of_u, of_k, of_q = (torch.cat(each[::-1], 1) for each in zip(*found, strict=True))
+        return of_steps, of_u, of_rates, of_k, of_q, worth
+
+
+def _piece_gradient(
+    piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, worth: Tensor
+) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
+    """The gradients of a piece's steps, u, k and q, that of the rates, and that of its first state.
+
+    `first` is the state in front of the piece, `worth` the gradient of that behind it.
+    """
+    steps, u, k, q, of_reads = piece
+    decay, added = _decays_and_writes(piece, rates)
+    h = _states(decay, added, first)
+    of_h = _worths(decay, of_reads.unsqueeze(-1) * q.unsqueeze(2), worth)
+    past = torch.cat([first.unsqueeze(1), h[:, :-1]], 1)
+    of_exponent = of_h * past * decay
+    of_written = (of_h @ k.unsqueeze(-1)).squeeze(-1)
+    of_steps = torch.addcmul((of_exponent * rates).sum(-1), of_written, u)
+    of_k = ((steps * u).unsqueeze(2) @ of_h).squeeze(2)
+    of_q = (of_reads.unsqueeze(2) @ h).squeeze(2)
+    of_rates = (of_exponent * steps.unsqueeze(-1)).sum((0, 1))
+    return (of_steps, of_written * steps, of_k, of_q), of_rates, decay[:, 0] * of_h[:, 0]
+
+
+def read_states(
+    steps: Tensor, u: Tensor, rates: Tensor, k: Tensor, q: Tensor, *, state: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """What is read at each position, and the last state; from a `state`, or from zero.
+
+    Rates are at most 0. Numbers are in the precision of the steps, whatever is set around.
+    """
+    u, k, q = (each.to(steps.dtype) for each in (u, k, q))
+    if state is None:
+        state = steps.new_zeros(1).expand(steps.shape[0], *rates.shape)
+    with torch.autocast(steps.device.type, enabled=False):
+        read, ends = SelectiveRead.apply(steps, u, rates, k, q, state)
+    return read, ends[:, -1]
+
+
+def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
+    """Those of each, (batch, length, …), side by side."""
+    size = PIECE if rows[0].device.type == "cpu" else ACCELERATED_PIECE
+    return zip(*(each.split(size, 1) for each in rows), strict=True)
+
+
+def _decays_and_writes(piece: tuple[Tensor, ...], rates: Tensor) -> tuple[Tensor, Tensor]:
+    """What each state is multiplied by, and what is added to it: (batch, piece, channels, state)."""
+    steps, u, k = piece[:3]
+    return (steps.unsqueeze(-1) * rates).exp(), (steps * u).unsqueeze(-1) * k.unsqueeze(2)
+
+
+def _states(decay: Tensor, added: Tensor, before: Tensor) -> Tensor:
+    """All states of a piece from the one in front of it."""
+    if decay.shape[1] > PIECE:
+        return scan(decay, added, before)
+    found: list[Tensor] = []
+    for kept, new in zip(decay.unbind(1), added.unbind(1), strict=True):
+        before = torch.addcmul(new, kept, before)
+        found.append(before)
+    return torch.stack(found, 1)
+
+
+def _worths(decay: Tensor, grad: Tensor, behind: Tensor) -> Tensor:
+    """The gradients of all states, of that of what is read from each and that of what follows the piece."""
+    last = grad[:, -1] + behind
+    if decay.shape[1] > PIECE:
+        grad = torch.cat([grad[:, :-1], last.unsqueeze(1)], 1)
+        later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
+        return scan(later.flip(1), grad.flip(1)).flip(1)
+    found = [last]
+    for kept, new in zip(decay.unbind(1)[:0:-1], grad.unbind(1)[-2::-1], strict=True):
+        found.append(torch.addcmul(new, kept, found[-1]))
+    return torch.stack(found[::-1], 1)

@@ -1,0 +1,79 @@
+"""States that are not kept: what is read and its gradients are those of a scan that keeps all."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from activemem.blocks import build
+from activemem.blocks.layers.vector_states import recomputed_states
+from activemem.blocks.layers.vector_states.recomputed_states import read_states
+from activemem.blocks.layers.vector_states.scan import scan
+from activemem.blocks.testing.fixtures import make_generator, saved_bytes
+from activemem.grammar import analyse
+
+
+def rows(length, dtype=torch.float64):
+    """Steps, u, rates, keys, queries and a state: two sequences of three channels with two numbers each."""
+    shapes = ((2, length, 3), (2, length, 3), (3, 2), (2, length, 2), (2, length, 2), (2, 3, 2))
+    drawn = [torch.randn(shape, generator=make_generator(len(shape)), dtype=dtype) for shape in shapes]
+    drawn[0], drawn[2] = drawn[0].abs(), -drawn[2].abs()
+    return [each.requires_grad_() for each in drawn]
+
+
+def scanned(steps, u, rates, k, q, state):
+    h = scan((steps.unsqueeze(-1) * rates).exp(), (steps * u).unsqueeze(-1) * k.unsqueeze(2), state)
+    return (h @ q.unsqueeze(-1)).squeeze(-1), h[:, -1]
+
+
+@pytest.fixture(params=["short pieces", "pieces of an accelerator"])
+def _pieces(request, monkeypatch):
+    """Pieces of four positions, step by step, or of six by a scan."""
+    size = 4 if request.param == "short pieces" else 6
+    monkeypatch.setattr(recomputed_states, "PIECE", 4)
+    monkeypatch.setattr(
+        recomputed_states, "_pieces", lambda *each: zip(*(x.split(size, 1) for x in each), strict=True)
+    )
+
+
+def read(*given):
+    return read_states(*given[:5], state=given[5])
+
+
+@pytest.mark.usefixtures("_pieces")
+@pytest.mark.parametrize("length", [1, 6, 17])
+def test_what_is_read_has_the_numbers_and_gradients_of_a_scan(length):
+    given = rows(length)
+    found, expected = read(*given), scanned(*given)
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one, other, rtol=1e-12, atol=1e-12)
+    weights = [torch.randn(each.shape, generator=make_generator(7), dtype=torch.float64) for each in found]
+    gradients = [
+        torch.autograd.grad(sum((y * w).sum() for y, w in zip(each, weights, strict=True)), given)
+        for each in (found, expected)
+    ]
+    for one, other in zip(*gradients, strict=True):
+        assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.usefixtures("_pieces")
+def test_gradients_have_gradients():
+    assert torch.autograd.gradgradcheck(read, rows(9), fast_mode=True)
+
+
+@pytest.mark.parametrize("length", [40, 256])
+def test_training_keeps_less_than_the_states_alone_would_be(length):
+    sizes = {"d_model": 64, "vocab": 7, "causal": True, "dropout": 0.0}
+    text = "mamba(channels=64)"
+    stated = analyse(text, length=length, **sizes).memory(4).activations
+    assert stated == pytest.approx(saved_bytes(build(text, **sizes), batch=4, length=length), rel=0.001)
+    assert stated < 4 * 4 * length * 64 * 16 / 2
+
+
+def test_states_are_in_single_precision_whatever_is_set_around():
+    given = [each.detach().float() for each in rows(9)]
+    steps, u, rates, k, q, _ = given
+    with torch.autocast("cpu", torch.bfloat16):
+        half = read_states(steps, u.bfloat16(), rates, k.bfloat16(), q.bfloat16(), state=None)
+    whole = scanned(*given[:5], None)
+    assert [each.dtype for each in half] == [torch.float32] * 2
+    assert_close(half[0], whole[0], rtol=0.05, atol=0.1)
