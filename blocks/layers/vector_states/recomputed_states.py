@@ -39,7 +39,7 @@ class SelectiveRead(torch.autograd.Function):
         reads: list[Tensor] = []
         ends = [before]
         for piece in _pieces(steps, u, k, q):
-            h = _states(*_decays_and_writes(piece, rates), ends[-1])
+            h = _states(_decays(piece[0], rates), piece[0] * piece[1], piece[2], ends[-1])
             reads.append((h @ piece[3].unsqueeze(-1)).squeeze(-1))
             ends.append(h[:, -1])
         return torch.cat(reads, 1), torch.stack(ends[1:], 1)
@@ -75,17 +75,20 @@ def _piece_gradient(
     `first` is the state in front of the piece, `worth` the gradient of that behind it.
     """
     steps, u, k, q, of_reads = piece
-    decay, added = _decays_and_writes(piece, rates)
-    h = _states(decay, added, first)
-    of_h = _worths(decay, of_reads.unsqueeze(-1) * q.unsqueeze(2), worth)
-    past = torch.cat([first.unsqueeze(1), h[:, :-1]], 1)
-    of_exponent = of_h * past * decay
-    of_written = (of_h @ k.unsqueeze(-1)).squeeze(-1)
-    of_steps = torch.addcmul((of_exponent * rates).sum(-1), of_written, u)
-    of_k = ((steps * u).unsqueeze(2) @ of_h).squeeze(2)
+    decay = _decays(steps, rates)
+    h = _states(decay, steps * u, k, first)
     of_q = (of_reads.unsqueeze(2) @ h).squeeze(2)
+    of_h = _worths(decay, of_reads, q, worth)
+    of_written = (of_h @ k.unsqueeze(-1)).squeeze(-1)
+    of_k = ((steps * u).unsqueeze(2) @ of_h).squeeze(2)
+    of_past = of_h * decay
+    del decay, of_h  # each is as large as all states of the piece
+    past = torch.cat([first.unsqueeze(1), h[:, :-1]], 1)
+    del h
+    of_exponent = of_past * past
+    of_steps = torch.addcmul((of_exponent * rates).sum(-1), of_written, u)
     of_rates = (of_exponent * steps.unsqueeze(-1)).sum((0, 1))
-    return (of_steps, of_written * steps, of_k, of_q), of_rates, decay[:, 0] * of_h[:, 0]
+    return (of_steps, of_written * steps, of_k, of_q), of_rates, of_past[:, 0]
 
 
 def read_states(
@@ -109,31 +112,32 @@ def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
     return zip(*(each.split(size, 1) for each in rows), strict=True)
 
 
-def _decays_and_writes(piece: tuple[Tensor, ...], rates: Tensor) -> tuple[Tensor, Tensor]:
-    """What each state is multiplied by, and what is added to it: (batch, piece, channels, state)."""
-    steps, u, k = piece[:3]
-    return (steps.unsqueeze(-1) * rates).exp(), (steps * u).unsqueeze(-1) * k.unsqueeze(2)
+def _decays(steps: Tensor, rates: Tensor) -> Tensor:
+    """What each state is multiplied by, (batch, piece, channels, state)."""
+    return (steps.unsqueeze(-1) * rates).exp()
 
 
-def _states(decay: Tensor, added: Tensor, before: Tensor) -> Tensor:
-    """All states of a piece from the one in front of it."""
+def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor:
+    """All states of a piece from the one in front of it, by what is written with which key."""
     if decay.shape[1] > PIECE:
-        return scan(decay, added, before)
+        return scan(decay, written.unsqueeze(-1) * k.unsqueeze(2), before)
     found: list[Tensor] = []
-    for kept, new in zip(decay.unbind(1), added.unbind(1), strict=True):
-        before = torch.addcmul(new, kept, before)
+    for kept, value, key in zip(decay.unbind(1), written.unbind(1), k.unbind(1), strict=True):
+        before = torch.addcmul(kept * before, value.unsqueeze(-1), key.unsqueeze(1))
         found.append(before)
     return torch.stack(found, 1)
 
 
-def _worths(decay: Tensor, grad: Tensor, behind: Tensor) -> Tensor:
-    """The gradients of all states, of that of what is read from each and that of what follows the piece."""
-    last = grad[:, -1] + behind
+def _worths(decay: Tensor, of_reads: Tensor, q: Tensor, behind: Tensor) -> Tensor:
+    """The gradients of all states, of those of what is read and that of the state behind the piece."""
     if decay.shape[1] > PIECE:
-        grad = torch.cat([grad[:, :-1], last.unsqueeze(1)], 1)
+        grad = of_reads.unsqueeze(-1) * q.unsqueeze(2)
+        grad = torch.cat([grad[:, :-1], (grad[:, -1] + behind).unsqueeze(1)], 1)
         later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
         return scan(later.flip(1), grad.flip(1)).flip(1)
-    found = [last]
-    for kept, new in zip(decay.unbind(1)[:0:-1], grad.unbind(1)[-2::-1], strict=True):
-        found.append(torch.addcmul(new, kept, found[-1]))
+    found: list[Tensor] = []
+    rows = zip(decay.unbind(1), of_reads.unbind(1), q.unbind(1), strict=True)
+    for kept, grad, query in reversed(list(rows)):
+        found.append(torch.addcmul(behind, grad.unsqueeze(-1), query.unsqueeze(1)))
+        behind = kept * found[-1]
     return torch.stack(found[::-1], 1)

@@ -1,4 +1,4 @@
-"""`mamba`: channels with several numbers each as their state, which are read and computed anew for a gradient."""
+"""`mamba`: channels with several numbers each as their state, computed anew for a gradient."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_training_keeps_less_than_the_states_alone_would_be(length):
     text = "mamba(channels=64)"
     stated = analyse(text, length=length, **sizes).memory(4).activations
     assert stated == pytest.approx(saved_bytes(build(text, **sizes), batch=4, length=length), rel=0.001)
-    assert stated < 4 * 4 * length * 64 * 16 / 2
+    assert stated < 4 * 4 * length * 64 * 16
 
 
 def test_states_are_in_single_precision_whatever_is_set_around():
