@@ -91,5 +91,13 @@ class Replica(Protocol):
         ...
 
 
+class Gradients(Protocol):
+    """Another way to the gradients of a step, of a whole batch."""
+
+    def take(self) -> Tensor:
+        """The loss of the next batch, whose gradients the weights then have."""
+        ...
+
+
 TrainingFactory = Callable[[TrialSettings, torch.device, Path], Trainable]
 """Makes a training from a trial's settings, on a device, with the folder of the corpora."""

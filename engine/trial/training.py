@@ -20,7 +20,7 @@ from ..core.interruption import Interruption
 from ..core.models import AnyModel, autocast, sequence_flops
 from ..core.placement import to_device
 from ..core.seeds import derive_seed
-from ..core.trainable import TOKENS_PER_S, BetweenSteps, Replica
+from ..core.trainable import TOKENS_PER_S, BetweenSteps, Gradients, Replica
 from ..objectives import Metrics, StepShape, build_objective
 from ..optimisers.weights import MakeWeights, make_weights
 from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
@@ -44,6 +44,7 @@ class Training:
     """
 
     replica: Replica | None
+    gradients: Gradients | None
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Training:
         self._callbacks = Callbacks(train.callbacks, seed, device) if train.callbacks else None
         self.noise = DeviceStream(device, derive_seed(seed, "dropout"))
         self.packed_steps = 0  # steps taken together with other trainings
-        self.devices, self.replica = 1, None
+        self.devices, self.replica, self.gradients = 1, None, None
         self.parameters = sum(weights.numel() for weights in self.model.parameters())
         self.epoch = self.step = 0
         self.seconds = self.flops = self._tokens = 0.0
@@ -233,22 +234,32 @@ class Training:
 
     def _take_steps(self, between_steps: BetweenSteps, leaving: int = 0) -> None:
         """Take the steps of the epoch that have not been taken, but for so many."""
-        train, _ = self.settings.train, self.model.train()
+        self.model.train()
         while self.steps_left > leaving:
             self.begin_step()
-            self.objective.begin_batch(train.accumulate)
-            loss_before, step_loss = self._loss, torch.zeros((), device=self.device)
-            for part in self.replica.parts if self.replica else range(train.accumulate):
-                share = self._accumulate_gradients(part)
-                if self._gradients:
-                    self._gradients.after_part(part)
-                self._loss, step_loss = self._loss + share, step_loss + share
-            if self.replica:
-                step_loss = self.replica.sum_gradients(self.model, step_loss)
-                self._loss = loss_before + step_loss
+            if self.gradients is None:
+                step_loss = self._take_gradients()
+            else:
+                step_loss = self.gradients.take()
+                self._loss = self._loss + step_loss
             self.move_weights()
             self.end_step(step_loss)
             between_steps()
+
+    def _take_gradients(self) -> Tensor:
+        """Give the model the gradients of the next batch; its loss, which counts for the epoch."""
+        train = self.settings.train
+        self.objective.begin_batch(train.accumulate)
+        loss_before, step_loss = self._loss, torch.zeros((), device=self.device)
+        for part in self.replica.parts if self.replica else range(train.accumulate):
+            share = self._accumulate_gradients(part)
+            if self._gradients:
+                self._gradients.after_part(part)
+            self._loss, step_loss = self._loss + share, step_loss + share
+        if self.replica:
+            step_loss = self.replica.sum_gradients(self.model, step_loss)
+            self._loss = loss_before + step_loss
+        return step_loss
 
     def begin_step(self) -> None:
         """Begin a step; until it has ended nothing can be saved."""

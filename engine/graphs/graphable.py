@@ -1,0 +1,67 @@
+"""Which trainings can have their gradients recorded, and those that have."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import torch
+
+from ...blocks import Block
+from ...blocks.layers.window_attention import AdaptiveSpans, WindowedBlock
+from ...studies.schema.settings import TrialSettings
+from ..objectives import Stackable
+from ..trial.training import Training
+from .cuda_capture import CudaCapture
+from .recorded_gradients import Record, RecordedGradients
+
+_log = logging.getLogger(__name__)
+
+
+def graph_fault(training: Training) -> str | None:
+    """Why the gradients of a training cannot be recorded; None if they can."""
+    train, task = training.settings.train, training.settings.task
+    faults = {
+        f"batches of task {task.name} are not of one shape": not isinstance(training.objective, Stackable),
+        "the parts of a batch come one after the other ([train] accumulate)": train.accumulate > 1,
+        "products have 16 bits ([train] precision)": train.precision == "bf16",
+        "its model is compiled ([train] compile)": train.compile,
+        "its loss has a term of learnt spans ([train] span_loss)": bool(train.span_loss),
+        "its loss has other terms ([train] loss_terms)": bool(train.loss_terms),
+        "its model looks at its weights between steps": any(map(_looks_at_weights, training.model.modules())),
+    }
+    return next((fault for fault, holds in faults.items() if holds), None)
+
+
+def _looks_at_weights(module: torch.nn.Module) -> bool:
+    """Whether a part of a model does otherwise after a step than what was recorded."""
+    if isinstance(module, Block) and not isinstance(module, WindowedBlock):
+        return type(module).after_optimiser_step is not Block.after_optimiser_step
+    return isinstance(module, AdaptiveSpans)
+
+
+class GraphedTrainings:
+    """Makes trainings whose gradients are recorded where they can be; each other reason is told once.
+
+    `record` is that of the device.
+    """
+
+    def __init__(self, record: Record | None = None) -> None:
+        self._record, self._told = record, set[str]()
+
+    def __call__(self, settings: TrialSettings, device: torch.device, data: Path) -> Training:
+        """A training on this device."""
+        training = Training(settings, device, data)
+        record = self._record
+        if record is None and device.type == "cuda":
+            record = CudaCapture(device)
+        fault = "there is no GPU" if record is None else graph_fault(training)
+        if fault is not None:
+            if fault not in self._told:
+                self._told.add(fault)
+                _log.warning("steps are not recorded as graphs: %s", fault)
+        else:
+            assert record is not None, "it was looked at before"
+            assert isinstance(training.objective, Stackable), "it was looked at before"
+            training.gradients = RecordedGradients(training.model, training.objective, record)
+        return training
