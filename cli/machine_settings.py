@@ -66,6 +66,7 @@ class MachineSettings(StrictModel):
     isolate: bool = False
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     pack: int | Literal["auto", "off"] = "off"
+    graphs: bool = False
     format: str = "rich"
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
     track: TrackSettings = TrackSettings()
@@ -323,7 +324,7 @@ def _value(name: str, text: str) -> float | bool | str | list[str]:
             return float(text)
         except ValueError:
             return text
-    if name == "isolate":
+    if name in ("isolate", "graphs"):
         return {"true": True, "false": False}.get(text, text)
     return text
 

@@ -129,6 +129,7 @@ def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
         isolate=values.isolate,
         checkpoint_every_s=values.checkpoint_every,
         pack=values.pack,
+        graphs=values.graphs,
         address=values.address,
         data=settings.data.resolve(),  # workers have a working directory of their own
         skip_unfit_nodes=request.skip_unfit_nodes,

@@ -87,9 +87,8 @@ class RecordedGradients:
         gradients = self._own_gradients(own)
 
         def work() -> None:
-            torch._foreach_zero_(list(gradients.values()))
             for weight, gradient in gradients.items():
-                weight.grad = gradient
+                weight.grad = gradient.zero_()
             loss.copy_(self._compute(own))
 
         return _Recording(self._record(work), own, loss)

@@ -13,6 +13,7 @@ import torch
 from ...storage import Store
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
 from ..core.resources import Machine
+from ..graphs.graphable import GraphedTrainings
 from ..packs.attempts import Packer
 from ..packs.form import form_of
 from ..packs.gate import Gate, machine_file
@@ -43,6 +44,8 @@ class Worker:
         if machine.devices > 1 and make_training is Training:
             devices = [torch.device("cuda", each) for each in range(machine.devices)]
             self._begin = ReplicatedTrainings(devices, device_bytes())
+        elif machine.graphs and make_training is Training:
+            self._begin = GraphedTrainings()
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
         self._device = torch.device(machine.device)

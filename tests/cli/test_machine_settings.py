@@ -19,6 +19,7 @@ def test_without_any_source_every_setting_has_its_default():
         "isolate": False,
         "checkpoint_every": None,
         "pack": "off",
+        "graphs": False,
         "format": "rich",
         "plugins": (),
         "track": {"tensorboard": None, "mlflow": None, "wandb": None, "trackio": None},
@@ -159,6 +160,7 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
         "isolate            false    default\n"
         "checkpoint_every   –        default\n"
         "pack               off      default\n"
+        "graphs             false    default\n"
         "format             rich     default\n"
         "plugins            –        default\n"
         "track              –        default\n"
