@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count as count_from
 from itertools import pairwise
 from typing import Any, cast
 
@@ -44,7 +45,23 @@ def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
         diagnostics.report_error(_PATH, f"{message} with a reduction of {reduction}")
         return None
     data["factors"] = {**factors, name: found[::-1]}  # the first level is what is trained in the end
-    return Fidelity(name=name, rungs=tuple(found), reduction=reduction, brackets=scheduler == "hyperband")
+    fidelity = Fidelity(name=name, rungs=tuple(found), reduction=reduction, brackets=scheduler == "hyperband")
+    points, study = _whole(search.get("trials"), at_least=1), data.get("study")
+    if points is not None:
+        has_baseline = isinstance(study, Mapping) and bool(study.get("baseline"))
+        _check_points(diagnostics, fidelity, points - has_baseline, has_baseline=has_baseline)
+    return fidelity
+
+
+def _check_points(diagnostics: Diagnostics, fidelity: Fidelity, points: int, *, has_baseline: bool) -> None:
+    """Note that no point would come to the last rung, beside the baseline."""
+    if fidelity.planned(points)[-1]:
+        return
+    beside = " beside the baseline" if has_baseline else ""
+    least = next(count for count in count_from(points + 1) if fidelity.planned(count)[-1])
+    last = f"of which one comes to the last of {len(fidelity.rungs)} rungs"
+    message = f"expected at least {least:,} points{beside}, {last}, got {max(points, 0):,}"
+    diagnostics.report_error(("search", "trials"), message)
 
 
 def _rungs(diagnostics: Diagnostics, data: dict[str, Any], name: str, reduction: int) -> list[int] | None:
@@ -54,25 +71,36 @@ def _rungs(diagnostics: Diagnostics, data: dict[str, Any], name: str, reduction:
     space = space if isinstance(space, Mapping) else {}
     first = _whole(search.get("min_fidelity"), at_least=1)
     if name in (LENGTH, DATA):
-        if name in factors or name in space:
-            message = f"'{name}' is a fidelity by itself: give the factor or dimension another name"
-            diagnostics.report_error(_PATH, message)
-            return None
-        top = (_replace_length if name == LENGTH else _replace_steps)(diagnostics, data)
-        if top is None:
-            return None
-        low, top = top
-        return _between(diagnostics, first or max(low, top // reduction**_BELOW), top, reduction)
+        return _settings_rungs(diagnostics, data, name, first, reduction)
     if name in factors and name != SEED:
         return _levels(diagnostics, name, factors[name], first)
     if name in space:
         found = _dimension_ends(diagnostics, name, space[name], first)
+        if found is None:
+            return None
         data["search"] = {**search, "space": {key: each for key, each in space.items() if key != name}}
-        return None if found is None else _between(diagnostics, *found, reduction)
+        return _between(diagnostics, *found, reduction)
     known = [EPOCHS, LENGTH, DATA, *space, *(each for each in factors if each != SEED)]
-    hint = nearest_hint(name, known)
-    diagnostics.report_error(_PATH, f"expected one of {', '.join(known)}, got '{name}'{hint}")
+    diagnostics.report_error(
+        _PATH, f"expected what grows from rung to rung, got '{name}'{nearest_hint(name, known)}"
+    )
     return None
+
+
+def _settings_rungs(
+    diagnostics: Diagnostics, data: dict[str, Any], name: str, first: int | None, reduction: int
+) -> list[int] | None:
+    """The rungs of a setting of the file, which becomes the hole of its factor."""
+    factors, space = data.get("factors", {}), data["search"].get("space", {})
+    if name in factors or (isinstance(space, Mapping) and name in space):
+        message = f"'{name}' is a fidelity by itself: give the factor or dimension another name"
+        diagnostics.report_error(_PATH, message)
+        return None
+    ends = (_replace_length if name == LENGTH else _replace_steps)(diagnostics, data)
+    if ends is None:
+        return None
+    low, top = ends
+    return _between(diagnostics, first or max(low, top // reduction**_BELOW), top, reduction)
 
 
 def _between(diagnostics: Diagnostics, first: int, top: int, reduction: int) -> list[int] | None:

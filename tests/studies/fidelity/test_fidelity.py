@@ -34,7 +34,7 @@ SEARCH = study_text(
             lambda found: found.train.curriculum.end,
         ),
         (
-            ["search.fidelity=width", "factors.width=[8, 16, 32, 64]"],
+            ["search.fidelity=width", "search.trials=27", "factors.width=[8, 16, 32, 64]"],
             (8, 16, 32, 64),
             lambda found: found.model,
         ),
@@ -53,7 +53,7 @@ def test_a_rung_is_a_training_with_settings_of_its_own(changes, rungs, settings)
 
 
 WRONG = {
-    "search.fidelity=widht": "expected one of epochs, length, data, k, width, got 'widht'; nearest: width",
+    "search.fidelity=widht": "expected what grows from rung to rung, got 'widht'; nearest: width",
     "search.min_fidelity=4": "width begins with 8: leave this key out",
     "search.scheduler=none": "fidelity: for the schedulers asha and hyperband alone, got none",
     "search.scheduler=race": "fidelity: for the schedulers asha and hyperband alone, got race",
@@ -63,6 +63,7 @@ WRONG = {
     "search.space.width='integer(60, 72)'": "expected room for two rungs at least, got width = 72 alone",
     "search.space.width='real(8, 72)'": "expected integer(lo, hi) as the fidelity",
     "search.space.width=3": "or its rungs as levels in [factors], got 3",
+    "search.trials=8": "expected at least 9 points, of which one comes to the last of 3 rungs, got 8",
     "factors.data=[1]": "'data' is a fidelity by itself: give the factor or dimension another name",
 }
 
