@@ -320,7 +320,6 @@ TOUCHED = (
         "sa(heads=2, head_width=2, span=5, pos=rope, qk_norm=rms)",
         "sa(heads=4, head_width=2, pos=relative, span=5, adaptive=true, ramp=4, kv_heads=1, qk_norm=rms)",
         "latent_attn(heads=2, head_width=3, latent=4, rope_width=0)",
-        "sa(heads=3, head_width=2, logit_cap=0.5)",
         "sa(heads=2, head_width=2, pos=t5, logit_cap=0.3)",
         "sa(heads=2, head_width=2, span=5, pos=rope, adaptive=true, ramp=4, logit_cap=0.2)",
     ],

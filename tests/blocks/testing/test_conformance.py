@@ -27,6 +27,7 @@ def test_every_block_holds_to_every_check(check, name, causal):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")  # inductor's own
+@pytest.mark.filterwarnings("ignore:.*autograd.function.Function:DeprecationWarning")  # of tracing a scan
 @both_ways
 @every_block
 def test_the_compiled_block_gives_the_same(name, causal):
