@@ -72,10 +72,13 @@ def _told(found: NextSeeds) -> str:
     """What is added, and why, in a line."""
     time = "" if found.seconds is None else f", about {format_duration(found.seconds)}"
     adds = f"{plural(len(found.trials), 'trial')} up to {found.seeds} seeds{time}"
+    name = found.name if found.kind == "claim" else f"table {found.name}"
+    if found.chance is None or found.expected is None:
+        return f"{name}: {adds}; one seed has no spread to judge by"
     if found.kind == "claim":
-        return f"{found.name}: {adds}; decided with a chance of {found.chance:.0%} at {found.seeds_then}"
+        return f"{name}: {adds}; decided with a chance of {found.chance:.0%} at {found.seeds_then}"
     of = f"{found.expected:.1f} of {plural(found.undecided, 'difference')}"
-    return f"table {found.name}: {adds}; {of} expected to be decided at {found.seeds_then}"
+    return f"{name}: {adds}; {of} expected to be decided at {found.seeds_then}"
 
 
 def _print_verdicts(results: StudyResults, spent: float) -> None:

@@ -20,7 +20,8 @@ class NextSeeds:
     """The trials to add, up to how many `seeds`, for a claim or a table of this name.
 
     Of so many that are `undecided`, one claim or some differences of a table, so many are `expected` to be
-    decided once there are `seeds_then`. `seconds` is how long these trials will train, one after the other,
+    decided once there are `seeds_then`; None where one seed has no spread, so that nothing can be expected
+    before there are more. `seconds` is how long these trials will train, one after the other,
     and `seconds_then` all until then; None if nothing is known of their cells.
     """
 
@@ -30,14 +31,14 @@ class NextSeeds:
     seeds: int
     seconds: float | None
     undecided: int
-    expected: float
+    expected: float | None
     seeds_then: int
     seconds_then: float | None
 
     @property
-    def chance(self) -> float:
-        """The chance that it is decided by then, of several the mean."""
-        return self.expected / self.undecided
+    def chance(self) -> float | None:
+        """The chance that it is decided by then, of several the mean; None if it is unknown."""
+        return None if self.expected is None else self.expected / self.undecided
 
 
 def total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:

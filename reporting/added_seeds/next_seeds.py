@@ -2,11 +2,12 @@
 
 Of each candidate it is predicted from the effects and the spread found so far how much it decides at each of
 the later looks. The one that is expected to decide the most for an hour of training comes first and is
-brought to its next look; then all is predicted anew.
+brought to its next look; then all is predicted anew. What has one seed, and so no spread, goes before all.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ...studies.planning.time_estimates import TimeEstimator
@@ -41,4 +42,4 @@ def next_seeds(
 def _decided_for_time(candidate: NextSeeds) -> tuple[float, float]:
     """What is decided for a second, then fewest seconds; trials of unknown duration count by their number."""
     seconds = candidate.seconds_then or float(len(candidate.trials))
-    return candidate.expected / seconds, -seconds
+    return math.inf if candidate.expected is None else candidate.expected / seconds, -seconds

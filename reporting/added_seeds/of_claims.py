@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...studies.claims.comparisons import AllOf, AnyOf, Comparison, NotOf, Statement, iter_comparisons
@@ -80,7 +80,7 @@ class _OpenClaim:
         )
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """What could be added: seeds of one comparison, or of all."""
+        """What could be added: seeds of one comparison, or of all; first of those with a single seed."""
         if not all(each[0].complete for each in self.tests.values()):
             return
         growing = [
@@ -88,11 +88,22 @@ class _OpenClaim:
             for each, tests in self.tests.items()
             if self.now[each] == _UNDECIDED and not tests[0].exact and len(tests) < len(self.results.looks)
         ]
+        blind = [each for each in growing if self._is_blind(each)]
+        if blind:
+            found = self._candidate(blind, 1, estimator)
+            if found is not None:
+                yield replace(found, expected=None)
+            return
         for chosen in [[each] for each in growing] + ([growing] if len(growing) > 1 else []):
             for ahead in range(1, len(self.results.looks)):
                 found = self._candidate(chosen, ahead, estimator)
-                if found is not None and found.chance >= MIN_CHANCE:
+                if found is not None and found.chance is not None and found.chance >= MIN_CHANCE:
                     yield found
+
+    def _is_blind(self, comparison: Comparison) -> bool:
+        """Whether an effect is known, but nothing of its spread: of one seed, beside no comparable cells."""
+        last = self.tests[comparison][-1]
+        return last.effect is not None and last.spread is None
 
     def _candidate(
         self, chosen: Sequence[Comparison], ahead: int, estimator: TimeEstimator

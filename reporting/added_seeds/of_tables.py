@@ -91,11 +91,19 @@ class _OpenTable:
     outcomes: pl.DataFrame
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """What could be added: seeds of one difference, of all of a column, or of all."""
+        """What could be added: seeds of one difference, of all of a column, or of all.
+
+        Where some have a single seed, and so no spread, it is these, whatever comes of it.
+        """
         columns = [
             [each for each in column if self._grows(each)] for column in judged_differences(self.filler)
         ]
         every = [each for column in columns for each in column]
+        blind = [each for each in every if each.found.last.error is None and self._seeds_of(each, 0) == 1]
+        if blind:
+            if (found := self._of(blind, 1, estimator, expected=None)) is not None:
+                yield found
+            return
         groups = [[each] for each in every] + [column for column in columns if len(column) > 1]
         for group in [*groups, every] if sum(map(bool, columns)) > 1 else groups:
             for ahead in range(1, len(self._looks)):
@@ -132,6 +140,18 @@ class _OpenTable:
         """Those of these differences that may be decided so many looks ahead; None for none."""
         chances = [self._chance(each, ahead) for each in group]
         chosen = [each for each, chance in zip(group, chances, strict=True) if chance >= MIN_CHANCE]
+        expected = math.fsum(chance for chance in chances if chance >= MIN_CHANCE)
+        return self._of(chosen, ahead, estimator, expected=expected)
+
+    def _of(
+        self,
+        chosen: Sequence[JudgedDifference],
+        ahead: int,
+        estimator: TimeEstimator,
+        *,
+        expected: float | None,
+    ) -> NextSeeds | None:
+        """What brings differences to their next look; None if nothing of it is left to train."""
         trials = self._trials(chosen, 1)
         if not trials:
             return None
@@ -142,7 +162,7 @@ class _OpenTable:
             seeds=max(self._seeds_of(each, 1) for each in chosen),
             seconds=total_seconds(trials, estimator),
             undecided=len(chosen),
-            expected=math.fsum(chance for chance in chances if chance >= MIN_CHANCE),
+            expected=expected,
             seeds_then=max(self._seeds_of(each, ahead) for each in chosen),
             seconds_then=total_seconds(self._trials(chosen, ahead), estimator),
         )

@@ -123,7 +123,9 @@ class CellFiller:
             difference=difference.mean if difference else None,
             difference_half_width=difference.half_width if difference else None,
             is_significant=decided is not None and decided.differs,
-            is_within=None if decided is None or differences.margin is None else decided.is_within,
+            is_within=None
+            if decided is None or decided.p is None or differences.margin is None
+            else decided.is_within,
             p=decided.p if decided else None,
             best=place in best,
             marks=marks,

@@ -24,7 +24,7 @@ from .tally import Grown, Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifferences:
-    """The differences of a column by their row, and what is `decided` of those that are tested.
+    """The differences of a column by their row, and what is `decided` of each, which has a p if it is tested.
 
     A variance is pooled over each of so many `families`; `tests` says for how many tests p is corrected, and
     `detectable` are the differences that are found with a chance of 80 % around each baseline; empty if
@@ -89,7 +89,7 @@ def column_differences(
     return ColumnDifferences(
         metric=column.metric,
         by_row={row: each.shown for row, each in decided.items()},
-        decided={row: each for row, each in decided.items() if each.p is not None},
+        decided=decided,
         families=len(families),
         tests=tests,
         choices=most,

@@ -129,6 +129,19 @@ def test_nothing_is_added_where_nothing_would_be_decided():
     assert next_seeds(study, outcomes, None) is None
 
 
+def test_claims_of_one_seed_get_a_second_as_one_has_no_spread():
+    text = GROWING.replace("seed = [0, 1, 2]", "seed = [0]")
+    claim = f"{BEATS.format('reverse', 'sa', 'conv(k=3)')} and {BEATS.format('not', 'sa', 'conv(k=3)')}"
+    ends = {(mixer, task): (20,) for mixer in CLOSE for task in ("reverse", "not")}
+    study, outcomes = grown(claim, found={**ends, ("sa", "not"): (40,)}, text=text)
+    found = next_seeds(study, outcomes, None)
+    assert (found.seeds, len(found.trials), found.seconds, found.chance) == (2, 4, 4.0, None)
+    two = {cell: (*values, values[0] + place) for place, (cell, values) in enumerate(ends.items())}
+    study, outcomes = grown(claim, found=two, text=text)
+    later = next_seeds(study, outcomes, None)
+    assert later is None or later.chance > 0
+
+
 def test_trained_models_that_await_a_probe_are_not_trained_again():
     claim = "beam_tuned[task=reverse, mixer=sa] > beam_tuned[task=reverse, mixer=conv(k=3)]"
     study = study_with_claims(claim, text=GROWING)

@@ -113,6 +113,14 @@ def test_what_is_added_is_what_decides_most_differences_for_the_time(tmp_path):
     assert StudyResults(*grown(tmp_path / "all", more=everything)).next_seeds() is None
 
 
+def test_tables_of_one_seed_get_a_second_as_one_has_no_spread(tmp_path):
+    study, store = grown(tmp_path / "one", seeds=1)
+    found = StudyResults(study, store).next_seeds()
+    assert (found.kind, found.seeds, len(found.trials), found.chance) == ("table", 2, 4, None)
+    more = dict.fromkeys(SHIFTS, 2)
+    assert StudyResults(*grown(tmp_path / "two", seeds=1, more=more)).next_seeds().chance > 0
+
+
 def test_bold_values_beside_the_best_are_to_be_shown_to_be_as_good(tmp_path):
     table = {"name": "best", "rows": "mixer", "value": "loss", "best": "test", "smallest_difference": 0.5}
     study, store = grown(tmp_path / "few", table=table)
