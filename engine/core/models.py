@@ -34,10 +34,18 @@ def outline_model(settings: TrialSettings) -> AnyModel:
 def gathered_layers(model: AnyModel) -> Iterator[nn.Module]:
     """The layers that are gathered one by one where weights are sharded, those within others behind them.
 
-    None of a model of numbers, whose layers may be computed together without being called.
+    None that shares weights with others, and none of a model of numbers, whose layers may be computed
+    together without being called.
     """
-    if not isinstance(model, Model) or not isinstance(model.embedding, Linear):
-        yield from (module for module in model.modules() if isinstance(module, Sublayer | PoolingLayer))
+    if isinstance(model, Model) and isinstance(model.embedding, Linear):
+        return
+    names: dict[nn.Parameter, list[str]] = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        names.setdefault(weight, []).append(name)
+    for path, module in model.named_modules():
+        within = (name.startswith(f"{path}.") for weight in module.parameters() for name in names[weight])
+        if isinstance(module, Sublayer | PoolingLayer) and all(within):
+            yield module
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:

@@ -38,6 +38,7 @@ class ShardedWeights(Weights):
         self, model: AnyModel, train: TrainSettings, whole: AnyModel | None, begin: Callable[[Gathered], None]
     ) -> None:
         super().__init__(model, train)
+        self._fuse_sgd(fused=False)
         self._whole, self._begin = whole, begin
         self._gathering = False
 
@@ -69,7 +70,10 @@ class ShardedWeights(Weights):
     def state(self) -> dict[str, Any]:
         """All that the next step depends on, of all replicas, on the CPU."""
         with self._together("state"):
-            return _whole_state(super().state(), keep=True)
+            self._fuse_sgd(fused=True)
+            state = _whole_state(super().state(), keep=True)
+            self._fuse_sgd(fused=False)
+            return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from a state of the whole: take the part of this replica."""
@@ -88,6 +92,7 @@ class ShardedWeights(Weights):
                 "average": average,
             }
         )
+        self._fuse_sgd(fused=False)
 
     def fingerprint(self) -> float:
         """The same for all replicas, as each has other parts."""
@@ -100,6 +105,12 @@ class ShardedWeights(Weights):
                 pass
         else:
             _whole_state(super().state(), keep=False)
+
+    def _fuse_sgd(self, *, fused: bool) -> None:
+        """Have SGD in one pass, as on one device, or weight by weight, as parts of weights need it."""
+        if isinstance(self.optimizer, torch.optim.SGD):
+            for group in self.optimizer.param_groups:
+                group["fused"] = fused
 
     def _gather_evaluated(self) -> Iterator[tuple[str, Tensor]]:
         """Each weight as it is evaluated, whole, by its name; all replicas do so together."""
@@ -172,4 +183,6 @@ def _part(value: Any, like: Tensor) -> Any:  # noqa: ANN401 -- numbers too are k
     """The part that this replica has of a tensor as large as a weight; anything else as it is."""
     if not isinstance(like, DTensor) or not isinstance(value, Tensor) or value.shape != like.shape:
         return value
-    return distribute_tensor(value.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
+    whole = value.to(like.device, like.dtype)
+    found = distribute_tensor(whole, like.device_mesh, like.placements, src_data_rank=None)
+    return torch.empty_like(like).copy_(found)  # what is found may be a view, by which the whole would stay
