@@ -96,7 +96,7 @@ def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
     """What is wrong with each block of a body for a causal task."""
-    streams = isinstance(task, LanguageModelSettings) and task.batching == "stream"
+    streams = _streams(task)
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
     for name, block in {render(node): node for node in walk(root) if isinstance(node, BlockNode)}.items():
@@ -111,6 +111,11 @@ def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterato
             yield ValidationProblem(
                 RECIPE_PATH, f'{unbounded}: give it a span, or read lines (batching = "lines")'
             )
+
+
+def _streams(task: TaskSettings) -> bool:
+    """Whether it is a text that is read on and on."""
+    return isinstance(task, LanguageModelSettings) and task.batching == "stream"
 
 
 def covers_nothing(root: Node) -> bool:
@@ -173,17 +178,22 @@ def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
         return
     config = model_config(settings.model, interface)
     yield from (ValidationProblem(("model",), fault) for fault in config.faults())
-    longest, tokens = config.position_kind.longest, most_tokens(settings)
+    if (fault := _position_fault(settings, config)) is not None:
+        yield ValidationProblem(("model", "position"), fault)
+
+
+def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
+    """Why a task cannot have these positions, if so: they end too soon, or tell what is hidden."""
+    task, name, longest = settings.task, config.position, config.position_kind.longest
+    if config.position_kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
+        return f"{name} positions tell how long a sequence is, which {task.name} hides"
+    if longest is not None and _streams(task):
+        endless = f"{name} has vectors for {longest:,} positions, and a stream has no end"
+        return f'{endless}: take others, or read lines (batching = "lines")'
+    tokens = most_tokens(settings)
     if longest is not None and tokens is not None and tokens > longest:
-        yield ValidationProblem(
-            ("model", "position"),
-            f"{config.position} has vectors for {longest:,} positions, and a sequence has {tokens:,}",
-        )
-    if config.position_kind.by_length and interface.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
-        yield ValidationProblem(
-            ("model", "position"),
-            f"{config.position} positions tell how long a sequence is, which {settings.task.name} hides",
-        )
+        return f"{name} has vectors for {longest:,} positions, and a sequence has {tokens:,}"
+    return None
 
 
 def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:

@@ -10,6 +10,9 @@ from ..catalog.tasks import (
     AlgorithmicSettings,
     AlgorithmicTask,
     DegradationProblem,
+    LabelledSettings,
+    LanguageModelSettings,
+    LongTermSettings,
     ModelInterface,
     SentencePairSettings,
     SyntheticTask,
@@ -132,12 +135,19 @@ def longest_length(settings: TrialSettings) -> int:
 
 
 def most_tokens(settings: TrialSettings) -> int | None:
-    """The tokens of the longest input of a trial, in training and in its tests; None if that is not known."""
+    """The tokens of the longest input of a trial, in training and in its tests; None if that is not known.
+
+    A text of lines or a table may have longer ones to be tested with.
+    """
     task, train = settings.task, settings.train
     if isinstance(task, SyntheticTask):
         return task.most_tokens
     if isinstance(task, SentencePairSettings) or isinstance(task.spec, DegradationProblem):
         return longest_pair(settings)
+    if isinstance(task, LabelledSettings | LanguageModelSettings):
+        return task.longest
+    if isinstance(task, LongTermSettings):
+        return task.length_range[1]
     if isinstance(task.spec, AlgorithmicTask) and (train.curriculum is None) != (train.lengths is None):
         return task.spec.sequence_length(longest_length(settings))
     return task.interface.tokens

@@ -1,0 +1,66 @@
+"""Which positions a task can have is known before anything is trained; what changes nothing is in no id."""
+
+from pathlib import Path
+
+import pytest
+
+import activemem
+from activemem.studies import StudyError
+from activemem.studies.study import load_study
+
+STUDIES = Path(activemem.__file__).parent / "studies"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "told"),
+    [
+        (
+            "negative-eigenvalues-small",
+            ["model.position=learned", "model.max_positions=254"],
+            "learned has vectors for 254 positions, and a sequence has 255",  # where it is tested alone
+        ),
+        (
+            "zoology-figure-2-small",
+            ["model.position=randomised", "model.max_positions=63"],
+            "randomised has vectors for 63 positions, and a sequence has 64",
+        ),
+        (
+            "algorithmic-small",
+            ["model.position=learned", "model.max_positions=20"],
+            "learned has vectors for 20 positions, and a sequence has",
+        ),
+        (
+            "language-modelling-small",
+            ["model.position=learned", "model.max_positions=199"],
+            "learned has vectors for 199 positions, and a sequence has 200",
+        ),
+        (
+            "quickstart-text",
+            ["model.position=learned"],
+            "learned has vectors for 2,048 positions, and a stream has no end",
+        ),
+        (
+            "quickstart-text",
+            ["model.position=randomised"],
+            "randomised positions tell how long a sequence is",
+        ),
+        (
+            "translation-small",
+            ["model.position=randomised"],
+            "randomised positions tell how long a sequence is",
+        ),
+    ],
+)
+def test_positions_that_a_task_cannot_have_are_told(name, changes, told):
+    with pytest.raises(StudyError) as caught:
+        load_study(STUDIES / f"{name}.toml", changes)
+    assert told in str(caught.value)
+
+
+def test_the_number_of_positions_is_part_of_an_id_where_it_matters_alone():
+    def ids(*changes):
+        return {trial.id for trial in load_study(STUDIES / "quickstart.toml", list(changes)).trials}
+
+    assert ids("model.max_positions=99") == ids("model.max_positions=2048") == ids()
+    fewer, learned = ids("model.position=learned", "model.max_positions=999"), ids("model.position=learned")
+    assert len(ids() | fewer | learned) == 3 * len(ids())
