@@ -22,8 +22,9 @@ class ReplicatedTraining(Training):
     """A training each of whose steps takes an equal part of the batch on each device (data parallel).
 
     All replicas begin with the same weights, add their gradients, and move alike; the data are drawn by
-    each of them, the same for all. Without dropout it computes what one device does with as many parts of a
-    batch, up to the order in which they are added; what the others drop comes from streams of their own.
+    each of them, the same for all. Without dropout and randomised positions it computes what one device does
+    with as many parts of a batch, up to the order in which they are added; what the others draw comes from
+    streams of their own.
     Raises what a replica raises, MachineError where one has ended or has come to other weights.
     """
 
