@@ -179,7 +179,8 @@ def count_to_run(study: Study, plan: Plan) -> int:
     """The number of trials that a run would train, without those that a search has pruned."""
     if not study.search or study.fidelity is not None:
         return plan.num_remaining
-    return plan.total - sum(plan.counts.values()) + plan.counts.get("incomplete", 0)
+    without = plan.total - sum(plan.counts.values()) + plan.counts.get("incomplete", 0)
+    return min(without, plan.num_remaining)
 
 
 def _counts(study: Study, plan: Plan) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from ...studies.planning.trials_to_run import left_within_budget
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import read_recipe
 from .store_reader import BegunTrial, StudyNow
@@ -47,9 +48,11 @@ def study_progress(now: StudyNow) -> ProgressNow:
     counts = Counter[str](now.outcomes["status"])
     begun = sorted(now.begun, key=_saved_at, reverse=True)
     running = tuple(each for each in begun if each.held)
-    parts = list(_remaining_seconds(now)) if running else []
+    left = left_within_budget(now.study, now.outcomes, (each.trial for each in begun))
+    parts = list(_remaining_seconds(now, left)) if running else []
+    spent = None if left is None else counts.total() - counts["incomplete"] + left
     return ProgressNow(
-        total=max(now.study.total, counts.total()),
+        total=max(now.study.total if spent is None else spent, counts.total()),
         counts=counts,
         running=running,
         stopped=tuple(each for each in begun if not each.held),
@@ -66,8 +69,11 @@ def _saved_at(begun: BegunTrial) -> float:
     return begun.note.saved_at.timestamp() if begun.note else 0.0
 
 
-def _remaining_seconds(now: StudyNow) -> Iterator[float]:
-    """The seconds that each trial without an outcome will still take; none before the first epoch."""
+def _remaining_seconds(now: StudyNow, left: int | None) -> Iterator[float]:
+    """The seconds that each trial without an outcome will still take; none before the first epoch.
+
+    Of a search whose budget is spent so many are left.
+    """
     seconds, shares = dict[str, float](), dict[str, float]()
     ended = now.outcomes.filter(pl.col("status") == "done").select("recipe_id", "seconds")
     begun = {each.trial.id: each for each in now.begun}
@@ -90,7 +96,7 @@ def _remaining_seconds(now: StudyNow) -> Iterator[float]:
             whole = (seconds.get(recipe, 0.0) + mean) / (shares.get(recipe, 0.0) + 1)
             yield whole * (1 - (epochs_share(begun[trial.id]) if trial.id in begun else 0.0))
     if now.study.search:
-        yield from [mean] * max(0, now.study.total - len(statuses))
+        yield from [mean] * (max(0, now.study.total - len(statuses)) if left is None else left)
 
 
 def _recipe(trial: Trial) -> str:

@@ -21,7 +21,7 @@ from .memory_estimates import CountState, StepMemory, TrialTest, costliest_test,
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
 from .stale_trials import StaleTrial, find_stale_trials
-from .status import outcomes_elsewhere, rungs_of, study_outcomes
+from .status import left_when_spent, outcomes_elsewhere, rungs_of, study_outcomes
 from .time_estimates import TimeEstimate, TimeEstimator, total_time
 from .trials_to_run import trials_missing_weights, trials_to_run
 
@@ -118,7 +118,7 @@ def make_plan(
     left = [one.estimate for one in planned if one.trial.id in remaining]
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
-        left = _search_estimates(study, tried, estimator)
+        left = _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
     names = _label_names(study)
     labelled = [(_label(names, trial), trial.settings) for trial in trials]
     largest = largest_step((settings for _, settings in labelled), count_state)

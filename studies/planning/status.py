@@ -20,7 +20,12 @@ from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
 from .fitting_trials import fitting_outcomes
-from .trials_to_run import UnfinishedTrial, trials_missing_weights, unfinished_trials
+from .trials_to_run import (
+    UnfinishedTrial,
+    left_within_budget,
+    trials_missing_weights,
+    unfinished_trials,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +35,13 @@ class StudyStatus:
     `progress` says how far the started ones got, the latest first. `begun` are those of a search that were
     started, `waiting` those that were handed in and that nobody has started. Those in `missing_weights` are
     done, but would be trained again for their weights. `failure_reasons` counts first lines, the most
-    frequent first.
+    frequent first. `spent` are the words of a search's budget that is spent, and empty else; then
+    `num_remaining` are trials of points that have begun alone.
     """
 
     total: int
+    num_remaining: int
+    spent: str
     stored: Mapping[str, str]
     started: tuple[str, ...]
     progress: Mapping[str, CheckpointNote]
@@ -47,11 +55,6 @@ class StudyStatus:
         """The outcomes by status."""
         return Counter(self.stored.values())
 
-    @property
-    def num_remaining(self) -> int:
-        """The trials without an outcome, or with one that is incomplete."""
-        return max(0, self.total - len(self.stored) + self.counts["incomplete"])
-
     def summary(self) -> str:
         """The counts in one line; counts of 0 are left out, except for done and left."""
         counts = self.counts
@@ -62,6 +65,8 @@ class StudyStatus:
         parts += [
             f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
         ]
+        if self.spent:
+            parts += [f"its budget of {self.spent} is spent"]
         if self.waiting:
             parts += [f"{len(self.waiting)} handed in and waiting"]
         if self.missing_weights:
@@ -74,11 +79,14 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     rows = study_outcomes(study, store.trials() if outcomes is None else outcomes)
     statuses = dict(rows.select("trial", "status").iter_rows())
     unfinished = _unfinished(study, store, statuses)
+    within_budget = left_within_budget(study, rows, (each.trial for each in unfinished))
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
     return StudyStatus(
-        total=_total(study, rows),
+        total=(total := _total(study, rows)),
+        num_remaining=_without_outcome(total, statuses) if within_budget is None else within_budget,
+        spent="" if within_budget is None else _budget_words(study),
         stored=statuses,
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
@@ -95,6 +103,20 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
         return study.total
     found = Counter(rungs_of(study, rows))
     return sum(max(planned, found[rung]) for rung, planned in enumerate(study.trials_by_rung))
+
+
+def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
+    """How many trials of begun points a search has left whose budget is spent; None for any other study."""
+    unfinished = _unfinished(study, store, tried["trial"].to_list())
+    return left_within_budget(study, tried, (each.trial for each in unfinished))
+
+
+def _without_outcome(total: int, statuses: Mapping[str, str]) -> int:
+    return max(0, total - sum(status != "incomplete" for status in statuses.values()))
+
+
+def _budget_words(study: Study) -> str:
+    return study.search.budget.words() if study.search and study.search.budget else ""
 
 
 def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:

@@ -1,16 +1,24 @@
-"""Which trials a run trains, which have begun, and which it leaves since the store has their outcome."""
+"""Which trials a run trains, which have begun, and which it leaves: the store has their outcome, or they are
+beyond the budget of a search.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import polars as pl
 
 from ...storage import Store
 from ...storage.checkpoint_notes import STARTS_FILE
 from ...storage.integrity.regular_file import UnreadableError, read_regular
 from ..resolve.trial import Trial
+from ..schema.search_settings import SearchBudget
+from ..schema.settings import Level
 from ..study import Study
 
 _log = logging.getLogger(__name__)
@@ -75,3 +83,51 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
     done = [trial.id for trial in study.trials if statuses.get(trial.id) == "done"]
     kept = store.trials_with_weights(done)
     return tuple(trial for trial in done if trial not in kept)
+
+
+def counts(row: Mapping[str, Any]) -> bool:
+    """Whether a trial of a search has been trained; in a race one is given up before it begins."""
+    return bool(row["epochs"]) or row["status"] != "pruned"
+
+
+def is_spent(budget: SearchBudget | None, rows: Sequence[Mapping[str, Any]], running: int = 0) -> bool:
+    """Whether a search's trainings, so many that run among them, have come to an end of its budget."""
+    if budget is None:
+        return False
+    spent = {
+        "trainings": len(rows) + running,
+        "flops": sum(row["flops"] or 0 for row in rows),
+        "hours": sum(row["seconds"] for row in rows) / 3600,
+    }
+    limits = {name: getattr(budget, name) for name in spent}
+    return any(limit is not None and spent[name] >= limit for name, limit in limits.items())
+
+
+def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]) -> int | None:
+    """How many trials a search has left whose budget is spent: those of points that have begun.
+
+    `tried` are its outcomes, those of other studies among them, `begun` are trials without any. None for a
+    search whose budget is not spent, and a grid.
+    """
+    own = tried.filter(pl.col("study") == study.name)
+    columns = own.select("status", "epochs", "flops", "seconds")
+    trained = [row for row in columns.iter_rows(named=True) if counts(row)]
+    if study.search is None or not is_spent(study.search.budget, trained):
+        return None
+    levels = [json.loads(factors) for factors in own["factors"]]
+    points = {_point(study, each): each for each in (*levels, *(trial.levels for trial in begun))}
+    ended = tried.filter(pl.col("status") != "incomplete")["factors"]
+    done = sum(_point(study, json.loads(factors)) in points for factors in ended)
+    return max(0, sum(_trials(study, each) for each in points.values()) - done)
+
+
+def _point(study: Study, levels: Mapping[str, Level]) -> tuple[object, ...]:
+    """What trials of a point have in common that are of one rung."""
+    rung = None if study.fidelity is None else study.fidelity.rung_of(levels)
+    return (rung, *(levels.get(name) for name in study.dimensions))
+
+
+def _trials(study: Study, levels: Mapping[str, Level]) -> int:
+    """How many trials the point of these levels has."""
+    values = {name: levels[name] for name in study.dimensions if name in levels}
+    return len(study.point_seeds(values)) * len(study.point_levels)

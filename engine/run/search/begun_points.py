@@ -10,11 +10,10 @@ from ....storage import Store
 from ....storage.checkpoint_notes import STARTS_FILE
 from ....studies.planning.fitting_trials import FittingTrials
 from ....studies.planning.status import tried_point
-from ....studies.planning.trials_to_run import unfinished_trials
+from ....studies.planning.trials_to_run import counts, unfinished_trials
 from ....studies.resolve.plugin_code import changed_code
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from .spending import counts
 from .stored_points import SearchPoint, StoredPoints
 
 

@@ -16,6 +16,7 @@ from optuna.trial import TrialState
 
 from ....storage import Store
 from ....studies.planning.shorter_trials import ShorterTrials
+from ....studies.planning.trials_to_run import is_spent
 from ....studies.resolve.trial import Trial
 from ....studies.schema.settings import Level
 from ....studies.study import Study
@@ -29,7 +30,6 @@ from .samplers.prior_band import PriorBandSampler
 from .schedulers.factory import make_pruner
 from .schedulers.race import make_race
 from .schedulers.rungs import RungBoard
-from .spending import is_spent
 from .stored_points import SearchPoint, StoredPoints, mean_course
 from .told_studies import ToldStudies, enough_points
 from .unseen_points import UnseenPoints

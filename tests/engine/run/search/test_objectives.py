@@ -10,6 +10,8 @@ from activemem.engine.run.search.optuna_search import OptunaSearch
 from activemem.engine.run.search.samplers.factory import make_sampler
 from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.storage import Store
+from activemem.studies.planning.plan import make_plan
+from activemem.studies.planning.status import study_status
 from activemem.studies.study import load_study
 
 from ....studies.planning.test_plan import keep
@@ -74,6 +76,19 @@ def test_a_search_ends_where_its_budget_does_and_goes_on_with_more(store, notes)
     assert run(SEARCH, store, notes, [*changes, "search.budget={ trainings = 4 }"]).ran == 0
     assert run(SEARCH, store, notes, [*changes, "search.budget={ hours = 1e-9, flops = 1e30 }"]).ran == 0
     assert run(SEARCH, store, notes, [*changes, "search.budget={ hours = 1, trainings = 5 }"]).ran == 2
+
+
+def test_what_is_left_of_a_search_whose_budget_is_spent_are_the_points_that_have_begun(store, notes):
+    changes = ["search.sampler=quasi_random", "search.budget={ trainings = 2 }"]
+    assert run(SEARCH, store, notes, changes).ran == 2
+    for seeds, left in (("[0, 1]", 2), ("[0]", 0)):
+        study = load_study(SEARCH, [*changes, f"factors.seed={seeds}"])
+        words = f"2 of {study.total} trials done · {left} left · its budget of 2 trainings is spent"
+        assert study_status(study, store).summary() == words
+        assert make_plan(study, store).num_remaining == left
+    assert run(SEARCH, store, notes, [*changes, "factors.seed=[0, 1]"]).ran == 2
+    more = load_study(SEARCH, ["factors.seed=[0, 1]", "search.budget={ trainings = 5 }"])
+    assert study_status(more, store).summary() == "4 of 12 trials done · 8 left"
 
 
 def test_what_another_driver_has_begun_and_ended_is_spent(store, notes):
