@@ -76,10 +76,13 @@ class Worker:
         """Each trial to its end, then the next, or those together that can be and are to be: every event.
 
         Short trials are stored some at once, and told as ended then. Ends with a failure of the machine;
-        who leaves it before has `flush` tell the rest. Nothing is held until the first is asked for: attempts
-        of a search's point, which advance in step, are stored as they end.
+        who leaves it before has `flush` tell the rest.
         """
         yield from self._held.told(self._train([attempt.held_by(self._held) for attempt in attempts]))
+
+    def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
+        """The trials of a search's point, of which short ones that end in one step are stored together."""
+        return Lockstep([attempt.held_by(self._held) for attempt in attempts], self._held)
 
     def flush(self) -> list[Event]:
         """Store what has ended; what is to be told of it."""
@@ -142,11 +145,11 @@ class Lockstep:
     """Several trials of one search point, an epoch each at a time, so that their mean can be judged early.
 
     A point belongs to one process: if another has one of its trials, all are left to that one. All processes
-    begin with the same trial, so that whoever has that one has all.
+    begin with the same trial, so that whoever has that one has all. What ends is stored by the end of its step.
     """
 
-    def __init__(self, attempts: Sequence[Attempt]) -> None:
-        self._attempts = attempts
+    def __init__(self, attempts: Sequence[Attempt], held: HeldOutcomes) -> None:
+        self._attempts, self._held = attempts, held
         self._latest: dict[str, Mapping[str, float]] = {}
         self.epoch = 0
 
@@ -160,19 +163,9 @@ class Lockstep:
 
         Those that a crash has left behind catch up first, so that all are judged by the same epoch.
         """
-        events = self._start()
+        events = list(self._held.told(self._step()))
         if any(isinstance(event, MachineFailed) for event in events):
             return events
-        epochs = [attempt.epoch for attempt in self._open() if attempt.epoch is not None]
-        for attempt in self._open():
-            if any(isinstance(event, Taken) for event in events):
-                break
-            if attempt.epoch == min(epochs):
-                events.append(attempt.advance())
-                if attempt.trained and not attempt.ended:
-                    events.append(attempt.advance())
-            if any(isinstance(event, MachineFailed) for event in events):
-                return events
         if any(isinstance(event, Taken) for event in events):
             events += self._leave()
         for event in events:
@@ -182,6 +175,22 @@ class Lockstep:
             elif isinstance(event, Ended) and event.status != "done":
                 self._latest[event.trial] = {}
         return events
+
+    def _step(self) -> Iterator[Event]:
+        """As `advance`, whether or not the ends of trials are stored, up to what ends the step for all."""
+        for event in self._start():
+            yield event
+            if isinstance(event, Taken | MachineFailed):
+                return
+        epochs = [attempt.epoch for attempt in self._open() if attempt.epoch is not None]
+        for attempt in self._open():
+            if attempt.epoch != min(epochs):
+                continue
+            yield (event := attempt.advance())
+            if attempt.trained and not attempt.ended:
+                yield (event := attempt.advance())
+            if isinstance(event, Taken | MachineFailed):
+                return
 
     def _start(self) -> list[Event]:
         """Begin the trials that have not begun, up to one that another process has, or a failure."""

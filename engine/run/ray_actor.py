@@ -25,7 +25,7 @@ from ..core.events import MachineFailed
 from ..core.interruption import StoppedMidway, stop_soon
 from ..core.resources import Machine
 from ..trial.resumable_attempt import Attempt, TrainingFactory
-from .cohorts import Lockstep, Worker, collect
+from .cohorts import Worker, collect
 from .memory_guard import MemoryGuard
 from .remote_store import RemoteWorker, StorePlace
 
@@ -86,7 +86,7 @@ class CohortActor(tune.Trainable):
         self.cleanup()
         self._attempts = self._worker.attempts(pickle.loads(new_config["tasks"]))
         self._events = self._worker.events(self._attempts)
-        self._in_step = Lockstep(self._attempts)
+        self._in_step = self._worker.in_step(self._attempts)
         return True
 
     def cleanup(self) -> None:

@@ -31,7 +31,9 @@ def run_local(
         name, tasks = cohort
         attempts = worker.attempts(tasks)
         events = (
-            worker.events(attempts) if metric is None else _judged(name, Lockstep(attempts), metric, source)
+            worker.events(attempts)
+            if metric is None
+            else _judged(name, worker.in_step(attempts), metric, source)
         )
         try:
             for event in events:

@@ -18,7 +18,7 @@ from ...core.interruption import StoppedMidway, stop_soon
 from ...core.process_end import end_with
 from ...core.resources import Machine
 from ...trial.resumable_attempt import Attempt, TrainingFactory
-from ..cohorts import Lockstep, Worker
+from ..cohorts import Worker
 from ..memory_guard import MemoryGuard
 
 STOP_SIGNAL = signal.SIGUSR1
@@ -89,7 +89,7 @@ class _Cohort:
 
     def __init__(self, worker: Worker, attempts: Sequence[Attempt], metric: str | None) -> None:
         self._worker, self._attempts, self._metric = worker, attempts, metric
-        self._in_step = Lockstep(attempts)
+        self._in_step = worker.in_step(attempts)
         self._events: Iterator[Event] = worker.events(attempts)
 
     def release(self) -> None:

@@ -9,7 +9,7 @@ import torch
 from activemem.engine.core.events import Ended, MachineFailed, Started, Taken
 from activemem.engine.core.interruption import StoppedMidway
 from activemem.engine.core.resources import Machine
-from activemem.engine.run.cohorts import Worker, sequentially
+from activemem.engine.run.cohorts import Lockstep, Worker, sequentially
 from activemem.engine.run.held_outcomes import FLUSH_S, HeldOutcomes
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
@@ -161,10 +161,40 @@ def test_a_cohort_of_a_worker_leaves_one_file(tmp_path, jobs):
     assert len(Store(tmp_path).latest_attempts()) == 6
 
 
-def test_attempts_that_advance_by_themselves_are_stored_as_they_end(tmp_path, jobs):
+@pytest.fixture
+def held(tmp_path, jobs):
+    """Something was stored just now."""
+    found = Held(Store(tmp_path))
+    assert list(found.told(sequentially(found.attempts(jobs[:1]))))
+    return found
+
+
+def test_trials_of_a_point_that_end_in_one_step_leave_one_file_and_are_told_once_it_is_there(held, jobs):
+    in_step = Lockstep(held.attempts(jobs[1:4]), held)
+    while not in_step.ended:
+        for event in in_step.advance():
+            assert not isinstance(event, Ended) or event.trial in held.store.latest_attempts()
+    assert files(held.store.root) == sorted([jobs[0].trial.id, "group"])
+    assert len(held.store.latest_attempts()) == 4
+
+
+def test_a_point_is_left_of_which_another_process_has_taken_over_a_trial_that_waits(held, jobs):
+    first, second = attempts = held.attempts(jobs[1:3])
+    advance = second.advance
+
+    def taken_over():
+        if first.ended:
+            held.store.leases("other").claim(jobs[1].trial.id, 0, gone=0)
+        return advance()
+
+    second.advance = taken_over
+    told = {(type(event), event.trial) for event in Lockstep(attempts, held).advance()}
+    assert told >= {(Taken, jobs[1].trial.id), (Ended, jobs[2].trial.id)}
+    assert set(held.store.latest_attempts()) == {jobs[0].trial.id, jobs[2].trial.id}
+
+
+def test_a_worker_stores_a_points_trials_by_the_end_of_their_step(tmp_path, jobs):
     worker = Worker(Store(tmp_path), Machine(), make_training=Empty)
-    attempts = worker.attempts(jobs[:1])
-    worker.events(attempts)  # as a worker has at hand that trains points of a search in step
-    while not attempts[0].ended:
-        attempts[0].advance()
-    assert len(Store(tmp_path).latest_attempts()) == 1
+    in_step = worker.in_step(worker.attempts(jobs[:3]))
+    assert sum(isinstance(event, Ended) for event in in_step.advance()) == 3
+    assert len(Store(tmp_path).latest_attempts()) == 3

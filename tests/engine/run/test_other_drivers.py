@@ -17,7 +17,7 @@ import torch
 from activemem.engine.core.events import Ended, EpochFinished, MachineFailed, Taken
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import driver, other_drivers
-from activemem.engine.run.cohorts import Lockstep, Worker
+from activemem.engine.run.cohorts import Worker
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.claims import Claims
 from activemem.engine.trial.machine_failures import MachineError
@@ -207,7 +207,9 @@ def test_a_point_of_a_search_that_another_driver_has_is_left_again_and_again_and
 
     def point():
         worker = Worker(store, Machine())
-        return Lockstep(worker.attempts([Job(trial=trial, attempt=0, run="mine") for trial in trials]))
+        return worker.in_step(
+            worker.attempts([Job(trial=trial, attempt=0, run="mine") for trial in trials])
+        )
 
     for _ in range(2 * MAX_WORKER_DEATHS):
         events = point().advance()
@@ -228,7 +230,8 @@ def test_a_point_of_a_search_that_cannot_begin_on_a_full_disk_is_the_machines_fa
 
     monkeypatch.setattr(Claims, "claim", claim)
     jobs = [Job(trial=trial, attempt=0, run="mine") for trial in load_study(tiny).trials[:2]]
-    events = Lockstep(Worker(store, Machine()).attempts(jobs)).advance()
+    worker = Worker(store, Machine())
+    events = worker.in_step(worker.attempts(jobs)).advance()
     assert events == [MachineFailed(reason="No space left on device")]
     with pytest.raises(MachineError, match="No space left on device"):
         store_pruned(jobs[0], store, "given up")
