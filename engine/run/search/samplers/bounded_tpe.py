@@ -14,7 +14,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from .told_points import goodness
+from .told_points import KnownOfShown, goodness
 
 BEST, LAST, MORE = 64, 192, 64
 """Of more points so many of the best are kept and the last ones, and so many more before others go."""
@@ -25,7 +25,9 @@ _ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
 class BoundedTPE(optuna.samplers.TPESampler):
     """Optuna's sampler, which is shown a part of a study."""
 
-    _told: LearntFrom | None = None
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 -- as Optuna has it
+        super().__init__(**settings)
+        self._told = KnownOfShown(LearntFrom)
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
@@ -49,9 +51,7 @@ class BoundedTPE(optuna.samplers.TPESampler):
         """The study with the points that are learnt from; all of one that Hyperband shows in part already."""
         if len(study.directions) > 1 or type(study) is not optuna.Study:
             return study
-        if self._told is None or self._told.study is not study:
-            self._told = LearntFrom(study)
-        return cast("optuna.Study", _Part(study, self._told.read()))
+        return cast("optuna.Study", _Part(study, self._told.of(study).read()))
 
 
 class _Part:

@@ -19,8 +19,8 @@ from optuna.trial import FrozenTrial
 
 from .....studies.study import Study
 from .numbers import at, draw, place_of
-from .optuna_space import distribution
-from .told_points import EndedPoint, ToldPoints
+from .optuna_space import WholePointSampler
+from .told_points import EndedPoint, KnownOfShown, ToldPoints
 
 STEP = 1 / 6
 """The first standard deviation, as a share of each range."""
@@ -29,33 +29,25 @@ PATIENCE = 20
 """After so many proposals in a row that are known already, which happens with whole numbers, one is drawn."""
 
 
-class CmaEsSampler(optuna.samplers.BaseSampler):
+class CmaEsSampler(WholePointSampler):
     """Proposes the points of the search of one study, whose dimensions are numbers that each point has."""
 
     def __init__(self, study: Study, *, seed: int) -> None:
+        super().__init__(study)
         self._seed = seed
-        self._space = {name: distribution(each) for name, each in study.dimensions.items()}
-        self._run: _Generations | None = None
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """All dimensions: a point is proposed whole."""
-        del study, trial
-        return self._space
+        self._run = KnownOfShown(lambda shown: _Generations(ToldPoints(shown), self._space, seed))
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The values of a point of the current generation."""
-        if self._run is None or self._run.told.study is not study:  # Hyperband shows another for each bracket
-            self._run = _Generations(ToldPoints(study), self._space, self._seed)
-        told = self._run.told
+        run = self._run.of(study)
+        told = run.told
         told.read(before=trial.number)
         rng = Random(f"cmaes {self._seed} {told.begun} {told.tries}")
         if told.tries >= PATIENCE:
             return {name: draw(each, rng) for name, each in search_space.items()}
-        return self._run.ask(rng)
+        return run.ask(rng)
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution

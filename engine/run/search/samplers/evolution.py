@@ -26,6 +26,7 @@ from optuna.trial import FrozenTrial
 
 from .numbers import at, draw, place_of
 from .population import Population
+from .told_points import KnownOfShown
 
 CROSSOVER = 0.25
 """The share of points that have two parents."""
@@ -48,7 +49,7 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 
     def __init__(self, *, seed: int, population: int, sample: int) -> None:
         self._seed, self._population, self._sample = seed, population, sample
-        self._known: Population | None = None
+        self._known = KnownOfShown(lambda shown: Population(shown, population))
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
@@ -80,10 +81,9 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 
     def _population_before(self, study: optuna.Study, trial: FrozenTrial) -> Population:
         """All that is known when a point is asked for."""
-        if self._known is None or self._known.study is not study:  # Hyperband shows another for each bracket
-            self._known = Population(study, self._population)
-        self._known.learn(trial.number)
-        return self._known
+        known = self._known.of(study)
+        known.learn(trial.number)
+        return known
 
     def _parent(self, known: Population, rng: Random) -> FrozenTrial:
         """The best of a few of the living."""

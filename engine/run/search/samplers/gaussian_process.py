@@ -37,10 +37,19 @@ def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
     return np.exp(-0.5 * reduce(np.add, scaled))
 
 
-def squared_distances(first: Numbers, second: Numbers) -> Numbers:
-    """The squared distance of each row of the one from each row of the other."""
-    found = (first**2).sum(1)[:, None] + (second**2).sum(1)[None] - 2 * first @ second.T
+def squared_distances(first: Numbers, second: Numbers, lengths: Numbers | None = None) -> Numbers:
+    """The squared distance of each row of the one from each row of the other.
+
+    `lengths` are the squared lengths of the first's rows, where they are known.
+    """
+    own = squared_lengths(first) if lengths is None else lengths
+    found = own[:, None] + squared_lengths(second)[None] - 2 * first @ second.T
     return np.maximum(found, 0.0)
+
+
+def squared_lengths(rows: Numbers) -> Numbers:
+    """The squared length of each row."""
+    return (rows**2).sum(1)
 
 
 class GaussianProcess:
@@ -49,6 +58,7 @@ class GaussianProcess:
     def __init__(self, points: Sequence[Numbers], settings: KernelSettings) -> None:
         """`points` has an array for each group of numbers, with a row for each point."""
         self._settings, self._points = settings, settings.scaled(points)
+        self._lengths = squared_lengths(self._points)
         distances = [squared_distances(each, each) for each in points]
         self._root = np.linalg.inv(_cholesky(distances, settings))
 
@@ -62,6 +72,7 @@ class GaussianProcess:
         last = 1 / math.sqrt(max(1 + noise - inner @ inner, noise))
         found = object.__new__(GaussianProcess)
         found._settings, found._points = self._settings, np.vstack([self._points, scaled])
+        found._lengths = np.concatenate([self._lengths, squared_lengths(scaled)])
         found._root = np.zeros((size + 1, size + 1))
         found._root[:size, :size] = self._root
         found._root[size, :size], found._root[size, size] = -last * (inner @ self._root), last
@@ -79,7 +90,7 @@ class GaussianProcess:
 
     def _across(self, scaled: Numbers) -> Numbers:
         """The correlation of each known point with each of others."""
-        return np.exp(-0.5 * squared_distances(self._points, scaled))
+        return np.exp(-0.5 * squared_distances(self._points, scaled, self._lengths))
 
 
 def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:

@@ -27,10 +27,10 @@ from .....studies.study import Study
 from .evolution import change, cross
 from .gaussian_process import GaussianProcess, likeliest, settings_grid, squared_distances
 from .numbers import draw
-from .optuna_space import distribution
+from .optuna_space import WholePointSampler
 from .prior import LASTING, Prior
 from .recipe_features import PLACES, RecipeFeatures
-from .told_points import EndedPoint, ToldPoints, point_key
+from .told_points import EndedPoint, KnownOfShown, ToldPoints, point_key
 
 Numbers = NDArray[np.float64]
 Values = dict[str, Level]
@@ -62,7 +62,7 @@ _CACHED = 4096
 _NORMAL = NormalDist()
 
 
-class TreeSampler(optuna.samplers.BaseSampler):
+class TreeSampler(WholePointSampler):
     """Proposes the points of the search of one study, which has one objective.
 
     With a belief in values expected improvements are multiplied by how much likelier it makes a point, to the
@@ -70,30 +70,22 @@ class TreeSampler(optuna.samplers.BaseSampler):
     """
 
     def __init__(self, study: Study, *, seed: int, prior: Prior | None = None) -> None:
+        super().__init__(study)
         self._choose, self._seed, self._prior = study.choose, seed, prior
-        self._space = {name: distribution(each) for name, each in study.dimensions.items()}
-        self._features = RecipeFeatures(study)
-        self._beliefs: Beliefs | None = None
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """All dimensions: a point is proposed whole."""
-        del study, trial
-        return self._space
+        features = RecipeFeatures(study)
+        self._beliefs = KnownOfShown(lambda shown: Beliefs(features, ToldPoints(shown)))
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The values of the candidate from which most improvement is expected."""
         del search_space
-        if self._beliefs is None or self._beliefs.told.study is not study:  # Hyperband shows one a bracket
-            self._beliefs = Beliefs(self._features, ToldPoints(study))
-        told = self._beliefs.told
+        beliefs = self._beliefs.of(study)
+        told = beliefs.told
         told.read(before=trial.number)
         rng = Random(f"{self._seed} {told.begun} {told.tries}")
         drawn = self._stranger(told.begun, rng)
-        return drawn if len(told.ended) < DRAWN else self._best_candidate(self._beliefs, rng) or drawn
+        return drawn if len(told.ended) < DRAWN else self._best_candidate(beliefs, rng) or drawn
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -230,7 +222,13 @@ def normal_scores(ranked: Sequence[tuple[bool, int, float]]) -> Numbers:
     for rank, each in enumerate(sorted(ranked)):
         places.setdefault(each, []).append(rank)
     middles = {each: (ranks[0] + ranks[-1] + 1) / 2 / len(ranked) for each, ranks in places.items()}
-    return np.array([_NORMAL.inv_cdf(middles[each]) for each in ranked])
+    return np.array([_quantile(middles[each]) for each in ranked])
+
+
+@lru_cache(maxsize=1 << 16)
+def _quantile(share: float) -> float:
+    """The quantile of the normal distribution: of as many points as the process knows, the same ones again."""
+    return _NORMAL.inv_cdf(share)
 
 
 def _improvement(ahead: float, deviation: float) -> float:

@@ -1,4 +1,4 @@
-"""A study's search dimensions in Optuna's terms."""
+"""A study's search dimensions in Optuna's terms, and what samplers have in common that propose points whole."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.trial import FrozenTrial
 
 from .....grammar.dimensions import option_label
 from .....grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
 from .....studies.schema.settings import Level
+from .....studies.study import Study
 
 
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
@@ -51,3 +53,17 @@ def _labels(choice: ChoiceDimension) -> list[Level]:
 def _aligned_high(dimension: IntegerDimension) -> int:
     """The greatest number that steps from the lowest reach, which is what Optuna wants as its bound."""
     return dimension.high - (dimension.high - dimension.low) % dimension.step
+
+
+class WholePointSampler(optuna.samplers.BaseSampler):
+    """Is asked once for a point of the search of one study, with all dimensions."""
+
+    def __init__(self, study: Study) -> None:
+        self._space = {name: distribution(each) for name, each in study.dimensions.items()}
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """All dimensions."""
+        del study, trial
+        return self._space

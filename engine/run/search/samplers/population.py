@@ -35,11 +35,14 @@ class Population:
         self.begun, self.tries = 0, 0
         self._size, self._signs = size, [_sign(each) for each in study.directions]
         self._open: list[int] = []  # places of trials that have not ended
-        self._next = 0
+        self._next, self._before = 0, -1
         self._worths: list[Worth] = []  # of the living, made when they are asked for
 
     def learn(self, before: int) -> None:
-        """Take note of all trials with a lower number."""
+        """Take note of all trials with a lower number, once before each trial."""
+        if before == self._before:
+            return
+        self._before = before
         trials = self.study.get_trials(deepcopy=False)
         end = self._next
         while end < len(trials) and trials[end].number < before:

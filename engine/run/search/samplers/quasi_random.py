@@ -24,7 +24,7 @@ from scipy.stats.qmc import Sobol
 from .....studies.resolve.study_budget import StudyBudget
 from .....studies.schema.settings import Level
 from .....studies.study import Study
-from .optuna_space import distribution
+from .optuna_space import WholePointSampler
 from .told_points import PointKey, point_key
 
 _FIRST = 10
@@ -34,23 +34,16 @@ _TRIES = 1_000
 """So many places are looked at beyond as many as there are points: the space may have nothing new."""
 
 
-class QuasiRandomSampler(optuna.samplers.BaseSampler):
+class QuasiRandomSampler(WholePointSampler):
     """Sobol's sequence (1967) with Owen's scrambling (1998) over the dimensions of a search, by a seed."""
 
     def __init__(self, study: Study, *, seed: int) -> None:
+        super().__init__(study)
         self._study, self._seed = study, seed
-        self._space = {name: distribution(each) for name, each in study.dimensions.items()}
         self._axes = {name: axis for axis, name in enumerate(study.dimensions)}
         self._places = self._make(_FIRST)
         self._next = 0  # all points at places before it are known, or over the budget
         self._seen, self._known = set[int](), set[PointKey]()  # Optuna's trials, and their points
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """All dimensions: a point is proposed whole."""
-        del study, trial
-        return self._space
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]

@@ -5,10 +5,10 @@ Each is read once, so that asking for a point takes no longer after ten thousand
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import optuna
 from optuna.study import StudyDirection
@@ -18,9 +18,26 @@ PointKey = frozenset[tuple[str, Any]]
 """What equal points have in common."""
 
 
+KnownT = TypeVar("KnownT")
+
+
 def point_key(values: Mapping[str, Any]) -> PointKey:
     """The values, whatever their order."""
     return frozenset(values.items())
+
+
+class KnownOfShown(Generic[KnownT]):
+    """What is known of the study that a sampler is shown; Hyperband shows another for each bracket."""
+
+    def __init__(self, make: Callable[[optuna.Study], KnownT]) -> None:
+        self._make = make
+        self._last: tuple[optuna.Study, KnownT] | None = None
+
+    def of(self, study: optuna.Study) -> KnownT:
+        """What is known of a study, made anew if it is not the last that was shown."""
+        if self._last is None or self._last[0] is not study:
+            self._last = study, self._make(study)
+        return self._last[1]
 
 
 @dataclass(frozen=True, slots=True)
