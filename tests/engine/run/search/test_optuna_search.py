@@ -78,7 +78,7 @@ def test_a_search_reads_each_file_once_however_many_points_it_has(store, notes, 
     whole = len(readings)
     run(SHORT, Store(tmp_path / "more"), notes, ["search.trials=6"])
     assert len(readings) == 2 * whole  # for the run, not for its points
-    assert len(files) == len(set(files)) == (2 + 6) * 2
+    assert 2 + 6 <= len(files) == len(set(files)) <= (2 + 6) * 2  # short trials of a point may share one
 
 
 def test_a_search_that_was_cut_off_takes_up_what_it_has(store, notes):
