@@ -17,11 +17,14 @@ import sys
 import tempfile
 import time
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from random import Random
 
 from activemem.engine.core.events import NOBODY
 from activemem.engine.run.driver import ENDED_BETWEEN_LOOKS, MERGED_TOGETHER
+from activemem.engine.run.search.conformance import NUMBERS as STUDY_OF_NUMBERS
+from activemem.engine.run.search.conformance import STUDY
 from activemem.engine.run.search.optuna_search import OptunaSearch
 from activemem.engine.run.search.samplers.numbers import draw
 from activemem.engine.run.search.samplers.optuna_space import distribution
@@ -32,36 +35,29 @@ from activemem.studies.study import Study, load_study
 
 POINTS = 10_000
 TIMED = 256
-SAMPLERS = ("random", "quasi_random", "evolution", "gp_trees", "tpe")
+SAMPLERS = ("random", "evolution", "quasi_random", "gp_trees", "nsga2", "cmaes", "grid", "tpe")
 
-STUDY = """
-[study]
-name = "points"
-title = "A search of many points"
-[model]
-recipe = "{count} * ({mixer} >> ff({filter}))"
-d_model = 8
-[task]
-name = "sort"
-[train]
-optimizer = { name = "adam", lr = "{rate}" }
-batch_size = 1
-epochs = 1
-steps_per_epoch = 1
-lengths = [1, 8]
-[search]
-trials = 1_000_000
-metric = "dev_accuracy"
-direction = "max"
-[search.space]
-count = "integer(1, 4)"
-mixer = "choice(sa(heads={heads}), conv(k={kernel}) + conv(k={other}), gru)"
-kernel = "integer(2, 8, step=2)"
-other = "integer(2, 64, log=true)"
-heads = "integer(1, 4)"
-filter = "integer(8, 128)"
-rate = "real(1e-4, 1e-1, log=true)"
-"""
+WIDER = (
+    "search.trials=1000000",
+    "model.recipe={count} * ({mixer} >> ff({filter}))",
+    'search.space.mixer="choice(sa(heads={heads}), conv(k={kernel}) + conv(k={other}), gru)"',
+    'search.space.count="integer(1, 4)"',
+    'search.space.filter="integer(8, 128)"',
+)
+"""What makes of the search of the conformance suite one of so many points."""
+
+ALIKE = "{count} * (sa(heads={heads}) + conv(k={kernel}) + conv(k={other}) >> ff({filter}))"
+SPACES = {
+    "cmaes": (STUDY_OF_NUMBERS, (WIDER[0], f"model.recipe={ALIKE}", *WIDER[3:])),
+    "grid": (STUDY, (*WIDER, 'search.space.rate="choice(0.0001, 0.001, 0.01, 0.1)"')),
+}
+"""The searches of samplers whose points all have the same dimensions, or are finitely many."""
+
+
+def load(sampler: str) -> Study:
+    """The search that a sampler is timed in."""
+    text, changes = SPACES.get(sampler, (STUDY, WIDER))
+    return load_study(text, [*changes, f"search.sampler={sampler}"])
 
 
 def outcome(trial: Trial, attempt: int = 0) -> AttemptRows:
@@ -117,16 +113,16 @@ def main() -> None:
     samplers = sys.argv[2:] or SAMPLERS
     columns: dict[str, list[str]] = {sampler: [] for sampler in samplers}
     with tempfile.TemporaryDirectory() as folder:
-        for end in ends:
-            filled = Path(folder) / f"{end}"
-            fill(load_study(STUDY), Store(filled), end - TIMED)
-            for sampler in samplers:
-                copy = shutil.copytree(filled, filled.with_name("copy"))
-                study = load_study(STUDY, [f"search.sampler={sampler}"])
-                point, first = search(study, Store(copy))
-                shutil.rmtree(copy)
-                columns[sampler] += [f"{1000 * point:.1f}", f"{first:.1f}"]
-                print(f"{sampler}, {end:,} points: {1000 * point:.1f} ms a point", file=sys.stderr)
+        for end, sampler in product(ends, samplers):
+            study = load(sampler)
+            filled = Path(folder) / f"{end} {sampler if sampler in SPACES else ''}"
+            if not filled.exists():
+                fill(study, Store(filled), end - TIMED)
+            copy = shutil.copytree(filled, filled.with_name("copy"))
+            point, first = search(study, Store(copy))
+            shutil.rmtree(copy)
+            columns[sampler] += [f"{1000 * point:.1f}", f"{first:.1f}"]
+            print(f"{sampler}, {end:,} points: {1000 * point:.1f} ms a point", file=sys.stderr)
     head = "".join(f"{f'{end:,} points':>16}{'begins, s':>12}" for end in ends)
     print(f"{'ms a point, up to':<20}{head}")
     for sampler, cells in columns.items():

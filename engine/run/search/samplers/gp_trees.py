@@ -227,7 +227,7 @@ def normal_scores(ranked: Sequence[tuple[bool, int, float]]) -> Numbers:
 
 @lru_cache(maxsize=1 << 16)
 def _quantile(share: float) -> float:
-    """The quantile of the normal distribution: of as many points as the process knows, the same ones again."""
+    """The quantile of the normal distribution; those of as many points as before are asked for again."""
     return _NORMAL.inv_cdf(share)
 
 
