@@ -145,7 +145,7 @@ class Lockstep:
     """Several trials of one search point, an epoch each at a time, so that their mean can be judged early.
 
     A point belongs to one process: if another has one of its trials, all are left to that one. All processes
-    begin with the same trial, so that whoever has that one has all. What ends is stored by the end of its step.
+    begin with the same trial, so that whoever has that one has all. What ends is stored with its step.
     """
 
     def __init__(self, attempts: Sequence[Attempt], held: HeldOutcomes) -> None:

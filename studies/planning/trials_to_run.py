@@ -1,5 +1,6 @@
-"""Which trials a run trains, which have begun, and which it leaves: the store has their outcome, or they are
-beyond the budget of a search.
+"""Which trials a run trains, which have begun, and which it leaves.
+
+The store has the outcome of these, or the budget of their search is spent.
 """
 
 from __future__ import annotations

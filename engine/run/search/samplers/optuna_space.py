@@ -1,4 +1,4 @@
-"""A study's search dimensions in Optuna's terms, and samplers that choose the values of all of them at once."""
+"""A study's search dimensions in Optuna's terms, and samplers that choose values of all of them at once."""
 
 from __future__ import annotations
 
