@@ -207,9 +207,7 @@ def test_a_point_of_a_search_that_another_driver_has_is_left_again_and_again_and
 
     def point():
         worker = Worker(store, Machine())
-        return worker.in_step(
-            worker.attempts([Job(trial=trial, attempt=0, run="mine") for trial in trials])
-        )
+        return worker.in_step(worker.attempts([Job(trial=trial, attempt=0, run="mine") for trial in trials]))
 
     for _ in range(2 * MAX_WORKER_DEATHS):
         events = point().advance()
