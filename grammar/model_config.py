@@ -36,6 +36,9 @@ ResidualInit = Literal["plain", "depth"]
 OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_relu"]
 """What a model of numbers does to each of its outputs."""
 
+Rule = tuple[bool, str]
+"""Whether something holds, and what is told where it does not."""
+
 CLUSTER_WIDTH_DIVISOR = 4
 """Each cluster of symbols has embeddings narrower than those of the cluster before it by this factor."""
 
@@ -118,50 +121,11 @@ class ModelConfig:
 
     def faults(self) -> list[str]:
         """What is out of bounds, or does not go together; empty if nothing is."""
-        rates = (
-            ("dropout", self.dropout),
-            ("attention_dropout", self.attention_dropout),
-            ("embedding_dropout", self.embedding_dropout),
-            ("input_dropout", self.input_dropout),
-            ("feedforward_dropout", self.feedforward_dropout or 0.0),
-        )
-        positive = (
-            ("norm_eps", self.norm_eps),
-            ("feedforward_std", self.feedforward_std),
-            ("attention_std", self.attention_std),
-            ("attention_output_std", self.attention_output_std),
-            ("logit_cap", self.logit_cap),
-        )
         rules = (
-            (self.d_model >= 1, f"expected d_model of at least 1, got {self.d_model}"),
             *self._sizes(),
-            *(
-                (0.0 <= rate < 1.0, f"expected {name} from 0 up to below 1, got {rate}")
-                for name, rate in rates
-            ),
-            *(
-                (value is None or value > 0.0, f"expected {name} above 0, got {value}")
-                for name, value in positive
-            ),
-            _one_of("norm", self.norm, get_args(Norm)),
-            *_registered("norm_kind", self.norm_kind, NORMS),
-            *_registered("position", self.position, POSITIONS),
-            (self.max_positions >= 1, f"expected max_positions of at least 1, got {self.max_positions}"),
-            _one_of("embedding", self.embedding, get_args(EmbeddingInit)),
-            _one_of("init", self.init, get_args(Init)),
-            _one_of("bias_init", self.bias_init, get_args(BiasInit)),
-            _one_of("residual_init", self.residual_init, get_args(ResidualInit)),
-            _one_of("output_act", self.output_act, get_args(OutputActivation)),
-            (
-                self.output_act == "none" or self.targets is not None,
-                "expected targets where there is an output_act, "
-                f"got {'symbols' if self.classes is None else 'classes'} and {self.output_act}",
-            ),
-            (
-                self.logit_cap is None or (self.targets is None and not self.cutoffs),
-                "expected logits where there is a logit_cap, "
-                f"got {'clusters' if self.cutoffs else 'numbers'}",
-            ),
+            *self._ranges(),
+            *self._words(),
+            *self._outputs(),
             *self._clustering(),
             *self._maximal_updates(),
         )
@@ -229,8 +193,8 @@ class ModelConfig:
         """Whether the output is a distribution over the symbols of the vocabulary."""
         return self.targets is None and self.classes is None
 
-    def _sizes(self) -> tuple[tuple[bool, str], ...]:
-        """What is known of the numbers that come in and go out."""
+    def _sizes(self) -> tuple[Rule, ...]:
+        """What is known of the numbers that come in and go out, and of those between."""
         needed = self.columns is None or self.predicts_symbols
         given = (
             ("vocab", self.vocab),
@@ -238,8 +202,10 @@ class ModelConfig:
             ("columns", self.columns),
             ("targets", self.targets),
             ("classes", self.classes),
+            ("max_positions", self.max_positions),
         )
         return (
+            (self.d_model >= 1, f"expected d_model of at least 1, got {self.d_model}"),
             (
                 self.vocab is not None or not needed,
                 "expected vocab, or columns and targets, got neither",
@@ -254,7 +220,56 @@ class ModelConfig:
             ),
         )
 
-    def _maximal_updates(self) -> tuple[tuple[bool, str], ...]:
+    def _ranges(self) -> tuple[Rule, ...]:
+        """Within which bounds shares and other numbers are."""
+        rates = (
+            ("dropout", self.dropout),
+            ("attention_dropout", self.attention_dropout),
+            ("embedding_dropout", self.embedding_dropout),
+            ("input_dropout", self.input_dropout),
+            ("feedforward_dropout", self.feedforward_dropout or 0.0),
+        )
+        positive = (
+            ("norm_eps", self.norm_eps),
+            ("feedforward_std", self.feedforward_std),
+            ("attention_std", self.attention_std),
+            ("attention_output_std", self.attention_output_std),
+            ("logit_cap", self.logit_cap),
+        )
+        return (
+            *((0 <= rate < 1, f"expected {name} from 0 up to below 1, got {rate}") for name, rate in rates),
+            *((each is None or each > 0, f"expected {name} above 0, got {each}") for name, each in positive),
+        )
+
+    def _words(self) -> tuple[Rule, ...]:
+        """Which words there are."""
+        return (
+            _one_of("norm", self.norm, get_args(Norm)),
+            *_registered("norm_kind", self.norm_kind, NORMS),
+            *_registered("position", self.position, POSITIONS),
+            _one_of("embedding", self.embedding, get_args(EmbeddingInit)),
+            _one_of("init", self.init, get_args(Init)),
+            _one_of("bias_init", self.bias_init, get_args(BiasInit)),
+            _one_of("residual_init", self.residual_init, get_args(ResidualInit)),
+            _one_of("output_act", self.output_act, get_args(OutputActivation)),
+        )
+
+    def _outputs(self) -> tuple[Rule, ...]:
+        """What is done to numbers alone, and to logits alone."""
+        given = "symbols" if self.classes is None else "classes"
+        return (
+            (
+                self.output_act == "none" or self.targets is not None,
+                f"expected targets where there is an output_act, got {given} and {self.output_act}",
+            ),
+            (
+                self.logit_cap is None or (self.targets is None and not self.cutoffs),
+                "expected logits where there is a logit_cap, "
+                f"got {'clusters' if self.cutoffs else 'numbers'}",
+            ),
+        )
+
+    def _maximal_updates(self) -> tuple[Rule, ...]:
         """What maximal updates ask for: embeddings that no root of the width multiplies, one vocabulary."""
         if self.mup is None:
             return ()
@@ -266,7 +281,7 @@ class ModelConfig:
             (self.source_vocab is None, "expected a model of one sequence where there is mup, got two"),
         )
 
-    def _clustering(self) -> tuple[tuple[bool, str], ...]:
+    def _clustering(self) -> tuple[Rule, ...]:
         """What cut-offs and tied weights ask for."""
         symbols = self.columns is None and self.predicts_symbols
         given = "numbers" if self.classes is None else "classes"
@@ -357,12 +372,12 @@ def _unknown(name: str, names: list[str]) -> str:
     return f"expected a setting of a model, got {name}{hint(name, names)}"
 
 
-def _one_of(name: str, value: str, words: tuple[str, ...]) -> tuple[bool, str]:
+def _one_of(name: str, value: str, words: tuple[str, ...]) -> Rule:
     """A rule that a setting is one of these words."""
     return value in words, f"expected {name} to be {_join_or(words)}, got '{value}'"
 
 
-def _registered(name: str, value: str, registry: OpenRegistry[Any]) -> tuple[tuple[bool, str], ...]:
+def _registered(name: str, value: str, registry: OpenRegistry[Any]) -> tuple[Rule, ...]:
     """A rule that a setting is a name in a registry; none if it is, so that all names need not be loaded."""
     return () if value in registry else (_one_of(name, value, tuple(registry)),)
 
