@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from io import TextIOWrapper
+from textwrap import wrap
 
 from ..diagnostics import replace_unprintable
 from ..studies.text.units import WIDTH
@@ -43,6 +44,12 @@ def print_stdout(text: str, *, styled: bool = False) -> None:
 def print_piece(text: str) -> None:
     """Write a piece of a text to standard output at once, without control characters."""
     print(replace_unprintable(text), end="", flush=True)
+
+
+def labelled_lines(label: str, text: str) -> list[str]:
+    """A text in lines behind what it is about: `  search 40 points by tpe …`; none of no text."""
+    first = f"  {label:<6} "
+    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
 
 
 def print_json(page: Mapping[str, object]) -> None:

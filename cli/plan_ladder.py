@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from textwrap import wrap
 
 from ..studies.ladder import step_tokens
 from ..studies.resolve.costs import cost, sequence_tokens
@@ -12,6 +11,7 @@ from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_name, short_level_names
 from ..studies.study import Study
 from ..studies.text.units import WIDTH, abbreviate_all
+from .output import labelled_lines
 
 _GAP = 3
 _NARROWEST = 8  # what of a model's name is shown in any case
@@ -61,7 +61,7 @@ def format_rungs(study: Study) -> Iterator[str]:
     sizes = ", ".join(study.design.ladder)
     told = f"sizes of {sizes}; {study.ladder.tokens_per_parameter:g} tokens for each parameter"
     yield ""
-    yield from wrap(told, WIDTH, initial_indent="  ladder ", subsequent_indent=" " * 9)
+    yield from labelled_lines("ladder", told)
     yield ""
     rows = [("size", "parameters", "steps", "tokens", "a parameter", "lr"), *map(_cells, rungs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -25,6 +25,7 @@ from ...studies.searches.words import rung_words, search_words
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
+from ..output import labelled_lines
 from ..plan_devices import room, where
 from ..plan_ladder import format_rungs
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 NO_NUMBER = "–"
 """Shown where there is no number."""
+
+_Note = tuple[str, str]
+"""What something is about, and what is told of it; nothing if that is empty."""
 
 _MAX_MODELS = 24
 _MAX_NAMED = 3
@@ -60,38 +64,33 @@ def format_plan(
         *_models(study, plan),
         *format_rungs(study),
     ]
-    lines += [
-        "",
-        *wrap(
-            _format_total_time(plan, machine), WIDTH, initial_indent="  in all   ", subsequent_indent=" " * 11
-        ),
+    told = [
+        ("in all  ", _format_total_time(plan, machine)),
+        ("where", where(plan, machine)),
+        *_design_notes(study, plan),
+        *_cost_notes(plan, machine, device_bytes),
+        *_search_notes(study, plan),
+        *_trial_notes(plan),
+        ("noise", "; ".join(noise)),
+        *(("note", str(ceiling)) for ceiling in (*plan.reach_limits, *plan.short_reaches)),
+        *_group_notes(groups),
     ]
-    for note in _notes(study, plan, machine, device_bytes):
-        lines += ["", *note]
-    if noise:
-        text = "; ".join(noise)
-        lines += ["", *wrap(text, WIDTH, initial_indent="  noise  ", subsequent_indent=" " * 9)]
-    for ceiling in (*plan.reach_limits, *plan.short_reaches):
-        lines += ["", *wrap(str(ceiling), WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]
-    return "\n".join([*lines, *_groups(groups)])
+    for label, text in told:
+        lines += ["", *labelled_lines(label, text)] if text else []
+    return "\n".join(lines)
 
 
-def _notes(
-    study: Study, plan: Plan, machine: MachineSettings, device_bytes: int | None
-) -> Iterator[list[str]]:
-    """The design, the sizes solved for equal parameters, what goes on, and each model over the budget."""
-    yield wrap(where(plan, machine), WIDTH, initial_indent="  where  ", subsequent_indent=" " * 9)
-    if told := explain_design(study.design):
-        yield wrap(told, WIDTH, initial_indent="  design ", subsequent_indent=" " * 9)
-    if aliases := alias_words(study.design):
-        more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
-        text = "; ".join(aliases[:_MAX_ALIASES]) + more
-        yield wrap(text, WIDTH, initial_indent="  alias  ", subsequent_indent=" " * 9)
+def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
+    """What cells stand for, how many seeds there may be, and the sizes solved for equal parameters."""
+    yield "design", explain_design(study.design)
+    aliases = alias_words(study.design)
+    more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
+    yield "alias", "; ".join(aliases[:_MAX_ALIASES]) + more
     if study.max_seeds is not None:
         counts = looks(len(study.seeds), study.max_seeds)
         numbers = f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
         text = f"claims are judged at {numbers} seeds, which `study run --until-decided` adds where it helps"
-        yield wrap(text, WIDTH, initial_indent="  seeds  ", subsequent_indent=" " * 9)
+        yield "seeds", text
     solved = [model.size_match for model in plan.models if model.size_match is not None]
     if study.design.matched_size is not None and solved:
         name, given = study.design.matched_size
@@ -100,39 +99,38 @@ def _notes(
         worst = max(solved, key=lambda one: abs(one.relative_residual))
         text = f"{name} solved for the parameters of {cell}; largest residual {_signed(worst.residual)}"
         share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
-        yield wrap(text + share, WIDTH, initial_indent="  match  ", subsequent_indent=" " * 9)
+        yield "match", text + share
+
+
+def _cost_notes(plan: Plan, machine: MachineSettings, device_bytes: int | None) -> Iterator[_Note]:
+    """The memory of a step, and what a test costs."""
     if plan.memory is not None:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], WIDTH // 2)[0]} holds {_memory(held)}"
-        text += f"; {room(held, device_bytes, devices=machine.devices)}" if device_bytes is not None else ""
-        yield wrap(text, WIDTH, initial_indent="  memory ", subsequent_indent=" " * 9)
+        fits = "" if device_bytes is None else f"; {room(held, device_bytes, devices=machine.devices)}"
+        yield "memory", text + fits
     if plan.test is not None:
-        text = _test(plan.test)
-        yield wrap(text, WIDTH, initial_indent="  test   ", subsequent_indent=" " * 9)
-    if plan.going_on:
-        text = "; ".join(_going_on(plan.going_on.values()))
-        yield wrap(text, WIDTH, initial_indent="  on     ", subsequent_indent=" " * 9)
-    yield from _search_notes(study, plan)
-    if note := comparison_note(study):
-        yield wrap(note, WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)
-    if plan.stale:
-        text = f"{describe_stale(plan.stale)}; a run trains them anew, --keep-stale keeps them"
-        yield wrap(text, WIDTH, initial_indent="  stale  ", subsequent_indent=" " * 9)
-    for each in plan.over_budget:
-        text = f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
-        yield wrap(text, WIDTH, initial_indent="  over   ", subsequent_indent=" " * 9)
+        yield "test", _test(plan.test)
+    yield "on", "; ".join(_going_on(plan.going_on.values()))
 
 
-def _search_notes(study: Study, plan: Plan) -> Iterator[list[str]]:
-    """What a search looks for, on which rungs, and in how many architectures."""
+def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
+    """What a search looks for, on which rungs, in how many architectures, and what its points compare."""
     if study.search is not None:
-        text = search_words(study.search, plan.elsewhere)
-        yield wrap(text, WIDTH, initial_indent="  search ", subsequent_indent=" " * 9)
+        yield "search", search_words(study.search, plan.elsewhere)
     if study.fidelity is not None:
-        text = rung_words(study.fidelity.name, rung_costs(study))
-        yield wrap(text, WIDTH, initial_indent="  rungs  ", subsequent_indent=" " * 9)
+        yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
     if (size := space_size(study)) is not None:
-        yield wrap(str(size), WIDTH, initial_indent="  space  ", subsequent_indent=" " * 9)
+        yield "space", str(size)
+    yield "note", comparison_note(study)
+
+
+def _trial_notes(plan: Plan) -> Iterator[_Note]:
+    """The trials that are trained anew, and each model over the budget."""
+    if plan.stale:
+        yield "stale", f"{describe_stale(plan.stale)}; a run trains them anew, --keep-stale keeps them"
+    for each in plan.over_budget:
+        yield "over", f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
 
 
 def _memory(held: StepMemory) -> str:
@@ -286,9 +284,8 @@ def _format_total_time(plan: Plan, machine: MachineSettings) -> str:
     return f"{bound}{core_hours:,.1f} core-hours, {format_duration(wall_s)} on this machine"
 
 
-def _groups(sizes: Sequence[GroupSize]) -> list[str]:
+def _group_notes(sizes: Sequence[GroupSize]) -> Iterator[_Note]:
     """What each group has of the models: `*.bias: decay 0 for 72 numbers in 9 weights, 2.6 % of a model`."""
-    lines: list[str] = []
     for group in dict.fromkeys(each.group for each in sizes):
         same = [each for each in sizes if each.group == group]
         shares = [each.numbers / each.of for each in same]
@@ -296,12 +293,11 @@ def _groups(sizes: Sequence[GroupSize]) -> list[str]:
             _format_range(each.weights for each in same),
             _format_range(each.numbers for each in same),
         )
-        text = (
+        yield (
+            "group",
             f"{group.match}: {_what(group)} for {numbers} numbers in {weights} "
-            f"{'weight' if weights == '1' else 'weights'}, {_percent(min(shares), max(shares))} of a model"
+            f"{'weight' if weights == '1' else 'weights'}, {_percent(min(shares), max(shares))} of a model",
         )
-        lines += ["", *wrap(text, WIDTH, initial_indent="  group  ", subsequent_indent=" " * 9)]
-    return lines
 
 
 def _what(group: ParameterGroupSettings) -> str:

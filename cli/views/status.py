@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...reporting.results import StudyResults
@@ -17,6 +16,7 @@ from ...studies.schema.objectives import SearchObjective, find_quantity
 from ...studies.searches.best_points import BestPoint, comparison_note
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, truncate
+from ..output import labelled_lines
 from . import trial_lines
 from .trial_names import TrialNameColumns, value_text
 
@@ -128,4 +128,4 @@ def format_best_points(study: Study, best: Sequence[BestPoint]) -> list[str]:
         for *means, text in zip(*columns, texts, strict=True)
     ]
     note = comparison_note(study) if best else ""
-    return [*lines, *wrap(note, WIDTH, initial_indent="  note   ", subsequent_indent=" " * 9)]
+    return [*lines, *labelled_lines("note", note)]
