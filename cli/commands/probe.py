@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...engine.probes import ProbeResult
     from ...storage import Store
     from ...studies.study import Study
+    from ..machine_settings import ResolvedSettings
 
 app = typer.Typer(help="Measure trained models: their memory, and what they write.", no_args_is_help=True)
 
@@ -58,35 +59,20 @@ def run(
     left. It needs `keep_weights = true` in the study; exits with 1 if weights were not kept or cannot be
     used, and with 2 if no trial is done.
     """
-    from ...engine.core.resources import Machine
-    from ...studies.catalog.probes import PROBES
     from ...studies.last_run import load_last_run
     from ...studies.text.command_line import command_line
     from ..machine_settings import load_settings
 
     settings = load_settings({"results": results, "data": data})
-    store = settings.store
-    last_run = load_last_run(study, store)
+    last_run = load_last_run(study, settings.store)
     train_command = command_line("study", "run", study, set=last_run.overrides, results=results)
-    _require_weights(last_run, store, train_command)
-    from ...engine.probes import probe_study, run_registered_probes, tune_study  # loads torch
+    _require_weights(last_run, settings.store, train_command)
     from ...engine.run.interrupts import left_by_sigterm
     from ...engine.run.local.last_resort import killed_if_stuck
 
-    values = settings.values
-    machine = Machine(
-        cpus=values.cpus, gpus=values.gpus, time_limit_s=values.time_limit_s, data=settings.data
-    )
     try:
         with killed_if_stuck(), left_by_sigterm():
-            reports: list[_Report] = []
-            if not PROBES or _has_encoder(last_run):
-                probes = probe_study(last_run, store, machine, sequences=sequences)
-                reports.append(_report_probes(last_run, probes))
-            if PROBES:
-                reports.append(_report_probes(last_run, run_registered_probes(last_run, store, machine)))
-            if last_run.decode is not None:
-                reports.append(_report_probes(last_run, tune_study(last_run, store, machine), "tuned"))
+            reports = list(_measure(last_run, settings, sequences))
     except KeyboardInterrupt:
         again = command_line("probe", "run", study, sequences=sequences, results=results)
         print_stderr(f"stopped; what was measured is stored. Continue: {again}")
@@ -141,6 +127,24 @@ def compare(
         print_json({"differences": view.records(differences)})
     else:
         print_stdout(view.format_answer(differences.drop("trial", "baseline_trial"), "rich"))
+
+
+def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterator[_Report]:
+    """Carry out all probes that are for a study's models, one kind after the other."""
+    from ...engine.core.resources import Machine
+    from ...engine.probes import probe_study, run_registered_probes, tune_study  # loads torch
+    from ...studies.catalog.probes import PROBES
+
+    store, values = settings.store, settings.values
+    machine = Machine(
+        cpus=values.cpus, gpus=values.gpus, time_limit_s=values.time_limit_s, data=settings.data
+    )
+    if not PROBES or _has_encoder(study):
+        yield _report_probes(study, probe_study(study, store, machine, sequences=sequences))
+    if PROBES:
+        yield _report_probes(study, run_registered_probes(study, store, machine))
+    if study.decode is not None:
+        yield _report_probes(study, tune_study(study, store, machine), "tuned")
 
 
 def _has_encoder(study: Study) -> bool:

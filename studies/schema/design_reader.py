@@ -29,10 +29,9 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     A study without factors has those that its cells name, in the order in which they are met. A cell has
     the baseline's level of each factor that it does not name.
     """
-    zipped = header is not None and header.design == "zip"
-    factors = read_factors(
-        diagnostics, lambda name: zipped and header is not None and name not in (SEED, *header.around)
-    )
+    said = header or StudySettings(name="unread", title="unread")
+    in_step = said.design == "zip"
+    factors = read_factors(diagnostics, lambda name: in_step and name not in (SEED, *said.around))
     crossed = {name: levels for name, levels in factors.items() if name != SEED}
     tables = _tables(diagnostics)
     names = tuple(crossed or dict.fromkeys(name for table in tables for name in table if name != SEED))
@@ -40,20 +39,18 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     around = read_around(diagnostics, header, crossed)
     conditions = read_conditions(diagnostics, names, around)
     labels = read_labels(diagnostics, header, crossed, names)
-    listed: dict[int, Mapping[str, Level]] = {}
-    seen: set[tuple[str, ...]] = set()
-    for index, table in enumerate(tables):
-        given = {name: {**baseline, **table}.get(name, True) for name in names}
-        there = settled(conditions, given)
-        if _is_cell(diagnostics, (TABLE, index), table, there, baseline=baseline, conditions=conditions):
-            cell = there
-            key = tuple(level_key(level) for name, level in cell.items() if name not in labels)
-            if key in seen:
-                diagnostics.report_error((TABLE, index), "this cell is listed twice")
-            seen.add(key)
-            listed[index] = cell
+    cells = [
+        settled(conditions, {name: {**baseline, **table}.get(name, True) for name in names})
+        for table in tables
+    ]
+    listed = {
+        index: cell
+        for index, (table, cell) in enumerate(zip(tables, cells, strict=True))
+        if _is_cell(diagnostics, (TABLE, index), table, cell, baseline=baseline, conditions=conditions)
+    }
+    _check_repeated(diagnostics, listed, labels)
     design = Design(
-        kind=header.design if header else "grid",
+        kind=said.design,
         combined_factors=factors,
         listed_cells=listed,
         baseline=baseline,
@@ -61,18 +58,30 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
         around=around,
         conditions=conditions,
         labels=labels,
-        metric=(header and header.metric) or "",
-        direction=(header and header.direction) or "",
+        metric=said.metric or "",
+        direction=said.direction or "",
         target=_target(diagnostics, header, names),
-        resolution=RESOLUTIONS.get((header and header.resolution) or "", 0),
-        sample_cells=(header and header.cells) or 0,
-        sample_seed=(header and header.design_seed) or 0,
+        resolution=RESOLUTIONS.get(said.resolution or "", 0),
+        sample_cells=said.cells or 0,
+        sample_seed=said.design_seed or 0,
     )
     _check_levels(diagnostics, design)
     if header is not None:
         design = check_design(diagnostics, header, design)
     _check_search(diagnostics, header, listed)
     return design
+
+
+def _check_repeated(
+    diagnostics: Diagnostics, listed: Mapping[int, Mapping[str, Level]], labels: Collection[str]
+) -> None:
+    """Note cells that are listed a second time, whatever their labels."""
+    seen: set[tuple[str, ...]] = set()
+    for index, cell in listed.items():
+        key = tuple(level_key(level) for name, level in cell.items() if name not in labels)
+        if key in seen:
+            diagnostics.report_error((TABLE, index), "this cell is listed twice")
+        seen.add(key)
 
 
 def _tables(diagnostics: Diagnostics) -> list[Mapping[str, Any]]:
