@@ -15,6 +15,7 @@ from ..resolve.costs import REFERENCE_TOKENS, cost, step_flops
 from ..resolve.parameter_matching import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
+from ..schema.settings import TrialSettings
 from ..study import Study
 from .fitting_trials import count_points
 from .memory_estimates import CountState, StepMemory, TrialTest, costliest_test, largest_step
@@ -103,25 +104,24 @@ def make_plan(
     What an optimiser keeps is for others to count where that needs the names and shapes of weights.
     """
     outcomes = store.trials()
-    trials = [trial for trial in study.trials if only is None or trial.id in only]
-    estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials())
     tried = study_outcomes(study, outcomes)
     statuses: dict[str, TrialStatus] = dict(tried.select("trial", "status").iter_rows())
+    estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials())
     planned = tuple(
         PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
-        for one in trials
+        for one in study.trials
+        if only is None or one.id in only
     )
-    without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
-    counts = Counter[str](one.status for one in planned if one.status != "missing")
+    trials = [one.trial for one in planned]
     to_run = trials_to_run(study, store, statuses, only=only)
-    remaining = {trial.id for trial in to_run}
-    left = [one.estimate for one in planned if one.trial.id in remaining]
+    without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
         left = _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
-    names = _label_names(study)
-    labelled = [(_label(names, trial), trial.settings) for trial in trials]
-    largest = largest_step((settings for _, settings in labelled), count_state)
+    else:
+        counts, left = _grid_estimates(planned, to_run)
+    labelled = _labelled(study, trials)
+    stale = find_stale_trials(study, outcomes)
     return Plan(
         trials=planned,
         total=study.total,
@@ -131,7 +131,7 @@ def make_plan(
         num_missing_weights=len(without_weights),
         models=_models(study, trials, estimator),
         estimate=total_time(left),
-        memory=None if largest is None else (labelled[largest[0]][0], largest[1]),
+        memory=_largest_step(labelled, count_state),
         test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if not store.has_checkpoint(each.id)),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
@@ -139,12 +139,17 @@ def make_plan(
         short_reaches=find_short_reaches(labelled),
         over_budget=_models(study, study.over_budget, estimator),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
-        stale={
-            trial: each
-            for trial, each in find_stale_trials(study, outcomes).items()
-            if only is None or trial in only
-        },
+        stale={trial: each for trial, each in stale.items() if only is None or trial in only},
     )
+
+
+def _grid_estimates(
+    planned: Iterable[PlannedTrial], to_run: Iterable[Trial]
+) -> tuple[Counter[str], list[TimeEstimate]]:
+    """The outcomes of a grid's trials by status, and the times of those that are to run."""
+    planned, remaining = list(planned), {trial.id for trial in to_run}
+    counts = Counter[str](one.status for one in planned if one.status != "missing")
+    return counts, [one.estimate for one in planned if one.trial.id in remaining]
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
@@ -194,6 +199,20 @@ def _models(study: Study, trials: Iterable[Trial], estimator: TimeEstimator) -> 
         )
         models.append(model)
     return tuple(models)
+
+
+def _labelled(study: Study, trials: Iterable[Trial]) -> list[tuple[str, TrialSettings]]:
+    """The settings of trials with what their models are called."""
+    names = _label_names(study)
+    return [(_label(names, trial), trial.settings) for trial in trials]
+
+
+def _largest_step(
+    labelled: Sequence[tuple[str, TrialSettings]], count_state: CountState
+) -> tuple[str, StepMemory] | None:
+    """The model whose step holds most, if anything is known of one."""
+    largest = largest_step((settings for _, settings in labelled), count_state)
+    return None if largest is None else (labelled[largest[0]][0], largest[1])
 
 
 def _label_names(study: Study) -> list[str]:
