@@ -204,14 +204,7 @@ def run_cohorts(
         _located(store, machine) as place,
         tempfile.TemporaryDirectory(prefix="activemem-") as scratch,
     ):
-        nodes = None
-        if machine.address is None:
-            cpus = ray.cluster_resources().get("CPU", 1.0)
-            machine = resolve_here(machine, settings, local=False, cpus=cpus)
-            _check_room(machine)
-        else:
-            nodes = FitNodes(place, machine, settings, listener)
-            machine = nodes.machine
+        machine, nodes = _ready(machine, place, settings, listener)
         actor = tune.with_parameters(
             CohortActor,
             place=place,
@@ -230,16 +223,38 @@ def run_cohorts(
             checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
             verbose=0,
         )
-        errors: list[Exception] = []
-        while True:
-            tuner = tune.Tuner(
-                tune.with_resources(actor, partial(_resources, machine.cpus, _gpus(machine))),
-                tune_config=tune.TuneConfig(search_alg=searcher, num_samples=-1, reuse_actors=True),
-                run_config=run_config,
-            )
-            errors += head.run(tuner.fit).errors
-            if not searcher.begin_again():
-                return [str(error).strip().splitlines()[-1] for error in errors]
+        resources = partial(_resources, machine.cpus, _gpus(machine))
+        errors = _tune(tune.with_resources(actor, resources), searcher, run_config, head)
+        return [str(error).strip().splitlines()[-1] for error in errors]
+
+
+def _tune(
+    actor: type[tune.Trainable], searcher: _CohortSearcher, run_config: tune.RunConfig, head: HeadWatch
+) -> list[Exception]:
+    """Let Tune run all cohorts, again while nodes leave with some; the errors of those that were lost."""
+    errors: list[Exception] = []
+    while True:
+        tuner = tune.Tuner(
+            actor,
+            tune_config=tune.TuneConfig(search_alg=searcher, num_samples=-1, reuse_actors=True),
+            run_config=run_config,
+        )
+        errors += head.run(tuner.fit).errors
+        if not searcher.begin_again():
+            return errors
+
+
+def _ready(
+    machine: Machine, place: StorePlace, settings: Sequence[TrialSettings], listener: Listener
+) -> tuple[Machine, FitNodes | None]:
+    """The machine with the share of a GPU that each trial has, and of a cluster the nodes that can train."""
+    if machine.address is not None:
+        nodes = FitNodes(place, machine, settings, listener)
+        return nodes.machine, nodes
+    cpus = ray.cluster_resources().get("CPU", 1.0)
+    machine = resolve_here(machine, settings, local=False, cpus=cpus)
+    _check_room(machine)
+    return machine, None
 
 
 def _gpus(machine: Machine) -> float:
