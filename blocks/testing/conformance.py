@@ -21,6 +21,7 @@ from torch.func import functional_call
 from torch.testing import assert_close
 
 from ...grammar import Cost, CostContext, ModelConfig, Norm, Reach, Role, lookup, nodes
+from ...grammar.vocabulary.registry import spec_of
 from ..core.block import Block
 from ..layers.recurrent import disable_fused_kernels
 from .fixtures import (
@@ -323,8 +324,7 @@ def _maker(text: str, *, causal: bool) -> Callable[[int], Block]:
 
 def _stated(node: nodes.BlockNode, *, causal: bool, length: int) -> tuple[Cost, Reach]:
     """The cost and the reach that the specification states."""
-    spec = lookup(node.name)
-    assert spec is not None, f"{node.name} has left the vocabulary"
+    spec = spec_of(node.name)
     context = CostContext(config=ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=length)
     return spec.cost(spec.settings(node), context), spec.reach(spec.settings(node), context)
 

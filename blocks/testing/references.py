@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from ...grammar import Role, lookup, nodes
+from ...grammar.vocabulary.registry import spec_of
 from .fixtures import make_block, make_transducer, parse_block, prefix_mask, random_sequences, valid_outputs
 
 Reference = Callable[..., Tensor]
@@ -50,9 +51,8 @@ def find_reference(name: str) -> Reference:
 
 def apply_reference(node: nodes.BlockNode, *arguments: nn.Module | Tensor, **keywords: bool) -> Tensor:
     """What the reference of a block gives for its module and these sequences."""
-    spec, reference = lookup(node.name), find_reference(node.name)
-    assert spec is not None, f"{node.name} has left the vocabulary"
-    return reference(*arguments, **keywords, **spec.settings(node))
+    reference = find_reference(node.name)
+    return reference(*arguments, **keywords, **spec_of(node.name).settings(node))
 
 
 def outputs_equal_the_reference(text: str, *, causal: bool) -> None:

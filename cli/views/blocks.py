@@ -10,6 +10,7 @@ from typing import Any
 from ...grammar import Cost, CostContext, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
 from ...grammar.signature import default_text, describe_values, example, signature
 from ...grammar.vocabulary.entry_points import PluginProblem
+from ...grammar.vocabulary.registry import spec_of
 from ...grammar.vocabulary.spec import OWNER
 from ...reporting.recipes.breakdown import STATE_BYTES
 from ...studies.text.units import (
@@ -72,7 +73,7 @@ def blocks_to_dict(specs: Sequence[Spec], problems: Sequence[PluginProblem]) -> 
 
 def format_block(block: nodes.BlockNode, context: CostContext) -> str:
     """Everything about a block, with its cost and reach in a context."""
-    spec = _spec(block)
+    spec = spec_of(block.name)
     text, kind = signature(spec), f"{spec.role}, {spec.owner}"
     gap = WIDTH - len(text) - len(kind)
     rows = [f"{text}{' ' * gap}{kind}"] if gap >= 2 else [*_wrapped(text, 0), kind]
@@ -96,7 +97,7 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
 
 def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any]:
     """What `format_block` shows, with all digits; an unbounded reach is "all"."""
-    spec = _spec(block)
+    spec = spec_of(block.name)
     cost = spec.cost(spec.settings(block), context)
     return {
         **_summary(spec),
@@ -162,12 +163,6 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
         "words": parameter.words,
         "meaning": parameter.meaning,
     }
-
-
-def _spec(block: nodes.BlockNode) -> Spec:
-    spec = lookup(block.name)
-    assert spec is not None, f"{block.name} has left the vocabulary"
-    return spec
 
 
 def _wrapped(text: str, indent: int) -> list[str]:

@@ -45,8 +45,8 @@ from ..vocabulary.cost_tree import (
     with_input_after,
 )
 from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
-from ..vocabulary.registry import lookup
-from ..vocabulary.spec import Cost, CostContext, Reach, Role, Spec
+from ..vocabulary.registry import lookup, spec_of
+from ..vocabulary.spec import Cost, CostContext, Reach, Role
 from .input_output_costs import bottleneck_part, input_part, output_part, position_parts
 
 CrossAttentionFactory = Callable[[Value, CostContext], ModelPart]
@@ -294,7 +294,7 @@ class _Analyser:
 
     def block(self, block: BlockNode) -> ModelPart:
         """A block by itself, as its specification counts it."""
-        cost, spec = self._cost(block), _spec(block)
+        cost, spec = self._cost(block), spec_of(block.name)
         return ModelPart(
             label=render(block),
             kind=PartKind.TRANSDUCER if cost.parts else PartKind.BLOCK,
@@ -314,7 +314,7 @@ class _Analyser:
 
     def _cost(self, block: BlockNode) -> Cost:
         """What its specification counts here."""
-        spec = _spec(block)
+        spec = spec_of(block.name)
         return spec.cost(spec.settings(block), self.context)
 
     def _final_norm(self, positions: int) -> ModelPart:
@@ -341,13 +341,6 @@ class _Analyser:
     def _norm_saved(self) -> int:
         """The numbers that a normalisation saves of a sequence, beside its input."""
         return self.context.length * NORMS[self.context.config.norm_kind].saved(self.context.width)
-
-
-def _spec(block: BlockNode) -> Spec:
-    """The specification of a block of a checked recipe."""
-    spec = lookup(block.name)
-    assert spec is not None, f"{block.name} has left the vocabulary"
-    return spec
 
 
 def _shared(part: ModelPart) -> list[ModelPart]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..nodes import BlockNode, Node, RepeatNode, SeriesNode, TiedNode, Value
-from ..vocabulary.registry import lookup
+from ..vocabulary.registry import spec_of
 from .partition_types import Alternatives, DisjointClass, SetSplitter, TaggedParts, alternatives, union_bits
 from .rebuild import make_block
 
@@ -124,8 +124,7 @@ def split_blocks(splitter: SetSplitter, tagged: TaggedParts) -> Iterator[tuple[i
     blocks = [(bit, block) for bit, block in tagged if isinstance(block, BlockNode)]
     name = blocks[0][1].name
     given = {argument for _, block in blocks for argument, _ in block.arguments}
-    spec = lookup(name)
-    assert spec is not None, f"{name} has left the vocabulary"
+    spec = spec_of(name)
     order = [parameter.name for parameter in spec.parameters if parameter.name in given]
     words = [
         (bit, [alternatives(settings[argument]) for argument in order])

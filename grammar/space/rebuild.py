@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..nodes import BlockNode, RepeatNode, SeriesNode, SumNode, TiedNode, Value, make_series, make_sum
-from ..vocabulary.registry import lookup
+from ..vocabulary.registry import spec_of
 
 
 def make_block(name: str, arguments: Iterable[tuple[str, Value]]) -> BlockNode:
     """A block without the arguments that equal their defaults."""
-    spec = lookup(name)
-    assert spec is not None, f"{name} has left the vocabulary"
-    defaults = {parameter.name: parameter.default for parameter in spec.parameters}
+    defaults = {parameter.name: parameter.default for parameter in spec_of(name).parameters}
     return BlockNode(name, tuple(pair for pair in arguments if pair[1] != defaults[pair[0]]))
 
 

@@ -50,6 +50,13 @@ def lookup(name: str) -> Spec | None:
     return _specs.get(name) or _plugins.find(name)
 
 
+def spec_of(name: str) -> Spec:
+    """The block of that name in a recipe that was checked."""
+    spec = lookup(name)
+    assert spec is not None, f"{name} has left the vocabulary"
+    return spec
+
+
 def block_code(name: str) -> str | None:
     """The plug-in that brings a block, with a digest of its source; None for the blocks of this package."""
     spec = lookup(name)

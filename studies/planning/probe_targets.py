@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...grammar import nodes
 from ...grammar.analysis.cross_attention import is_recurrent
-from ...grammar.vocabulary.registry import lookup
+from ...grammar.vocabulary.registry import spec_of
 from ...grammar.vocabulary.spec import Settings as Arguments
 from ..schema.settings import read_recipe
 from ..text.command_line import command_line
@@ -15,9 +15,7 @@ def encoder_arguments(recipe: str) -> Arguments | None:
     root = read_recipe(recipe).root
     if not isinstance(root, nodes.BlockNode) or root.name != "seq2seq":
         return None
-    spec = lookup(root.name)
-    assert spec is not None, f"{root.name} has left the vocabulary"
-    arguments = spec.settings(root)
+    arguments = spec_of(root.name).settings(root)
     return arguments if is_recurrent(arguments["encoder"]) else None
 
 

@@ -8,7 +8,7 @@ from math import isinf
 from ...grammar import ModelConfig, render
 from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, output_kind
-from ...grammar.vocabulary.registry import lookup
+from ...grammar.vocabulary.registry import spec_of
 from ...grammar.vocabulary.spec import CostContext
 from ..catalog.datasets import CorpusError
 from ..catalog.metrics import METRICS
@@ -100,8 +100,7 @@ def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterato
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
     for name, block in {render(node): node for node in walk(root) if isinstance(node, BlockNode)}.items():
-        spec = lookup(block.name)
-        assert spec is not None, f"{block.name} has left the vocabulary"
+        spec = spec_of(block.name)
         values = spec.settings(block)
         reach = spec.reach(values, surroundings)
         if reach.right:

@@ -102,11 +102,12 @@ def _height(dimension: Dimension, value: Level | None) -> float | None:
         return None
     if isinstance(dimension, ChoiceDimension):
         return (place_of(dimension, value) + 0.5) / len(dimension.options)
-    low, high, at = (_scaled(dimension, number) for number in (dimension.low, dimension.high, float(value)))
+    low, high, at = (scaled(dimension, number) for number in (dimension.low, dimension.high, float(value)))
     return (at - low) / (high - low) if high > low else 0.5
 
 
-def _scaled(dimension: Dimension, number: float) -> float:
+def scaled(dimension: Dimension, number: float) -> float:
+    """A number, or its logarithm where the dimension is searched by that."""
     return math.log(number) if not isinstance(dimension, ChoiceDimension) and dimension.log else number
 
 

@@ -19,7 +19,7 @@ from ....studies.study import Study
 from ...search.importance import MIN_POINTS
 from ...statistics.functional_anova import expected_values
 from ..curve import Axis, Panel, Plane, Shaded
-from .dimensions import axis_of, known_points, place_of
+from .dimensions import axis_of, known_points, place_of, scaled
 
 _TREES = 64
 _BINS = 24  # of a range that has more values
@@ -174,16 +174,12 @@ def _share(dimension: Dimension, value: Level) -> float:
     if isinstance(dimension, ChoiceDimension):
         return (place_of(dimension, value) + 0.5) / len(dimension.options)
     low, high = _ends(dimension)
-    return (_scaled(dimension, float(value)) - low) / (high - low)
+    return (scaled(dimension, float(value)) - low) / (high - low)
 
 
 def _ends(dimension: Dimension) -> tuple[float, float]:
     """Both ends of a range, as far around whole numbers as these reach."""
     assert not isinstance(dimension, ChoiceDimension)
     margin = dimension.step / 2 if isinstance(dimension, IntegerDimension) and not dimension.log else 0.0
-    low, high = _scaled(dimension, dimension.low) - margin, _scaled(dimension, dimension.high) + margin
+    low, high = scaled(dimension, dimension.low) - margin, scaled(dimension, dimension.high) + margin
     return low, high if high > low else low + 1.0
-
-
-def _scaled(dimension: Dimension, number: float) -> float:
-    return math.log(number) if not isinstance(dimension, ChoiceDimension) and dimension.log else number
