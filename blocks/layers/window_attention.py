@@ -309,6 +309,13 @@ def unskew(weights: Tensor, piece: QueryChunk) -> Tensor:
     return flat.reshape(*weights.shape[:-1], width + 1)[..., : piece.distance_count]
 
 
+def looks_at_weights(module: nn.Module) -> bool:
+    """Whether a part of a model takes note of its weights after each step: a window by its spans alone."""
+    if isinstance(module, Block) and not isinstance(module, WindowedBlock):
+        return type(module).after_optimiser_step is not Block.after_optimiser_step
+    return isinstance(module, AdaptiveSpans)
+
+
 def _masked_score(scores: Tensor) -> float:
     """A score that no softmax gives weight to; finite, so that nothing to see is nothing to divide by."""
     return torch.finfo(scores.dtype).min / 4

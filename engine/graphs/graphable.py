@@ -7,8 +7,7 @@ from pathlib import Path
 
 import torch
 
-from ...blocks import Block
-from ...blocks.layers.window_attention import AdaptiveSpans, WindowedBlock
+from ...blocks.layers.window_attention import looks_at_weights
 from ...studies.schema.settings import TrialSettings
 from ..objectives import Stackable
 from ..trial.training import Training
@@ -28,16 +27,9 @@ def graph_fault(training: Training) -> str | None:
         "its model is compiled ([train] compile)": train.compile,
         "its loss has a term of learnt spans ([train] span_loss)": bool(train.span_loss),
         "its loss has other terms ([train] loss_terms)": bool(train.loss_terms),
-        "its model looks at its weights between steps": any(map(_looks_at_weights, training.model.modules())),
+        "its model looks at its weights between steps": any(map(looks_at_weights, training.model.modules())),
     }
     return next((fault for fault, holds in faults.items() if holds), None)
-
-
-def _looks_at_weights(module: torch.nn.Module) -> bool:
-    """Whether a part of a model does otherwise after a step than what was recorded."""
-    if isinstance(module, Block) and not isinstance(module, WindowedBlock):
-        return type(module).after_optimiser_step is not Block.after_optimiser_step
-    return isinstance(module, AdaptiveSpans)
 
 
 class GraphedTrainings:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torch import nn
-
-from ...blocks import Block
-from ...blocks.layers.window_attention import AdaptiveSpans, WindowedBlock
+from ...blocks.layers.window_attention import looks_at_weights
 from ...studies.planning.memory_estimates import fits, step_memory
 from ...studies.schema.settings import TrialSettings
 from ..core.models import outline_model
@@ -37,12 +34,5 @@ def sharding_faults(settings: TrialSettings) -> Iterator[str]:
         yield f"measure: a replica has no whole gradients for {', '.join(train.measure)}"
     if train.compile:
         yield "compile: layers are gathered between pieces that would be compiled as one"
-    if any(map(_looks_at_weights, outline_model(settings).modules())):
+    if any(map(looks_at_weights, outline_model(settings).modules())):
         yield "recipe: a block looks at its weights between steps, as learnt spans do"
-
-
-def _looks_at_weights(module: nn.Module) -> bool:
-    """Whether a part of a model takes note of its weights after each step."""
-    if isinstance(module, Block) and not isinstance(module, WindowedBlock):
-        return type(module).after_optimiser_step is not Block.after_optimiser_step
-    return isinstance(module, AdaptiveSpans)
