@@ -107,6 +107,7 @@ def shardable(form, dropout=0.0, **train):
     return settings({**form, "model": {**form["model"], "recipe": recipe, "dropout": dropout}}, **train)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("form", [SORT, STREAM], ids=["sort", "stream"])
 def test_two_devices_with_a_part_of_each_weight_compute_what_one_does(two, form):
     asked = shardable(form, average=0.9)
