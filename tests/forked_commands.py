@@ -22,6 +22,10 @@ from functools import cache
 from pathlib import Path
 
 PREPARE = """
+import atexit
+register, atexit.register = atexit.register, lambda *_, **__: None
+import polars  # 2.0 waits at its end for threads that a fork has not
+atexit.register = register
 import pyarrow.parquet
 import torch._dynamo  # which torch's optimisers import
 from activemem.cli.app import main
