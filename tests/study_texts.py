@@ -58,3 +58,22 @@ def _toml(value):
         mantissa, exponent = f"{value:e}".split("e")
         return f"{float(mantissa):g}e{int(exponent)}"
     return json.dumps(value, ensure_ascii=False)
+
+
+SEARCH_OF_RUNGS = study_text(
+    study={"name": "rungs", "title": "How far a convolution should see"},
+    model={"recipe": "conv(k={k}) >> ff({width})"},
+    task={"name": "addition"},
+    train={"epochs": 1, "steps_per_epoch": 27},
+    factors={"seed": [0]},
+    search={
+        "sampler": "random",
+        "trials": 18,
+        "metric": "loss",
+        "scheduler": "asha",
+        "fidelity": "width",
+        "reduction": 3,
+    },
+    space={"k": "integer(2, 40)", "width": "integer(8, 72)"},
+)
+"""A search whose points are trained at three widths, from rung to rung."""

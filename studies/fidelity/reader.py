@@ -120,7 +120,7 @@ def _between(diagnostics: Diagnostics, first: int, top: int, reduction: int) -> 
 def _levels(diagnostics: Diagnostics, name: str, levels: object, first: int | None) -> list[int] | None:
     """The levels of a factor, each of which is a rung."""
     path = ("factors", name)
-    numbers = [each for each in levels if isinstance(each, int)] if isinstance(levels, list) else []
+    numbers = [each for each in levels if type(each) is int] if isinstance(levels, list) else []
     if not isinstance(levels, list) or len(numbers) < len(levels) or not numbers:
         diagnostics.report_error(path, f"expected whole numbers, a rung each, got {format_value(levels)}")
         return None

@@ -5,23 +5,7 @@ import pytest
 from activemem.studies.fidelity import Fidelity
 from activemem.studies.study import StudyError, load_study
 
-from ...study_texts import study_text
-
-SEARCH = study_text(
-    study={"name": "rungs", "title": "How far a convolution should see"},
-    model={"recipe": "conv(k={k}) >> ff({width})"},
-    task={"name": "addition"},
-    train={"epochs": 1, "steps_per_epoch": 27},
-    search={
-        "sampler": "random",
-        "trials": 18,
-        "metric": "loss",
-        "scheduler": "asha",
-        "fidelity": "width",
-        "reduction": 3,
-    },
-    space={"k": "integer(2, 40)", "width": "integer(8, 72)"},
-)
+from ...study_texts import SEARCH_OF_RUNGS as SEARCH
 
 
 @pytest.mark.parametrize(
@@ -64,6 +48,7 @@ WRONG = {
     "search.space.width='real(8, 72)'": "expected integer(lo, hi) as the fidelity",
     "search.space.width=3": "or its rungs as levels in [factors], got 3",
     "search.trials=8": "expected at least 9 points, of which one comes to the last of 3 rungs, got 8",
+    "factors.width=[true, false]": "expected whole numbers, a rung each, got a list of 2",
     "factors.data=[1]": "'data' is a fidelity by itself: give the factor or dimension another name",
 }
 

@@ -19,25 +19,9 @@ from activemem.studies.searches.words import rung_words
 from activemem.studies.study import load_study
 from activemem.tracking.search_export import export_search
 
-from .....study_texts import study_text
+from .....study_texts import SEARCH_OF_RUNGS as SEARCH
 from ..analytic import search
 
-SEARCH = study_text(
-    study={"name": "rungs", "title": "How far a convolution should see"},
-    model={"recipe": "conv(k={k}) >> ff({width})"},
-    task={"name": "addition"},
-    train={"epochs": 1, "steps_per_epoch": 27},
-    factors={"seed": [0]},
-    search={
-        "sampler": "random",
-        "trials": 18,
-        "metric": "loss",
-        "scheduler": "asha",
-        "fidelity": "width",
-        "reduction": 3,
-    },
-    space={"k": "integer(2, 40)", "width": "integer(8, 72)"},
-)
 HYPERBAND = ["search.scheduler=hyperband", "search.trials=17"]
 
 
