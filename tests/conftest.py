@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 import uuid
 from pathlib import Path
@@ -24,6 +25,8 @@ if IN_MEMORY.is_mount() and os.access(IN_MEMORY, os.W_OK):  # temporary folders 
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what one program of the tests compiles, the next finds,
 sys.dont_write_bytecode = False  # and the next run of the tests
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell has it for what it runs in the background,
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # and programs for what they start
 
 
 @pytest.hookimpl(wrapper=True)
