@@ -41,7 +41,7 @@ class SelectiveRead(torch.autograd.Function):
         for piece in _pieces(steps, u, k, q):
             h = _states(_decays(piece[0], rates), piece[0] * piece[1], piece[2], ends[-1])
             reads.append((h @ piece[3].unsqueeze(-1)).squeeze(-1))
-            ends.append(h[:, -1])
+            ends.append(h[:, -1].clone())  # a view would hold all states of the piece
         return torch.cat(reads, 1), torch.stack(ends[1:], 1)
 
     @staticmethod
@@ -88,7 +88,7 @@ def _piece_gradient(
     of_exponent = of_past * past
     of_steps = torch.addcmul((of_exponent * rates).sum(-1), of_written, u)
     of_rates = (of_exponent * steps.unsqueeze(-1)).sum((0, 1))
-    return (of_steps, of_written * steps, of_k, of_q), of_rates, of_past[:, 0]
+    return (of_steps, of_written * steps, of_k, of_q), of_rates, of_past[:, 0].clone()
 
 
 def read_states(

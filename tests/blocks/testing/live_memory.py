@@ -1,0 +1,64 @@
+"""How much memory a computation holds at once: the bytes of tensors alive, counted after each operation."""
+
+import weakref
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class LiveMemory(TorchDispatchMode):
+    """A context that counts what its operations allocate, each storage once, until nothing refers to it.
+
+    `bytes` is what is alive, `peak` the most that was; what was there before is left out. Unlike hooks on
+    saved tensors it sees what a backward of one's own holds, and what a view keeps from being freed; what
+    kernels allocate and free within one operation it does not.
+    """
+
+    def __init__(self, known):
+        super().__init__()
+        self.bytes = self.peak = 0
+        self._alive = {}
+        self._before = {each.untyped_storage()._cdata for each in known}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        for each in tree_leaves(found):
+            if isinstance(each, torch.Tensor):
+                self._note(each.untyped_storage())
+        self.peak = max(self.peak, self.bytes)
+        return found
+
+    def _note(self, storage):
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._alive or key in self._before:
+            return
+
+        def forget(_gone):
+            del self._alive[key]
+            self.bytes -= size
+
+        self._alive[key] = weakref.ref(storage, forget)
+        self.bytes += size
+
+
+def step_memory(block, x):
+    """The bytes that live behind a block's forward pass, its output left out, and the most of both passes."""
+    with LiveMemory([x, *block.parameters()]) as live:
+        y = block(x)
+        kept = live.bytes - y.nbytes
+        y.square().sum().backward()
+    return kept, live.peak
+
+
+def has_own_backward(module, x):
+    """Whether a torch.autograd.Function written in Python is in what computes a module's gradients."""
+    pending, seen = [module(x).grad_fn], set()
+    while pending:
+        node = pending.pop()
+        if isinstance(node, torch.autograd.function.BackwardCFunction):
+            return True
+        if node is not None and node not in seen:
+            seen.add(node)
+            pending += [before for before, _ in node.next_functions]
+    return False

@@ -1,0 +1,74 @@
+"""A step holds no more than the analysis and the documents say, where a backward of one's own decides it."""
+
+import pytest
+import torch
+
+from activemem.blocks import build
+from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, random_sequences
+from activemem.grammar import CostContext, ModelConfig, lookup, render
+
+from ..example_blocks import SEQUENCE_BLOCKS, example_block
+from .live_memory import LiveMemory, has_own_backward, step_memory
+
+WIDTH, TOKENS = 64, 1024
+MOST = {"mamba(channels=64)": 2.0, "rg_lru(heads=4, head_width=16)": 1.8, "min_gru(channels=64)": 3.5}
+"""Blocks whose backward is their own, and the most that both passes hold as a multiple of what is kept."""
+
+
+def measured(text, length):
+    """The bytes stated as kept, those that are kept, and the most that live during a step."""
+    node, spec = parse_block(text), lookup(parse_block(text).name)
+    config = ModelConfig(d_model=WIDTH, causal=True, dropout=0.0)
+    cost = spec.cost(spec.settings(node), CostContext(config=config, length=length))
+    block = make_block(node, causal=True, width=WIDTH, dtype=torch.float32)
+    x = random_sequences(TOKENS // length, length, width=WIDTH, dtype=torch.float32).requires_grad_()
+    return 4 * (len(x) * cost.saved + cost.saved_once), *step_memory(block, x)
+
+
+def test_what_lives_is_counted_once_and_until_it_is_freed():
+    known = torch.ones(100)
+    with LiveMemory([known]) as live:
+        first = known + 1
+        part = first[50:]
+        second = part * 2
+        known.add_(1)
+        assert (live.bytes, live.peak) == (600, 600)
+        del first
+        assert live.bytes == 600  # of which a part is seen
+        del part, second
+    assert (live.bytes, live.peak) == (0, 600)
+
+
+def test_these_blocks_have_a_backward_of_their_own():
+    found = {
+        name
+        for name in SEQUENCE_BLOCKS
+        if has_own_backward(make_block(example_block(name), causal=True), random_sequences(1, 3))
+    }
+    assert found == {parse_block(text).name for text in MOST}, [render(example_block(each)) for each in found]
+
+
+@pytest.mark.parametrize("length", [256, 512])
+@pytest.mark.parametrize("text", MOST)
+def test_a_step_holds_what_is_stated_and_little_more(text, length):
+    stated, kept, peak = measured(text, length)
+    assert kept == pytest.approx(stated, rel=0.01)
+    assert peak < MOST[text] * stated
+
+
+def test_a_step_of_mamba_holds_two_and_a_half_times_what_one_of_attention_holds():
+    (_, _, mamba), (_, _, attention) = (
+        measured("mamba(channels=64)", 256),
+        measured("sa(heads=4, head_width=16)", 256),
+    )
+    assert mamba < 2.5 * attention
+
+
+@pytest.mark.parametrize("pool", ["attention_pool", "mean_pool"])
+def test_a_pool_in_pieces_never_holds_the_vectors_of_all_positions(pool):
+    sizes = {"d_model": 64, "columns": 2, "targets": 1, "position": "none", "norm": "none", "residual": False}
+    model = build(f"activation >> {pool}", **sizes, dropout=0.0, generator=make_generator(0))
+    x = random_sequences(4, 5000, width=2, dtype=torch.float32)
+    with LiveMemory([x, *model.parameters()]) as live:
+        model(x).sum().backward()
+    assert live.peak < x.shape[0] * x.shape[1] * 64 * 4 / 2
