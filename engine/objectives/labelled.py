@@ -21,6 +21,7 @@ from ..data.labelled.corpus import LabelledSplit, open_labelled
 from ..data.vocabularies import vocabulary_to_dict
 from ..measures import ClassificationScore
 from .base import Metrics, Objective, StepShape
+from .drawn_batches import DrawnBatches
 from .registered_metrics import RegisteredMetrics
 
 
@@ -31,28 +32,27 @@ class LabelledObjective(Objective[Model]):
         super().__init__(settings, device, folder)
         assert isinstance(settings.task, LabelledSettings), f"{settings.task.name} has no labels"
         self._task, self._corpus = settings.task, open_labelled(settings.task, folder)
-        self._batches: Iterator[LabelledBatch] | None = None
-        self._batch: LabelledBatch | None = None
-        self._position = self._padded = self._drawn = 0
+        self._drawn = DrawnBatches(
+            self._iter_batches, lambda batch: (len(batch.sequences), batch.sequences.numel())
+        )
 
     @property
     def step_shape(self) -> StepShape:
         """Sequences of the mean length of those drawn so far, padding included."""
-        tokens = self._padded // max(self._drawn, 1)
-        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
+        return self._drawn.mean_shape(self.settings.train.batch_size)
 
     def begin_batch(self, parts: int) -> None:
         """Draw the batch of the next step."""
         del parts
-        self._batch = self._next_batch()
+        self._drawn.draw()
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the labels."""
-        assert self._batch is not None, "a batch is begun first"
-        batch = LabelledBatch(*(rows.chunk(parts)[part] for rows in self._batch))
+        whole = self._drawn.current
+        batch = LabelledBatch(*(rows.chunk(parts)[part] for rows in whole))
         outputs, labels = self._answers(model, batch)
         self._show(batch.sequences, *self._measured(outputs, labels))
-        return self._losses(outputs, labels).sum() * parts / int((self._batch.labels != IGNORED).sum())
+        return self._losses(outputs, labels).sum() * parts / int((whole.labels != IGNORED).sum())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The scores of the dev split, and after the last epoch of the test split."""
@@ -71,28 +71,21 @@ class LabelledObjective(Objective[Model]):
 
     def state(self) -> dict[str, Any]:
         """How many batches have been read."""
-        return {"position": self._position, "padded": self._padded, "drawn": self._drawn}
+        return self._drawn.state()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state."""
-        self._position, self._batches = state["position"], None
-        self._padded, self._drawn = state["padded"], state["drawn"]
+        self._drawn.restore(state)
 
-    def _next_batch(self) -> LabelledBatch:
-        """The next sequences."""
-        if self._batches is None:
-            self._batches = iter_labelled_batches(
-                self._corpus.train,
-                batch_size=self.settings.train.batch_size,
-                longest=self._task.longest,
-                seed=derive_seed(self.settings.seed, "data"),
-                position=self._position,
-            )
-        self._position += 1
-        batch = next(self._batches)
-        self._padded += batch.sequences.numel()
-        self._drawn += len(batch.sequences)
-        return batch
+    def _iter_batches(self, position: int) -> Iterator[LabelledBatch]:
+        """The sequences of the training, from so many batches on."""
+        return iter_labelled_batches(
+            self._corpus.train,
+            batch_size=self.settings.train.batch_size,
+            longest=self._task.longest,
+            seed=derive_seed(self.settings.seed, "data"),
+            position=position,
+        )
 
     def _answers(self, model: Model, drawn: LabelledBatch) -> tuple[Tensor, Tensor]:
         """What the model says and what it should, of all labels of a batch."""

@@ -27,6 +27,7 @@ from ..data import (
     open_corpus,
 )
 from .base import CausalView, Metrics, Objective, StepShape, on_device
+from .drawn_batches import DrawnBatches
 from .registered_metrics import RegisteredMetrics
 from .text_scores import TextScore, score_lines, score_stream
 
@@ -41,7 +42,6 @@ class LanguageObjective(Objective[Model]):
         super().__init__(settings, device, folder)
         assert isinstance(settings.task, LanguageModelSettings), f"{settings.task.name} has no text"
         self._task, self._text = settings.task, open_corpus(settings.task, folder)
-        self._position = 0
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
@@ -110,6 +110,7 @@ class StreamObjective(LanguageObjective):
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
         self._streams = [StreamState()] * settings.train.accumulate
+        self._position = 0
         self._batches: Iterator[StreamBatch] | None = None
         self._batch: StreamBatch | None = None
 
@@ -197,32 +198,29 @@ class LineObjective(LanguageObjective):
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
-        self._batches: Iterator[LineBatch] | None = None
-        self._batch: LineBatch | None = None
-        self._padded = self._drawn = 0
+        self._drawn = DrawnBatches(
+            self._iter_batches, lambda batch: (len(batch.inputs), batch.inputs.numel())
+        )
 
     @property
     def step_shape(self) -> StepShape:
         """Lines of the mean length of those drawn so far, padding included."""
-        tokens = self._padded // max(self._drawn, 1)
-        return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
+        return self._drawn.mean_shape(self.settings.train.batch_size)
 
     def begin_batch(self, parts: int) -> None:
         """Draw the batch of the next step."""
         del parts
-        self._batch = self._next_batch()
+        self._drawn.draw()
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the tokens of the batch, padding left out."""
-        assert self._batch is not None, "a batch is begun first"
-        inputs, targets, lengths = (
-            on_device(rows.chunk(parts)[part], self.device) for rows in self._batch[:3]
-        )
+        batch = self._drawn.current
+        inputs, targets, lengths = (on_device(rows.chunk(parts)[part], self.device) for rows in batch[:3])
         nats = model.nll(inputs, targets, lengths)
         self._show(
             inputs, nats, targets, torch.arange(inputs.shape[1], device=self.device) < lengths[:, None]
         )
-        return nats.sum() * parts / int(self._batch.lengths.sum())
+        return nats.sum() * parts / int(batch.lengths.sum())
 
     def test_batches(self) -> Iterator[Examples]:
         """The lines of the test split, short ones first."""
@@ -232,12 +230,11 @@ class LineObjective(LanguageObjective):
 
     def state(self) -> dict[str, Any]:
         """How many batches have been read, and what their mean length follows from."""
-        return {"position": self._position, "padded": self._padded, "drawn": self._drawn}
+        return self._drawn.state()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state."""
-        self._position, self._batches = state["position"], None
-        self._padded, self._drawn = state["padded"], state["drawn"]
+        self._drawn.restore(state)
 
     def _causal_tokens(self) -> Tensor:
         """The longest of the first lines that are not too long to be trained on."""
@@ -251,22 +248,15 @@ class LineObjective(LanguageObjective):
         lengths = torch.full((len(inputs),), inputs.shape[1], device=inputs.device)
         return model.nll(inputs, targets, lengths)
 
-    def _next_batch(self) -> LineBatch:
-        """The next lines."""
-        settings = self.settings
-        if self._batches is None:
-            self._batches = iter_line_batches(
-                self._text.train,
-                batch_size=settings.train.batch_size,
-                max_length=self._task.longest,
-                seed=derive_seed(settings.seed, "data"),
-                position=self._position,
-            )
-        self._position += 1
-        batch = next(self._batches)
-        self._padded += batch.inputs.numel()
-        self._drawn += len(batch.inputs)
-        return batch
+    def _iter_batches(self, position: int) -> Iterator[LineBatch]:
+        """The lines of the training, from so many batches on."""
+        return iter_line_batches(
+            self._text.train,
+            batch_size=self.settings.train.batch_size,
+            max_length=self._task.longest,
+            seed=derive_seed(self.settings.seed, "data"),
+            position=position,
+        )
 
     def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
         return score_lines(

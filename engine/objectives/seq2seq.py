@@ -23,6 +23,7 @@ from ..data.pairs.batches import PairBatch, collate, iter_pair_batches, iter_pai
 from ..data.pairs.corpus import PairSplit
 from ..data.vocabularies import vocabulary_to_dict
 from .base import CausalView, Metrics, Objective, StepShape, on_device
+from .drawn_batches import DrawnBatches
 from .generation import Decoding, PairData, generate, score_outputs, write_outputs
 from .registered_metrics import RegisteredMetrics
 
@@ -36,31 +37,25 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)
         self._pairs = PairData(settings, folder)
-        self._batches: Iterator[PairBatch] | None = None
-        self._batch: PairBatch | None = None
         self._decoding = Decoding.of_task(settings)
         self._outputs: list[list[int]] = []  # for the test split, after the last epoch
-        self._position = self._padded = self._drawn = 0
+        self._drawn = DrawnBatches(self._iter_batches, _size_of)
         self._guesses = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
 
     @property
     def step_shape(self) -> StepShape:
         """Pairs of the mean length of those drawn so far, padding included, and as many as steps had."""
-        tokens, train = self._padded // max(self._drawn, 1), self.settings.train
-        if train.batch_tokens is None:
-            return StepShape(sequences=train.batch_size, tokens=tokens)
-        return StepShape(sequences=round(self._drawn / max(self._position, 1)), tokens=tokens)
+        train = self.settings.train
+        return self._drawn.mean_shape(train.batch_size if train.batch_tokens is None else None)
 
     def begin_batch(self, parts: int) -> None:
         """Draw the batch of the next step; DataError for one that has a pair less than parts."""
-        self._batch = self._next_batch()
-        if (pairs := len(self._batch.pairs)) < parts:
+        if (pairs := len(self._drawn.draw().pairs)) < parts:
             raise DataError(f"expected a pair for each of {parts} parts of a step, got a batch of {pairs}")
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """The mean over the symbols of the targets."""
-        assert self._batch is not None, "a batch is begun first"
-        batch, train = self._batch, self.settings.train
+        batch, train = self._drawn.current, self.settings.train
         sources, targets = (
             on_device(rows.tensor_split(parts)[part], self.device) for rows in (batch.sources, batch.targets)
         )
@@ -132,13 +127,11 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
     def state(self) -> dict[str, Any]:
         """How many batches have been read, the generator of guesses, and the outputs at the end."""
-        read = {"position": self._position, "padded": self._padded, "drawn": self._drawn}
-        return {**read, "guesses": self._guesses.get_state(), "outputs": self._outputs}
+        return {**self._drawn.state(), "guesses": self._guesses.get_state(), "outputs": self._outputs}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state."""
-        self._position, self._batches = state["position"], None
-        self._padded, self._drawn = state["padded"], state["drawn"]
+        self._drawn.restore(state)
         self._guesses.set_state(state["guesses"].cpu())
         self._outputs = state.get("outputs", [])  # a checkpoint of an earlier version has none
 
@@ -147,23 +140,17 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         train = self.settings.train
         return iter_pair_eval(split, batch_size=train.batch_size, batch_tokens=train.batch_tokens)
 
-    def _next_batch(self) -> PairBatch:
-        """The next pairs."""
-        settings = self.settings
-        if self._batches is None:
-            self._batches = iter_pair_batches(
-                self._pairs.train,
-                batch_size=settings.train.batch_size,
-                batch_tokens=settings.train.batch_tokens,
-                max_length=self._pairs.max_length,
-                seed=derive_seed(settings.seed, "data"),
-                position=self._position,
-            )
-        self._position += 1
-        batch = next(self._batches)
-        self._padded += len(batch.sources) * max(batch.sources.shape[1], batch.targets.shape[1])
-        self._drawn += len(batch.sources)
-        return batch
+    def _iter_batches(self, position: int) -> Iterator[PairBatch]:
+        """The pairs of the training, from so many batches on."""
+        train = self.settings.train
+        return iter_pair_batches(
+            self._pairs.train,
+            batch_size=train.batch_size,
+            batch_tokens=train.batch_tokens,
+            max_length=self._pairs.max_length,
+            seed=derive_seed(self.settings.seed, "data"),
+            position=position,
+        )
 
     def _sample_inputs(self, model: TransductionModel, sources: Tensor, targets: Tensor) -> Tensor:
         """The targets that the model reads, some symbols replaced by its guesses (Bengio et al. 2015).
@@ -175,7 +162,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         if not train.sampling:
             return targets
         if train.scheduled_sampling is not None:
-            share = sampling_share(train.sampling, train.scheduled_sampling, self._position - 1)
+            share = sampling_share(train.sampling, train.scheduled_sampling, self._drawn.count - 1)
             places = torch.rand(targets.shape[1], generator=self._guesses) < share
             return self._guess_places(model, sources, targets, places.tolist())
         with torch.no_grad():
@@ -228,6 +215,12 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 def sampling_share(highest: float, settings: ScheduledSamplingSettings, step: int) -> float:
     """The share of symbols at which guesses are read at a step, counted from 0."""
     return min(highest, settings.start * 2.0 ** min(step / settings.double_every, 1000.0))
+
+
+def _size_of(batch: PairBatch) -> tuple[int, int]:
+    """The pairs of a batch, and the symbols of the longer side of all, padding included."""
+    pairs = len(batch.sources)
+    return pairs, pairs * max(batch.sources.shape[1], batch.targets.shape[1])
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -36,10 +36,7 @@ class EffectsCurveSpec(StrictModel):
     caption: str | None = None
     """the text above the figure; by default metric and levels"""
 
-    @property
-    def needs_history(self) -> bool:
-        """Final values are enough."""
-        return False
+    needs_history: ClassVar[bool] = False
 
 
 class InteractionSpec(StrictModel):
@@ -62,10 +59,7 @@ class InteractionSpec(StrictModel):
     caption: str | None = None
     """the text above the figure; by default metric and factors"""
 
-    @property
-    def needs_history(self) -> bool:
-        """Final values are enough."""
-        return False
+    needs_history: ClassVar[bool] = False
 
 
 def effect_figure_faults(

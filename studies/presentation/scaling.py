@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -55,10 +55,7 @@ class ScalingSpec(LawKeys):
         """What the law is of."""
         return self.value
 
-    @property
-    def needs_history(self) -> bool:
-        """Final values are enough."""
-        return False
+    needs_history: ClassVar[bool] = False
 
 
 class ScalingTableSpec(LawKeys):

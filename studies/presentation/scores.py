@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -99,10 +99,7 @@ class ProfileSpec(ScoresSpec):
         """The lines."""
         return "series", self.series
 
-    @property
-    def needs_history(self) -> bool:
-        """Final values are enough."""
-        return False
+    needs_history: ClassVar[bool] = False
 
 
 def profile_faults(spec: ProfileSpec, design: Design) -> list[tuple[KeyPath, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -69,10 +69,7 @@ class IncumbentSpec(StrictModel):
     caption: str | None = None
     """the text above the figure; by default with the metric's title"""
 
-    @property
-    def needs_history(self) -> bool:
-        """Final values are enough."""
-        return False
+    needs_history: ClassVar[bool] = False
 
 
 class FrontSpec(StrictModel):
@@ -89,10 +86,7 @@ class FrontSpec(StrictModel):
     caption: str | None = None
     """the text above the figure; by default with the metrics' titles"""
 
-    @property
-    def needs_history(self) -> bool:
-        """Final values are enough."""
-        return False
+    needs_history: ClassVar[bool] = False
 
 
 class DimensionsSpec(StrictModel):
@@ -109,10 +103,7 @@ class DimensionsSpec(StrictModel):
     caption: str | None = None
     """the text above the figure; by default with the metric's title"""
 
-    @property
-    def needs_history(self) -> bool:
-        """Final values are enough."""
-        return False
+    needs_history: ClassVar[bool] = False
 
 
 class PlaneSpec(StrictModel):
@@ -129,10 +120,7 @@ class PlaneSpec(StrictModel):
     caption: str | None = None
     """the text above the figure; by default with the metric's title"""
 
-    @property
-    def needs_history(self) -> bool:
-        """Final values are enough."""
-        return False
+    needs_history: ClassVar[bool] = False
 
 
 SearchTableSpec = PointsSpec | ImportanceSpec

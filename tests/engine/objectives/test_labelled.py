@@ -117,7 +117,7 @@ def test_a_batch_in_parts_has_the_loss_of_the_whole_and_each_pass_has_every_row(
         loss = whole.loss(model, 0, 1)
         halves = sum(parts.loss(model, part, 2) for part in range(2)) / 2
         torch.testing.assert_close(halves, loss)
-        seen += int(whole._batch.lengths.sum())
+        seen += int(whole._drawn.current.lengths.sum())
     rows = [row for row in trial[2] if row["part"] == "train"]
     assert seen == sum(min(LONGEST, len(numbers_of(whole, row))) for row in rows)
     assert whole.step_shape.sequences == 6

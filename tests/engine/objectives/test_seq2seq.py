@@ -133,7 +133,7 @@ def test_scheduled_guesses_stand_at_one_place_for_all_targets_and_follow_what_wa
     objective, model = made.objective, made.model.eval()
     with torch.no_grad():
         model.output.weight *= 1e4  # what is drawn is certain
-    batch = objective._next_batch()
+    batch = objective._drawn.draw()
     read = objective._guess_places(model, batch.sources, batch.targets, [True, False] * 3)
     state, previous = model.begin(batch.sources, batch.target_lengths), torch.zeros_like(read[:, 0])
     for place in range(6):
