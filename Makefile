@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 MINIMUM := .venv-minimum
 MINIMUM_TORCH ?= $(shell sed -n 's/^torch==//p' constraints-minimum.txt)
 
-.PHONY: help setup run test coverage test-slow test-minimum chaos fuzz check lint wheel docs bench bench-gpu gpu-session clean
+.PHONY: help setup run test coverage test-slow test-minimum chaos fuzz ci check lint wheel docs bench bench-gpu gpu-session clean
 
 help:            ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -61,7 +61,9 @@ wheel: setup     ## build the wheel and try it in a clean environment, away from
 docs: setup      ## build all documents and the reference as a site in build/site, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
 
-check: lint coverage wheel docs ## everything that CI runs
+ci: test lint wheel docs ## everything that CI runs, in half of the time that it has
+
+check: lint coverage wheel docs ## the same with the heavy tests, and how much all of them cover
 
 bench: setup     ## measure what a study costs beside what others would do, and write it into docs/performance.md
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt x-transformers
