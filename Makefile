@@ -61,7 +61,7 @@ wheel: setup     ## build the wheel and try it in a clean environment, away from
 docs: setup      ## build all documents and the reference as a site in build/site, without a network
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
 
-ci: test lint wheel docs ## everything that CI runs, in half of the time that it has
+ci: test lint wheel docs ## everything that CI runs
 
 check: lint coverage wheel docs ## the same with the heavy tests, and how much all of them cover
 
