@@ -43,8 +43,25 @@ class Dropout(nn.Module):
             return _given.drop(x, self.rate)
         if x.device.type != "cpu":
             return functional.dropout(x, self.rate)
-        draws = torch.randint(-(2**63), 2**63 - 1, (_num_draws(x.numel()),))
-        return x * _factors(draws.view(torch.int16)[: x.numel()].view(x.shape), self.rate, x.dtype)
+        return x * _factors(_draw_bits(x.shape), self.rate, x.dtype)
+
+    @property
+    def scale(self) -> float:
+        """What is kept is multiplied by this."""
+        return _VALUES / (_VALUES - round(self.rate * _VALUES)) if self.active else 1.0
+
+    def draw(self, shape: torch.Size, like: Tensor) -> Tensor | None:
+        """What is dropped of numbers of this shape now; None where nothing is.
+
+        On a CPU it is true for what is kept, which is to be scaled; else factors, which have the scale.
+        """
+        if not self.active:
+            return None
+        if _given is not None:
+            return _given.draw(shape, self.rate, like.dtype)
+        if like.device.type != "cpu":
+            return functional.dropout(like.new_ones(shape), self.rate)
+        return _is_kept(_draw_bits(shape), self.rate)
 
 
 def draw_keys(count: int, device: torch.device) -> Tensor:
@@ -88,13 +105,18 @@ class _Given:
 
     def drop(self, x: Tensor, rate: float) -> Tensor:
         """The numbers by the next factors."""
+        factors = self.draw(x.shape, rate, x.dtype)
+        return x if factors is None else x * factors
+
+    def draw(self, shape: torch.Size, rate: float, dtype: torch.dtype) -> Tensor | None:
+        """The next factors; None where calls are noted."""
         if self.factors is None:
-            self.calls.append(DropoutCall(x.shape, rate, x.dtype))
-            return x
+            self.calls.append(DropoutCall(shape, rate, dtype))
+            return None
         factors = next(self.factors)
-        if factors.shape != x.shape:
-            raise RuntimeError(f"expected dropout on {tuple(factors.shape)}, got {tuple(x.shape)}")
-        return x * factors
+        if factors.shape != shape:
+            raise RuntimeError(f"expected dropout on {tuple(factors.shape)}, got {tuple(shape)}")
+        return factors
 
     def keys(self, count: int, device: torch.device) -> Tensor:
         """The next draw, as keys."""
@@ -185,7 +207,17 @@ def _num_draws(numbers: int) -> int:
     return (numbers + 3) // 4
 
 
+def _draw_bits(shape: torch.Size) -> Tensor:
+    """16 random bits for each number, from the process's generator on a CPU."""
+    draws = torch.randint(-(2**63), 2**63 - 1, (_num_draws(shape.numel()),))
+    return draws.view(torch.int16)[: shape.numel()].view(shape)
+
+
+def _is_kept(bits: Tensor, rate: float) -> Tensor:
+    """Whether 16 bits are not among the lowest."""
+    return bits >= round(rate * _VALUES) - _VALUES // 2
+
+
 def _factors(bits: Tensor, rate: float, dtype: torch.dtype) -> Tensor:
     """Zero where 16 bits are among the lowest, what scales the rest elsewhere."""
-    dropped = round(rate * _VALUES)
-    return (bits >= dropped - _VALUES // 2).to(dtype).mul_(_VALUES / (_VALUES - dropped))
+    return _is_kept(bits, rate).to(dtype).mul_(_VALUES / (_VALUES - round(rate * _VALUES)))

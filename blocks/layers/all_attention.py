@@ -19,6 +19,7 @@ from .window_attention import (
     WindowAttention,
     WindowedBlock,
     build_window_attention,
+    map_heads,
     merge_heads,
     split_heads,
 )
@@ -41,21 +42,18 @@ class Persistent(Initialisable):
         nn.init.normal_(self.keys, std=head_width**-0.5, generator=generator)
         nn.init.normal_(self.vectors, std=count**-0.5, generator=generator)
 
-    def scores(self, q: Tensor) -> Tensor:
-        """(heads, batch, queries, N) of scaled queries (heads, batch, queries, head_width)."""
-        keys = self.keys * math.sqrt(self.keys.shape[-1])
-        found = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
-        return found.view(*q.shape[:-1], -1)
-
-    def values(self, weights: Tensor) -> Tensor:
-        """(heads, batch, queries, head_width) of weights (heads, batch, queries, N)."""
-        values = self.vectors * math.sqrt(self.vectors.shape[1])
-        return (weights.flatten(1, 2) @ values).view(*weights.shape[:-1], -1)
+    def keys_values(self) -> tuple[Tensor, Tensor]:
+        """The keys and values as they are seen, each (heads, N, head_width)."""
+        _, count, head_width = self.keys.shape
+        return self.keys * math.sqrt(head_width), self.vectors * math.sqrt(count)
 
 
 def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
     """What vectors with a softmax of their own give scaled queries, each (heads, batch, queries, width)."""
-    return vectors.values(dropout(torch.softmax(vectors.scores(q), -1)))
+    keys, values = vectors.keys_values()
+    scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
+    weights = dropout(torch.softmax(scores.view(*q.shape[:-1], -1), -1))
+    return (weights.flatten(1, 2) @ values).view(q.shape)
 
 
 class PersistentAttention(WindowedBlock):
@@ -113,10 +111,10 @@ class PersistentAttention(WindowedBlock):
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """(batch, length, inner) of scaled queries, keys and values (heads, batch, length, head_width)."""
 
-    def attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
+    def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
         """Every position attends to its window and to the vectors."""
-        q = split_heads(self.query(x), self.heads, 1)[0] * self.head_width**-0.5
-        k, v = split_heads(self.key_value(seen), self.window_heads, 2).unbind(0)
+        q = split_heads(self.query(x), self.heads) * self.head_width**-0.5
+        k, v = map_heads(x, past, self.key_value.weight, self.window_heads)
         return self.output(self.mix(q, k, v, mask))
 
 
@@ -126,7 +124,8 @@ class AllAttention(PersistentAttention):
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         """As described."""
-        return merge_heads(self.window(q, k, v, mask, self.persistent))
+        extra = None if self.persistent is None else self.persistent.keys_values()
+        return merge_heads(self.window(q, k, v, mask, extra))
 
 
 @register_block("attn_split")

@@ -22,10 +22,11 @@ from .window_attention import (
     WindowAttention,
     WindowedBlock,
     build_window_attention,
-    capped,
+    map_heads,
     merge_heads,
     split_heads,
 )
+from .windows.products import capped
 
 
 @register_block("sa")
@@ -150,15 +151,15 @@ class WindowedSelfAttention(WindowedBlock):
         heads, cap = as_int(settings, "heads"), as_float(settings, "logit_cap")
         return cls(settings, build_window_attention(window, heads, context, cap=cap), context)
 
-    def attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
+    def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
         """All heads see the window."""
-        q = split_heads(functional.linear(x, self.qkv.weight[: self.inner]), self.heads, 1)[0]
-        k, v = split_heads(functional.linear(seen, self.qkv.weight[self.inner :]), self.kv_heads, 2).unbind(0)
+        q = split_heads(functional.linear(x, self.qkv.weight[: self.inner]), self.heads)
+        k, v = map_heads(x, past, self.qkv.weight[self.inner :], self.kv_heads)
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
         if self.turns:  # only distances count, so that what is seen begins at 0
-            q = turn(q, place_angles(seen.shape[1] - x.shape[1], x.shape[1], q))
-            k = turn(k, place_angles(0, seen.shape[1], k))
+            q = turn(q, place_angles(k.shape[2] - x.shape[1], x.shape[1], q))
+            k = turn(k, place_angles(0, k.shape[2], k))
         if self.kv_heads < self.heads:
             k, v = (each.repeat_interleave(self.heads // self.kv_heads, 0) for each in (k, v))
         return self.output(merge_heads(self.window(q * self.scale, k, v, mask)))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Protocol
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ...grammar.model_config import Init
-from ...grammar.vocabulary.attention_window import QueryChunk, Window, has_keyless_query, iter_chunks
+from ...grammar.vocabulary.attention_window import QueryChunk, Window, has_tiles, iter_chunks
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
+from .windows.by_distance import masked_score
+from .windows.inputs import WindowForm, WindowInputs
+from .windows.products import window_products
+from .windows.tiles import window_tiles
 
 GRANULARITY = 64
 """How far adaptive spans let heads see is rounded up to a multiple of this number of tokens."""
@@ -71,7 +75,7 @@ class AdaptiveSpans(Initialisable):
         left = (self.z[:, None] * self.span + self.ramp - steps) / self.ramp
         tiny = torch.finfo(left.dtype).tiny
         left = left.clamp(tiny, 1.0)
-        return torch.where(left > tiny, left.log(), _masked_score(left))[:, None, None]
+        return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
     def after_optimiser_step(self) -> None:
         """Keep z within [0, 1], and note how far the furthest head sees."""
@@ -85,24 +89,10 @@ class AdaptiveSpans(Initialisable):
         return -(-seen // GRANULARITY) * GRANULARITY
 
 
-class ExtraKeysValues(Protocol):
-    """Keys and values that every query sees, in one softmax with those of the window."""
-
-    def scores(self, q: Tensor) -> Tensor:
-        """(heads, batch, queries, n) of scaled queries (heads, batch, queries, head_width)."""
-        ...
-
-    def values(self, weights: Tensor) -> Tensor:
-        """(heads, batch, queries, head_width) of weights (heads, batch, queries, n)."""
-        ...
-
-
 class WindowAttention(nn.Module):
     """Softmax over the keys in a window, with vectors for distances and spans that each head learns.
 
-    Scores are q · (k + u_distance). They are laid out as (queries, keys); those by distance, (queries,
-    distances), are brought into that shape by a view in which each row begins one place further left. A cap
-    is of the scores by content.
+    Scores are q · (k + u_distance); a cap is of those by content.
     """
 
     def __init__(
@@ -150,47 +140,30 @@ class WindowAttention(nn.Module):
         k: Tensor,
         v: Tensor,
         mask: Tensor | None = None,
-        extra_keys_values: ExtraKeysValues | None = None,
+        extra: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
         """What each query sees, (heads, batch, queries, head_width).
 
         q is scaled; of the keys and values (heads, batch, keys, head_width) the last ones are at the
-        queries, those in front are past. `mask` (batch, keys) is true where a key is valid.
+        queries, those in front are past. `mask` (batch, keys) is true where a key is valid. Every query sees
+        the `extra` keys and values too, each (heads, n, head_width), in the same softmax.
         """
         past = k.shape[2] - q.shape[2]
-        every = list(iter_chunks(q.shape[2], past, self.min_distance, self.max_distance))
-        near, far = min(piece.min_distance for piece in every), max(piece.max_distance for piece in every)
-        by_distance = self._by_distance(q, near, far)
-        extra = None if extra_keys_values is None else extra_keys_values.scores(q)
-        found: list[Tensor] = []
-        for piece in every:
-            rows = slice(piece.start - past, piece.stop - past)
-            keys = slice(piece.key_start, piece.key_stop)
-            bias = by_distance[
-                :, :, rows, far - piece.max_distance : far - piece.max_distance + piece.distance_count
-            ]
-            scores = q[:, :, rows] @ k[:, :, keys].transpose(-1, -2)  # (heads, batch, queries, keys)
-            scores = capped(scores, self.cap) + skew(bias, piece)
-            if mask is not None:
-                scores = scores.masked_fill(~mask[:, None, keys], _masked_score(scores))
-            joined = scores if extra is None else torch.cat([scores, extra[:, :, rows]], -1)
-            weights = self.dropout(torch.softmax(joined, -1))
-            found.append(self._values(weights, v[:, :, keys], piece, extra_keys_values))
-        return found[0] if len(found) == 1 else torch.cat(found, 2)
-
-    def _by_distance(self, q: Tensor, min_distance: int, max_distance: int) -> Tensor:
-        """Scores (heads or 1, batch or 1, queries, distances), the greatest distance first."""
-        heads, batch, length, _ = q.shape
-        if self.positions is None:
-            scores = q.new_zeros(1, 1, length, max(0, max_distance - min_distance + 1))
-        else:
-            vectors = self._vectors(min_distance, max_distance)
-            scores = (q.flatten(0, 2) @ vectors.T).view(heads, batch, length, len(vectors))
-        return (
-            scores
-            if self.spans is None or max_distance < min_distance
-            else scores + self.spans(max_distance, min_distance)
+        pieces = tuple(iter_chunks(q.shape[2], past, self.min_distance, self.max_distance))
+        near, far = min(piece.min_distance for piece in pieces), max(piece.max_distance for piece in pieces)
+        vectors = None if self.positions is None else self._vectors(near, far)
+        fading = None if self.spans is None or far < near else self.spans(far, near)
+        given = WindowInputs(q, k, v, vectors, fading, *(extra or (None, None)), mask)
+        kept = self._draw(pieces, given)
+        form = WindowForm(
+            pieces=pieces,
+            pos_values=self.window.pos_values,
+            first_sees_nothing=extra is None and self.window.min_distance > 0,
+            cap=self.cap,
+            kept_scale=self.dropout.scale if kept and not kept[0].is_floating_point() else 1.0,
         )
+        compute = window_tiles if _has_tiles(form, given) else window_products
+        return compute(form, given, kept)
 
     def _vectors(self, min_distance: int, max_distance: int) -> Tensor:
         """The position vectors (distances, head_width), that of the greatest distance first."""
@@ -198,21 +171,19 @@ class WindowAttention(nn.Module):
         begin = self.window.max_distance - max_distance
         return self.positions.weight[begin : begin + max(0, max_distance - min_distance + 1)]
 
-    def _values(
-        self, weights: Tensor, v: Tensor, piece: QueryChunk, extra_keys_values: ExtraKeysValues | None
-    ) -> Tensor:
-        """The values (heads, batch, queries, head_width) that the weights choose."""
-        within, outside = weights.split([piece.key_count, weights.shape[-1] - piece.key_count], -1)
-        y = within @ v
-        if self.window.pos_values and piece.distance_count:
-            vectors = self._vectors(piece.min_distance, piece.max_distance)
-            y = y + unskew(within, piece).contiguous() @ vectors
-        if extra_keys_values is not None:
-            return y + extra_keys_values.values(outside)
-        if has_keyless_query(self.window, piece):
-            first = torch.arange(piece.query_count, device=y.device) == 0
-            y = y.masked_fill(first[:, None], 0.0)
-        return y
+    def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
+        """What is kept of the weights of each piece; of no piece where all are."""
+        heads, batch = given.q.shape[:2]
+        sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
+        drawn = (self.dropout.draw(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
+        return [each for each in drawn if each is not None]
+
+
+def _has_tiles(form: WindowForm, given: WindowInputs) -> bool:
+    """Whether a window is computed in tiles: on a CPU, of sequences that are not short, in full precision."""
+    if given.q.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
+        return False
+    return has_tiles(given.k.shape[2], form.cap)
 
 
 def build_window_attention(
@@ -241,17 +212,17 @@ class WindowedBlock(Block):
         self.register_load_state_dict_post_hook(_after_load)
 
     @abstractmethod
-    def attend(self, x: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor:
-        """The outputs at x (batch, length, width), which ends what is `seen`; `mask` is that of `seen`."""
+    def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
+        """The outputs at x (batch, length, width) behind what of the past is seen; a mask is that of x."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Every position attends to its window."""
-        return self.attend(x, x, mask)
+        return self.attend(x, None, mask)
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
         """Queries of x alone, keys and values of what they can see."""
         seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
-        return self.attend(x, torch.cat([seen, x], 1) if seen.shape[1] else x, None)
+        return self.attend(x, seen if seen.shape[1] else None, None)
 
     def after_optimiser_step(self) -> None:
         """Take note of new spans."""
@@ -268,10 +239,26 @@ def _after_load(block: WindowedBlock, _keys: object) -> None:
     block.after_optimiser_step()
 
 
-def split_heads(y: Tensor, heads: int, maps: int) -> Tensor:
+def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tuple[Tensor, Tensor]:
+    """Keys and values (heads, batch, positions, head_width) by a weight of both maps.
+
+    Those of the past come first; it is mapped by itself, so that no gradient is computed for what needs none.
+    """
+    parts = [x] if past is None else [past, x]
+    mapped = [_by_head(functional.linear(each, weight), heads, 2) for each in parts]
+    k, v = (mapped[0].contiguous() if past is None else torch.cat(mapped, 3)).unbind(0)
+    return k, v
+
+
+def split_heads(y: Tensor, heads: int) -> Tensor:
+    """What a map gave, (batch, length, width), as (heads, batch, length, head_width)."""
+    return _by_head(y, heads, 1)[0].contiguous()
+
+
+def _by_head(y: Tensor, heads: int, maps: int) -> Tensor:
     """What several maps gave, (batch, length, maps · width), as (maps, heads, batch, length, head_width)."""
     batch, length, _ = y.shape
-    return y.view(batch, length, maps, heads, -1).permute(2, 3, 0, 1, 4).contiguous()
+    return y.view(batch, length, maps, heads, -1).permute(2, 3, 0, 1, 4)
 
 
 def merge_heads(y: Tensor) -> Tensor:
@@ -280,42 +267,8 @@ def merge_heads(y: Tensor) -> Tensor:
     return y.permute(1, 2, 0, 3).reshape(batch, length, -1)
 
 
-def capped(scores: Tensor, cap: float) -> Tensor:
-    """The scores s as c tanh(s / c) with a cap c, or as they are where it is 0."""
-    return cap * torch.tanh(scores / cap) if cap else scores
-
-
-def skew(by_distance: Tensor, piece: QueryChunk) -> Tensor:
-    """Scores (…, queries, distances) as (…, queries, keys); a key at no distance of the window gets none.
-
-    Row t of the result begins t places further left in its row than row 0. With rows one longer than a step
-    that is a plain view; what it meets beyond a row's end is padding.
-    """
-    rows = piece.query_count
-    shift = piece.max_distance - (piece.start - piece.key_start)
-    width = max(piece.key_count + max(shift, 1), rows + piece.distance_count - 1 - shift)
-    padded = functional.pad(by_distance, (0, width - piece.distance_count), value=_masked_score(by_distance))
-    flat = padded.flatten(-2).narrow(-1, shift, rows * (width - 1))
-    return flat.reshape(*padded.shape[:-1], width - 1)[..., : piece.key_count]
-
-
-def unskew(weights: Tensor, piece: QueryChunk) -> Tensor:
-    """Weights (…, queries, keys) as (…, queries, distances), the furthest distance first."""
-    rows = piece.query_count
-    shift = piece.max_distance - (piece.start - piece.key_start)
-    width = max(piece.key_count + shift, rows + piece.distance_count - 1 - shift)
-    padded = functional.pad(weights, (shift, width - shift - piece.key_count, 0, 1))
-    flat = padded.flatten(-2).narrow(-1, 0, rows * (width + 1))
-    return flat.reshape(*weights.shape[:-1], width + 1)[..., : piece.distance_count]
-
-
 def looks_at_weights(module: nn.Module) -> bool:
     """Whether a part of a model takes note of its weights after each step: a window by its spans alone."""
     if isinstance(module, Block) and not isinstance(module, WindowedBlock):
         return type(module).after_optimiser_step is not Block.after_optimiser_step
     return isinstance(module, AdaptiveSpans)
-
-
-def _masked_score(scores: Tensor) -> float:
-    """A score that no softmax gives weight to; finite, so that nothing to see is nothing to divide by."""
-    return torch.finfo(scores.dtype).min / 4

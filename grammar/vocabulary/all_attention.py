@@ -58,25 +58,24 @@ def _all_attn_cost(settings: Settings, context: CostContext) -> Cost:
 def _attn_split_cost(settings: Settings, context: CostContext) -> Cost:
     """A softmax over the window, and one over the vectors."""
     heads, width = as_int(settings, "heads"), as_int(settings, "head_width")
-    cost = window_attention_cost(window_from_settings(settings, causal=context.causal), context, heads=heads)
+    window, added = window_from_settings(settings, causal=context.causal), as_int(settings, "N") > 0
+    cost = window_attention_cost(window, context, heads=heads, adds_to_output=added)
     return _add_persistent_vectors(cost, settings, context, heads=heads, width=width, weights=True)
 
 
 def _head_split_cost(settings: Settings, context: CostContext) -> Cost:
     """Half of the heads have keys and values of the window, half of them vectors."""
     heads, width = as_int(settings, "heads"), as_int(settings, "head_width")
-    cost = window_attention_cost(
-        window_from_settings(settings, causal=context.causal), context, heads=heads // 2, query_heads=heads
-    )
+    window = window_from_settings(settings, causal=context.causal)
+    cost = window_attention_cost(window, context, heads=heads // 2, query_heads=heads, adds_to_output=True)
     return _add_persistent_vectors(cost, settings, context, heads=heads // 2, width=width, weights=True)
 
 
 def _single_head_cost(settings: Settings, context: CostContext) -> Cost:
     """Vectors as wide as all heads together; for their scores the queries are laid out, and kept, again."""
     inner = as_int(settings, "heads") * as_int(settings, "head_width")
-    cost = window_attention_cost(
-        window_from_settings(settings, causal=context.causal), context, heads=as_int(settings, "heads")
-    )
+    window, added = window_from_settings(settings, causal=context.causal), as_int(settings, "N") > 0
+    cost = window_attention_cost(window, context, heads=as_int(settings, "heads"), adds_to_output=added)
     cost = _add_persistent_vectors(cost, settings, context, heads=1, width=inner, weights=True)
     return replace(cost, saved=cost.saved + context.length * inner) if as_int(settings, "N") else cost
 

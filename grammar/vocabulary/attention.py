@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .attention_window import Window, iter_chunks, window_attention_cost
+from .attention_window import Window, window_attention_cost
 from .registry import register
 from .spec import (
     UNBOUNDED,
@@ -124,12 +124,8 @@ def _cost(settings: Settings, context: CostContext) -> Cost:
         return _full_attention_cost(heads, head_width, settings, context)
     window = window_from_settings(settings, causal=context.causal)
     shared = as_int(settings, "kv_heads") or heads
-    found = window_attention_cost(window, context, heads=heads, kv_heads=shared)
-    if as_float(settings, "logit_cap"):  # the hyperbolic tangent of each score
-        past = min(context.past, window.max_distance)
-        pieces = iter_chunks(context.length, past, window.min_distance, window.max_distance)
-        scores = heads * sum(piece.query_count * piece.key_count for piece in pieces)
-        found = replace(found, saved=found.saved + scores)
+    cap = as_float(settings, "logit_cap")
+    found = window_attention_cost(window, context, heads=heads, kv_heads=shared, cap=cap)
     return _with_prepared_heads(found, window, settings, context)
 
 

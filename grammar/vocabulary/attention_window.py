@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 from .spec import Cost, CostContext, Reach
 
-MIN_CHUNK_LENGTH = 128
-"""Queries are taken in pieces as long as the span, but not shorter than this."""
+CHUNK_LENGTH = 128
+"""Queries are taken in pieces of this length."""
+
+MAX_WHOLE_LENGTH = 64
+"""Behind up to so many keys a CPU computes plain products of all heads at once, behind more in tiles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +93,8 @@ class QueryChunk:
 
 def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) -> Iterator[QueryChunk]:
     """The pieces in which a sequence of `length` queries is computed, behind `past` keys."""
-    size = max(max_distance, MIN_CHUNK_LENGTH)
-    for begin in range(past, past + length, size):
-        end = min(begin + size, past + length)
+    for begin in range(past, past + length, CHUNK_LENGTH):
+        end = min(begin + CHUNK_LENGTH, past + length)
         first = max(0, begin - max_distance)
         last = min(end - min(min_distance, 0), past + length)
         yield QueryChunk(
@@ -105,6 +107,11 @@ def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) ->
         )
 
 
+def has_tiles(keys: int, cap: float = 0.0) -> bool:
+    """Whether a CPU computes a window of so many keys in tiles; with a cap on scores it never does."""
+    return keys > MAX_WHOLE_LENGTH and not cap
+
+
 def window_attention_cost(
     window: Window,
     context: CostContext,
@@ -113,39 +120,44 @@ def window_attention_cost(
     query_heads: int | None = None,
     kv_heads: int | None = None,
     persistent_vectors: int = 0,
+    adds_to_output: bool = False,
+    cap: float = 0.0,
 ) -> Cost:
     """Projections, products within the window, and the weights that training keeps; a span for each head.
 
     `query_heads` is how many heads the queries have if not `heads`, and `kv_heads` how many are mapped for
     keys and values, each for several of the window's; the softmax is also over the
-    `persistent_vectors`, whose own cost is not in this.
+    `persistent_vectors`, whose own cost is not in this. A block that `adds_to_output` maps something else
+    than what its window gives. A `cap` is of scores.
     """
     length, past = context.length, min(context.past, max(0, window.max_distance))
     every = list(iter_chunks(length, past, window.min_distance, window.max_distance))
     inner = heads * window.head_width
     outer = (heads if query_heads is None else query_heads) * window.head_width
     keys, mapped = length + past, (kv_heads or heads) * window.head_width
+    if has_tiles(keys, cap):
+        saved = _saved_of_tiles(every, heads, persistent_vectors, context)
+        saved += length * inner if adds_to_output else 0
+        saved_once = 0 if window.ramp is None else heads * _count_distances(every) * 13 // 4
+    else:
+        saved = _saved_weights(window, every, heads, persistent_vectors, context)
+        saved += heads * sum(piece.query_count * piece.key_count for piece in every) if cap else 0
+        saved_once = _saved_per_batch(window, every, heads, persistent_vectors)
     return Cost(
         parameters=2 * context.width * (mapped + outer) + (0 if window.ramp is None else heads),
-        flops=4 * context.width * (length * outer + keys * mapped)
-        + _product_flops(window, every, inner, length),
+        flops=4 * context.width * (length * outer + keys * mapped) + _product_flops(window, every, inner),
         shared={window.shared_key: window.distance_count * window.head_width} if window.relative else {},
         window=2 * mapped * window.max_distance,
-        saved=2 * length * outer
-        + 2 * keys * inner
-        + (keys * context.width if past else 0)
-        + _saved_weights(window, every, heads, persistent_vectors, context),
-        saved_once=_saved_per_batch(window, every, heads, persistent_vectors),
+        saved=2 * length * outer + 2 * keys * inner + past * context.width + saved,
+        saved_once=saved_once,
     )
 
 
-def _product_flops(window: Window, chunks: list[QueryChunk], inner: int, length: int) -> int:
+def _product_flops(window: Window, chunks: list[QueryChunk], inner: int) -> int:
     """The operations of queries by keys and by positions, and of weights by values."""
     pairs = 2 * sum(piece.query_count * piece.key_count for piece in chunks)
-    if window.relative:
-        pairs += length * _count_distances(chunks)
-    if window.pos_values:
-        pairs += sum(piece.query_count * piece.distance_count for piece in chunks)
+    by_distance = sum(piece.query_count * piece.distance_count for piece in chunks)
+    pairs += by_distance * (window.relative + window.pos_values)
     return 2 * inner * pairs
 
 
@@ -156,15 +168,24 @@ def _count_distances(chunks: list[QueryChunk]) -> int:
     )
 
 
+def _saved_of_tiles(
+    chunks: list[QueryChunk], heads: int, persistent_vectors: int, context: CostContext
+) -> int:
+    """The numbers that training keeps of tiles: the weights, and a byte for each if some are dropped."""
+    found = sum(heads * piece.query_count * (piece.key_count + persistent_vectors) for piece in chunks)
+    return found + (found + 3) // 4 if context.config.attention_dropout else found
+
+
 def _saved_weights(
     window: Window, chunks: list[QueryChunk], heads: int, persistent_vectors: int, context: CostContext
 ) -> int:
-    """The numbers that training keeps of the weights: three times as many if some are dropped.
+    """The numbers that training keeps of the weights: if some are dropped, twice as many and a byte for each.
 
     To that come the weights by distance, for positions on values.
     """
-    kept = 3 if context.config.attention_dropout else 1
-    found = sum(kept * heads * piece.query_count * (piece.key_count + persistent_vectors) for piece in chunks)
+    found = sum(heads * piece.query_count * (piece.key_count + persistent_vectors) for piece in chunks)
+    if context.config.attention_dropout:
+        found = 2 * found + (found + 3) // 4
     for piece in chunks:
         if window.pos_values:
             found += heads * piece.query_count * piece.distance_count

@@ -85,7 +85,7 @@ def test_a_sequence_in_pieces_is_the_same_sequence(text, causal, monkeypatch):
     block, x, mask = learnt(text, causal=causal), random_sequences(2, 23), prefix_mask([23, 17], 23)
     whole = block(x, mask)[mask]
     for size in (2, 7, 22):
-        monkeypatch.setattr(attention_window, "MIN_CHUNK_LENGTH", size)
+        monkeypatch.setattr(attention_window, "CHUNK_LENGTH", size)
         torch.testing.assert_close(block(x, mask)[mask], whole, rtol=1e-11, atol=1e-11)
 
 

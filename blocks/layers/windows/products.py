@@ -1,0 +1,66 @@
+"""A window by plain products, which every device has and every transformation of torch knows."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ....grammar.vocabulary.attention_window import QueryChunk
+from .by_distance import masked_score, skew, unskew
+from .inputs import Kept, WindowForm, WindowInputs
+
+
+def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
+    """What each query sees, (heads, batch, queries, head_width)."""
+    found: list[Tensor] = []
+    for number, piece in enumerate(form.pieces):
+        rows = slice(piece.start - given.past, piece.stop - given.past)
+        keys = slice(piece.key_start, piece.key_stop)
+        q = given.q[:, :, rows]
+        scores = q @ given.k[:, :, keys].transpose(-1, -2)  # (heads, batch, queries, keys)
+        scores = capped(scores, form.cap) + skew(_by_distance(form, given, q, piece), piece)
+        if given.mask is not None:
+            scores = scores.masked_fill(~given.mask[:, None, keys], masked_score(scores))
+        if given.extra_keys is not None:
+            scores = torch.cat([scores, _of_heads(q, given.extra_keys.transpose(1, 2))], -1)
+        weights = torch.softmax(scores, -1)
+        if kept:
+            weights = weights * kept[number]
+            weights = weights if form.kept_scale == 1.0 else weights * form.kept_scale
+        found.append(_values(form, given, weights, piece))
+    return found[0] if len(found) == 1 else torch.cat(found, 2)
+
+
+def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryChunk) -> Tensor:
+    """Scores (heads or 1, batch or 1, queries, distances), the greatest distance first."""
+    here = form.distances(piece)
+    if given.vectors is None:
+        scores = q.new_zeros(1, 1, piece.query_count, piece.distance_count)
+    else:
+        vectors = given.vectors[here]
+        scores = (q.flatten(0, 2) @ vectors.T).view(*q.shape[:3], len(vectors))
+    return scores if given.fading is None else scores + given.fading[..., here]
+
+
+def _of_heads(rows: Tensor, maps: Tensor) -> Tensor:
+    """Each head's map (heads, n, m) of its rows (heads, batch, queries, n)."""
+    return (rows.flatten(1, 2) @ maps).view(*rows.shape[:-1], -1)
+
+
+def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: QueryChunk) -> Tensor:
+    """The values (heads, batch, queries, head_width) that the weights choose."""
+    within, outside = weights.split([piece.key_count, weights.shape[-1] - piece.key_count], -1)
+    y = within @ given.v[:, :, piece.key_start : piece.key_stop]
+    if form.pos_values and given.vectors is not None and piece.distance_count:
+        y = y + unskew(within, piece).contiguous() @ given.vectors[form.distances(piece)]
+    if given.extra_values is not None:
+        y = y + _of_heads(outside, given.extra_values)
+    if form.keyless(piece):
+        first = torch.arange(piece.query_count, device=y.device) == 0
+        y = y.masked_fill(first[:, None], 0.0)
+    return y
+
+
+def capped(scores: Tensor, cap: float) -> Tensor:
+    """The scores s as c tanh(s / c) with a cap c, or as they are where it is 0."""
+    return cap * torch.tanh(scores / cap) if cap else scores

@@ -1,0 +1,335 @@
+"""A window in tiles that stay in a processor's cache, with a backward pass of its own.
+
+A tile has the scores of some queries of a head, (rows, keys and extra keys). One product writes those by
+content into it and one those of the extra keys; that with the vectors of distances adds to a view of the same
+numbers whose rows begin one place further right than those before. Training keeps the weights, and
+a byte for each where some are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx, once_differentiable
+
+from ....grammar.vocabulary.attention_window import QueryChunk
+from .by_distance import masked_score, skew, unskew
+from .inputs import Kept, WindowForm, WindowInputs
+from .products import window_products
+
+_MAX_TILE = 2**17
+"""Of so many numbers a tile has sequences of a batch together: half of a second-level cache."""
+
+_NUM_INPUTS = len(WindowInputs._fields)
+
+
+def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
+    """What each query sees, (heads, batch, queries, head_width), of a form without a cap, on a CPU."""
+    return _Tiles.apply(form, torch.is_grad_enabled(), *given, *kept)[0]
+
+
+class _Tile(NamedTuple):
+    """Some queries of one head: those of a piece, of some sequences of the batch."""
+
+    form: WindowForm
+    given: WindowInputs
+    piece: QueryChunk
+    head: int
+    batch: slice
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(sequences, queries, keys and extra ones)."""
+        keys = self.piece.key_count + self.given.num_extra
+        return self.batch.stop - self.batch.start, self.piece.query_count, keys
+
+    @property
+    def is_band(self) -> bool:
+        """Whether each query has all distances of the piece, so that by distance the numbers are a view."""
+        piece = self.piece
+        begins = piece.max_distance == piece.start - piece.key_start
+        return begins and piece.query_count - 1 + piece.distance_count <= piece.key_count
+
+    @property
+    def extra_keys(self) -> Tensor:
+        """Those of the head, (n, head_width)."""
+        assert self.given.extra_keys is not None, "it was looked at before"
+        return self.given.extra_keys[self.head]
+
+    @property
+    def extra_values(self) -> Tensor:
+        """Those of the head, (n, head_width)."""
+        assert self.given.extra_values is not None, "it was looked at before"
+        return self.given.extra_values[self.head]
+
+    @property
+    def vectors(self) -> Tensor | None:
+        """Those of the distances of the piece, for each sequence (sequences, distances, head_width)."""
+        vectors = self.given.vectors
+        return None if vectors is None else vectors[self.distances].expand(self.shape[0], -1, -1)
+
+    @property
+    def distances(self) -> slice:
+        """Where the distances of the piece are."""
+        return self.form.distances(self.piece)
+
+    def of_queries(self, numbers: Tensor) -> Tensor:
+        """What belongs to the queries, (sequences, queries, width)."""
+        past = self.given.past
+        return numbers[self.head, self.batch, self.piece.start - past : self.piece.stop - past]
+
+    def of_keys(self, numbers: Tensor) -> Tensor:
+        """What belongs to the keys, (sequences, keys, width)."""
+        return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
+
+    def within(self, numbers: Tensor) -> Tensor:
+        """What belongs to the window of numbers in the tile's shape."""
+        return numbers[:, :, : self.piece.key_count]
+
+    def outside(self, numbers: Tensor) -> Tensor:
+        """What belongs to the extra keys, (sequences · queries, n)."""
+        return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
+
+    def band(self, numbers: Tensor) -> Tensor:
+        """The view by distance, (sequences, queries, distances)."""
+        sequences, rows, keys = numbers.shape
+        shape, strides = (sequences, rows, self.piece.distance_count), (rows * keys, keys + 1, 1)
+        return numbers.as_strided(shape, strides, numbers.storage_offset())
+
+    def by_distance(self, numbers: Tensor) -> Tensor:
+        """The numbers of the window by distance, a view where that can be."""
+        return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
+
+    def score(self, q: Tensor, scores: Tensor) -> None:
+        """Write the scores of queries (sequences, queries, head_width)."""
+        within, mask = self.within(scores), self.given.mask
+        torch.bmm(q, self.of_keys(self.given.k).mT, out=within)
+        if self.given.num_extra:
+            torch.mm(q.flatten(0, 1), self.extra_keys.T, out=self.outside(scores))
+        self._add_distances(q, scores)
+        if mask is not None:
+            keys = mask[self.batch, None, self.piece.key_start : self.piece.key_stop]
+            within.masked_fill_(~keys, masked_score(scores))
+
+    def _add_distances(self, q: Tensor, scores: Tensor) -> None:
+        """Add the scores by distance, and hide what is outside of the window."""
+        vectors, fading = self.vectors, self.given.fading
+        remaining = None if fading is None else fading[self.head, 0, :, self.distances]
+        if not self.is_band:
+            shape = (1, self.piece.query_count, self.piece.distance_count)
+            found = q.new_zeros(shape) if vectors is None else torch.bmm(q, vectors.mT)
+            found = found if remaining is None else found + remaining
+            self.within(scores).add_(skew(found, self.piece))
+            return
+        band = self.band(scores)
+        if vectors is not None:
+            torch.baddbmm(band, q, vectors.mT, out=band)
+        if remaining is not None:
+            band.add_(remaining)
+        _hide_outside(self.within(scores), self.piece)
+
+    def read(self, weights: Tensor) -> Tensor:
+        """The values (sequences, queries, head_width) that weights choose."""
+        values, inside = self.of_keys(self.given.v), self.within(weights)
+        if self.given.num_extra:
+            y = torch.mm(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
+            torch.baddbmm(y, inside, values, out=y)
+        else:
+            y = torch.bmm(inside, values)
+        if self.form.pos_values and (vectors := self.vectors) is not None:
+            torch.baddbmm(y, self.by_distance(weights), vectors, out=y)
+        if self.form.keyless(self.piece):
+            y[:, 0] = 0.0
+        return y
+
+
+def _hide_outside(scores: Tensor, piece: QueryChunk) -> None:
+    """Mask the scores (sequences, queries, keys) of keys further or nearer than the window reaches."""
+    rows, beyond = piece.query_count, piece.key_count - piece.distance_count
+    below = torch.ones(rows, max(rows, beyond), dtype=torch.bool, device=scores.device).tril(-1)
+    hidden, first = masked_score(scores), min(rows, piece.key_count)
+    scores[:, :, :first].masked_fill_(below[:, :first], hidden)
+    if beyond > 0:
+        scores[:, :, piece.distance_count :].masked_fill_(~below[:, :beyond], hidden)
+
+
+def _iter_tiles(form: WindowForm, given: WindowInputs, piece: QueryChunk) -> Iterator[tuple[_Tile, Tensor]]:
+    """The tiles of a piece, each with a buffer of its shape that the next one overwrites."""
+    heads, batch = given.q.shape[:2]
+    rows = (piece.query_count, piece.key_count + given.num_extra)
+    most = min(batch, max(1, _MAX_TILE // max(1, rows[0] * rows[1])))
+    buffer = given.q.new_empty(most, *rows)
+    for head in range(heads):
+        for start in range(0, batch, most):
+            tile = _Tile(form, given, piece, head, slice(start, min(start + most, batch)))
+            yield tile, buffer[: tile.shape[0]]
+
+
+class _SavedContext(FunctionCtx):
+    """What the backward pass finds."""
+
+    form: WindowForm
+    saved_tensors: tuple[Tensor, ...]
+
+
+class _Tiles(torch.autograd.Function):
+    """The function of `window_tiles`; under vmap it is that of `window_products`."""
+
+    @staticmethod
+    def forward(form: WindowForm, keeps: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """What the queries see, laid out in memory as heads are merged, and the weights of each piece."""
+        given, kept = WindowInputs(*tensors[:_NUM_INPUTS]), tensors[_NUM_INPUTS:]
+        heads, batch, length, head_width = given.q.shape
+        y = given.q.new_empty(batch, length, heads, head_width).permute(2, 0, 1, 3)
+        every: list[Tensor] = []
+        for number, piece in enumerate(form.pieces):
+            weights: Tensor | None = None
+            if keeps:
+                keys = piece.key_count + given.num_extra
+                weights = given.q.new_empty(heads, batch, piece.query_count, keys)
+                every.append(weights)
+            for tile, scores in _iter_tiles(form, given, piece):
+                tile.score(tile.of_queries(given.q).contiguous(), scores)
+                found = scores.softmax(-1) if weights is None else weights[tile.head, tile.batch]
+                if weights is not None:
+                    torch.softmax(scores, -1, out=found)
+                if kept:
+                    found = torch.mul(found, kept[number][tile.head, tile.batch], out=scores)
+                seen = tile.read(found)
+                tile.of_queries(y).copy_(seen if not kept else seen.mul_(form.kept_scale))
+        return (y, *every)
+
+    @staticmethod
+    def setup_context(ctx: _SavedContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Note what the backward pass reads."""
+        ctx.form, tensors = inputs[0], inputs[2:]
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*tensors, *output)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: _SavedContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
+        """The gradients of the inputs; a weight p of a softmax has p (dp − Σ p dp), where Σ p dp = y · dy."""
+        form, pieces = ctx.form, len(ctx.form.pieces)
+        tensors, y, weights = (
+            ctx.saved_tensors[: -pieces - 1],
+            ctx.saved_tensors[-pieces - 1],
+            ctx.saved_tensors[-pieces:],
+        )
+        given, kept = WindowInputs(*tensors[:_NUM_INPUTS]), tensors[_NUM_INPUTS:]
+        by = gradients[0]
+        if by is None:
+            return (None,) * (2 + len(tensors))
+        into = given._replace(
+            mask=None, **{name: _zeros(each) for name, each in given._asdict().items() if name != "mask"}
+        )
+        for number, piece in enumerate(form.pieces):
+            for tile, buffer in _iter_tiles(form, given, piece):
+                here = (tile.head, tile.batch)
+                one = kept[number][here] if kept else None
+                _add_gradients(tile, into, (by, y), (weights[number][here], one), buffer)
+        return (None, None, *into, *(None for _ in kept))
+
+    @staticmethod
+    def vmap(
+        info: object,
+        in_dims: tuple[Any, ...],
+        *args: Any,  # noqa: ANN401 -- those of forward, as torch has it
+    ) -> tuple[tuple[Tensor, ...], int]:
+        """Plain products of all, which torch differentiates."""
+        form: WindowForm = args[0]
+
+        def products(*tensors: Tensor) -> Tensor:
+            given, kept = WindowInputs(*tensors[:_NUM_INPUTS]), tensors[_NUM_INPUTS:]
+            return window_products(form, given, kept)
+
+        return (torch.vmap(products, in_dims[2:])(*args[2:]),), 0
+
+
+def _zeros(numbers: Tensor | None) -> Tensor | None:
+    """As many zeros, if there are any numbers, laid out without gaps."""
+    return None if numbers is None else torch.zeros_like(numbers, memory_format=torch.contiguous_format)
+
+
+def _add_gradients(
+    tile: _Tile,
+    into: WindowInputs,
+    output: tuple[Tensor, Tensor],
+    weights: tuple[Tensor, Tensor | None],
+    buffer: Tensor,
+) -> None:
+    """Add what a tile contributes to the gradients of the inputs.
+
+    `output` is its gradient and the output itself, `weights` those of the tile and which of them are kept.
+    """
+    given, (p, kept) = tile.given, weights
+    q, dy = tile.of_queries(given.q).contiguous(), tile.of_queries(output[0]).contiguous()
+    if tile.form.keyless(tile.piece):
+        dy = dy.index_fill(1, dy.new_zeros(1, dtype=torch.int64), 0.0)
+    level = (dy * tile.of_queries(output[1])).sum(-1, keepdim=True)
+    read = p
+    if kept is not None:
+        dy, read = dy * tile.form.kept_scale, p * kept
+    _add_to_values(tile, into, dy, read)
+    ds = _by_weights(tile, dy, buffer)
+    if kept is not None:
+        ds.mul_(kept)
+    ds.sub_(level).mul_(p)
+    _add_to_scores(tile, into, q, ds)
+
+
+def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
+    """The gradient of the weights, written into the buffer."""
+    within = tile.within(buffer)
+    torch.bmm(dy, tile.of_keys(tile.given.v).mT, out=within)
+    if tile.given.num_extra:
+        torch.mm(dy.flatten(0, 1), tile.extra_values.T, out=tile.outside(buffer))
+    if tile.form.pos_values and (vectors := tile.vectors) is not None:
+        if tile.is_band:
+            band = tile.band(buffer)
+            torch.baddbmm(band, dy, vectors.mT, out=band)
+        else:
+            within.add_(skew(torch.bmm(dy, vectors.mT), tile.piece, 0.0))
+    return buffer
+
+
+def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
+    """Add to the gradients of values, extra values and vectors that are added to values."""
+    values = tile.of_keys(into.v)
+    torch.baddbmm(values, tile.within(weights).mT, dy, out=values)
+    if into.extra_values is not None:
+        extra = into.extra_values[tile.head]
+        torch.addmm(extra, tile.outside(weights).T, dy.flatten(0, 1), out=extra)
+    if tile.form.pos_values and into.vectors is not None:
+        _add_products(into.vectors[tile.distances], tile.by_distance(weights), dy)
+
+
+def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
+    """Add to the gradients of queries, keys, extra keys, vectors and fading by that of the scores."""
+    within, keys = tile.within(ds), tile.of_keys(into.k)
+    torch.baddbmm(keys, within.mT, q, out=keys)
+    if into.extra_keys is None:
+        dq = torch.bmm(within, tile.of_keys(tile.given.k))
+    else:
+        outside, extra = tile.outside(ds), into.extra_keys[tile.head]
+        torch.addmm(extra, outside.T, q.flatten(0, 1), out=extra)
+        dq = torch.mm(outside, tile.extra_keys).view(q.shape)
+        torch.baddbmm(dq, within, tile.of_keys(tile.given.k), out=dq)
+    if into.vectors is not None or into.fading is not None:
+        by_distance = tile.by_distance(ds)
+        if into.vectors is not None and (vectors := tile.vectors) is not None:
+            torch.baddbmm(dq, by_distance, vectors, out=dq)
+            _add_products(into.vectors[tile.distances], by_distance, q)
+        if into.fading is not None:
+            into.fading[tile.head, 0, 0, tile.distances] += by_distance.sum((0, 1))
+    tile.of_queries(into.q).copy_(dq)
+
+
+def _add_products(into: Tensor, by_distance: Tensor, rows: Tensor) -> None:
+    """Add to (distances, width) what numbers (sequences, rows, distances) make of rows, of each sequence."""
+    for one, row in zip(by_distance, rows, strict=True):
+        torch.addmm(into, one.T, row, out=into)

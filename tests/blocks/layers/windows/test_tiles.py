@@ -1,0 +1,111 @@
+"""Windows in tiles against plain products: outputs, gradients, what is dropped, stacked weights."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from activemem.blocks.core.dropout import given_dropout
+from activemem.blocks.testing import conformance
+from activemem.blocks.testing.fixtures import make_block, parse_block, prefix_mask, random_sequences
+from activemem.grammar.vocabulary import attention_window
+
+HEADS = "heads=2, head_width=3"
+BLOCKS = [
+    f"sa({HEADS}, span=3)",
+    f"sa({HEADS}, pos=relative, span=7, pos_values=true)",
+    f"sa({HEADS}, pos=relative, span=30, adaptive=true, ramp=9, self=true)",
+    f"sa({HEADS}, span=9, adaptive=true, ramp=4)",
+    f"all_attn(N=5, span=9, {HEADS})",
+    f"all_attn(N=3, span=14, {HEADS}, adaptive=true, ramp=5, pos_values=true)",
+    f"head_split(N=0, span=6, {HEADS})",
+    f"single_head(N=4, span=90, {HEADS})",
+]
+both_ways = pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+every_block = pytest.mark.parametrize("text", BLOCKS)
+
+
+def make(text, *, causal, **given):
+    """A block whose heads see differently far, if they learn how far."""
+    block = make_block(parse_block(text), causal=causal, **given)
+    if "adaptive" in text:
+        with torch.no_grad():
+            block.window.spans.z.copy_(torch.linspace(0.1, 0.8, len(block.window.spans.z)))
+        block.after_optimiser_step()
+    return block
+
+
+def gradients(block, run, *inputs):
+    """The output, and the gradients of a sum over it, of inputs and parameters."""
+    inputs = [each.clone().requires_grad_() for each in inputs]
+    y = run(*inputs)
+    weights = torch.randn(y.shape, dtype=y.dtype, generator=torch.Generator().manual_seed(4))
+    return [y.detach(), *torch.autograd.grad((y * weights).sum(), [*inputs, *block.parameters()])]
+
+
+def assert_both_give_the_same(monkeypatch, block, run, *inputs):
+    """In tiles of 8 queries and by plain products of all."""
+    found = []
+    for pieces, whole in ((8, 0), (1000, 1000)):
+        monkeypatch.setattr(attention_window, "CHUNK_LENGTH", pieces)
+        monkeypatch.setattr(attention_window, "MAX_WHOLE_LENGTH", whole)
+        found.append(gradients(block, run, *inputs))
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+@both_ways
+@every_block
+def test_tiles_give_what_products_give(text, causal, monkeypatch):
+    block, x, mask = make(text, causal=causal), random_sequences(3, 29), prefix_mask([29, 1, 17], 29)
+    assert_both_give_the_same(monkeypatch, block, block, x)
+    assert_both_give_the_same(monkeypatch, block, lambda x: block(x, mask)[mask], x)
+
+
+@every_block
+def test_tiles_behind_a_past_give_what_products_give(text, monkeypatch):
+    block, seen = make(text, causal=True), random_sequences(3, 50)
+    for past in (3, 40):
+        assert_both_give_the_same(monkeypatch, block, block.forward_with_past, seen[:, past:], seen[:, :past])
+
+
+@pytest.mark.parametrize("text", [BLOCKS[1], BLOCKS[5]])
+def test_the_same_weights_are_dropped_in_tiles(text, monkeypatch):
+    monkeypatch.setattr(attention_window, "CHUNK_LENGTH", 8)
+    block, x = make(text, causal=True), random_sequences(3, 29)
+    block.train().window.dropout.rate = 0.3
+
+    def run(x):
+        torch.manual_seed(5)
+        return block(x)
+
+    found = []
+    for whole in (0, 1000):
+        monkeypatch.setattr(attention_window, "MAX_WHOLE_LENGTH", whole)
+        found.append(gradients(block, run, x))
+    block.eval()
+    assert not block(x).allclose(found[0][0])
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other, rtol=1e-10, atol=1e-10)
+
+
+def test_factors_that_are_given_stand_for_what_is_dropped(monkeypatch):
+    monkeypatch.setattr(attention_window, "MAX_WHOLE_LENGTH", 0)
+    block, x = make(BLOCKS[4], causal=True), random_sequences(3, 29)
+    plain = block(x)
+    block.train().window.dropout.rate = 0.3
+    with given_dropout([torch.full((2, 3, 29, 34), 2.0, dtype=x.dtype)]):
+        assert_close(block(x), 2 * plain)
+
+
+def test_stacked_weights_have_products(monkeypatch):
+    monkeypatch.setattr(attention_window, "MAX_WHOLE_LENGTH", 0)
+    for text in (BLOCKS[2], BLOCKS[5]):
+        conformance.weights_can_be_stacked(text, causal=True)
+
+
+def test_nothing_is_kept_where_no_gradient_is_wanted(monkeypatch):
+    monkeypatch.setattr(attention_window, "MAX_WHOLE_LENGTH", 0)
+    block, x = make(BLOCKS[5], causal=True), random_sequences(3, 29)
+    with torch.no_grad():
+        alone = block(x)
+    assert alone.equal(block(x).detach())
