@@ -168,7 +168,7 @@ def _iter_tiles(form: WindowForm, given: WindowInputs, piece: QueryChunk) -> Ite
             yield tile, buffer[: tile.shape[0]]
 
 
-class _SavedContext(FunctionCtx):
+class _TilesContext(FunctionCtx):
     """What the backward pass finds."""
 
     form: WindowForm
@@ -203,7 +203,7 @@ class _Tiles(torch.autograd.Function):
         return (y, *every)
 
     @staticmethod
-    def setup_context(ctx: _SavedContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    def setup_context(ctx: _TilesContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         """Note what the backward pass reads."""
         ctx.form, tensors = inputs[0], inputs[2:]
         ctx.mark_non_differentiable(*output[1:])
@@ -212,7 +212,7 @@ class _Tiles(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: _SavedContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
+    def backward(ctx: _TilesContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
         """The gradients of the inputs; a weight p of a softmax has p (dp − Σ p dp), where Σ p dp = y · dy."""
         form, pieces = ctx.form, len(ctx.form.pieces)
         tensors, y, weights = (
