@@ -15,6 +15,7 @@ from ...studies.schema.training import TrainSettings
 from ..core.models import AnyModel, build_model
 from ..core.seeds import derive_seed
 from .build import build_optimizer, keep_steps_on_cpu
+from .changed_settings import change_settings
 from .clipped_steps import move_weights
 from .weight_average import WeightAverage
 
@@ -31,6 +32,13 @@ class Weights:
     def settled(self) -> bool:
         """Whether they are of one moment everywhere."""
         return True
+
+    def begin_epoch(self, epoch: int) -> list[float] | None:
+        """Have the optimiser go on as [train] says after so many epochs; its highest rates if that is news."""
+        if all(each.after != epoch for each in self._train.changes):
+            return None
+        settings = self._train.optimizer_after(epoch)
+        return change_settings(self.optimizer, settings, self.model, self._train.groups)
 
     def move(self) -> None:
         """Move them by their gradients, as [train] says."""

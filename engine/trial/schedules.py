@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -36,6 +37,13 @@ class Schedule:
         """Take the loss on the dev split, in which a plateau is looked for after the warm-up."""
         if self._settings.name == "plateau" and not self._warming_up:
             self._plateau.step(measured["dev_loss"])
+
+    def change_highest(self, rates: Sequence[float]) -> None:
+        """Have groups of weights go on with other highest rates, at the same share of them."""
+        for group, rate in zip(self._per_step.optimizer.param_groups, rates, strict=True):
+            if rate != group["initial_lr"]:
+                group["lr"], group["initial_lr"] = group["lr"] * (rate / group["initial_lr"]), rate
+        self._per_step.base_lrs = list(rates)
 
     @property
     def _warming_up(self) -> bool:

@@ -191,7 +191,9 @@ class Training:
         return self.objective.outputs()
 
     def _begin_epoch(self) -> None:
-        """No step of the next epoch is taken, and none of its time has passed."""
+        """No step of the next epoch is taken, and none of its time has passed; its settings are in force."""
+        if (rates := self.trained.begin_epoch(self.epoch)) is not None:
+            self._schedule.change_highest(rates)
         self._taken, self._epoch_s = 0, 0.0
         self._loss = torch.zeros((), device=self.device)  # the sum over the steps, still on the device
         if self._gradients:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -47,14 +47,18 @@ class OptimizerSettings(StrictModel):
         return name
 
 
+Betas = Annotated[
+    tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
+]
+"""The decay rates of two moments."""
+
+
 class OwnOptimizerSettings(OptimizerSettings):
     """`train.optimizer` of the rules that come along."""
 
     weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """how strongly weights decay to 0"""
-    betas: Annotated[
-        tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]], Field(strict=False)
-    ] = (0.9, 0.999)
+    betas: Betas = (0.9, 0.999)
     """for rules with two moments, such as adam: the moments' decay rates"""
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     """for rules with a denominator, such as adam: added to it"""
@@ -146,6 +150,16 @@ def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]],
         return settings
 
     return register
+
+
+def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
+    """The settings with other values of some keys; ValueError for those that it does not have.
+
+    Of a plug-in's only the rate can change: what its rule does with its other keys is not known.
+    """
+    if others := [key for key in changes if key != "lr"] if isinstance(settings, PluginOptimizer) else []:
+        raise ValueError(f"expected changes of the lr of {settings.name}, a plug-in, got {', '.join(others)}")
+    return type(settings).model_validate({**settings.model_dump(), **changes})
 
 
 def read_optimizer_settings(table: object) -> object:

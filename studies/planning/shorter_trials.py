@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import polars as pl
@@ -51,8 +51,9 @@ class ShorterTrials:
         train = trial.settings.train
         fitting = [
             each
-            for each in self._found.get(_without_epochs(trial.settings), ())
-            if each.epochs < train.epochs
+            for last, settings in _beginnings(trial.settings)
+            for each in self._found.get(_without_epochs(settings), ())
+            if each.epochs <= last
             and not rates_depend_on_length(train.schedule, each.epochs * train.steps_per_epoch)
         ]
         return max(fitting, key=lambda each: each.epochs, default=None)
@@ -71,6 +72,15 @@ def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
     if schedule.name == "warmup_stable_decay" or isinstance(schedule, PluginSchedule):
         return steps + 1 >= schedule.warmup
     return schedule.name in FALLING and steps + 1 > schedule.warmup
+
+
+def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
+    """The settings with none of the changes in [train], with the first, and so on; up to which epoch each."""
+    train = settings.train
+    for count in range(len(train.changes) + 1):
+        last = train.changes[count].after if count < len(train.changes) else train.epochs - 1
+        begun = train.model_copy(update={"changes": train.changes[:count]})
+        yield last, settings.model_copy(update={"train": begun})
 
 
 def _without_epochs(settings: TrialSettings) -> str:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from itertools import pairwise
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializeAsAny,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from ..catalog.callbacks import Callback, read_callback
 from ..catalog.loss_terms import LossTerm, read_loss_term
-from ..catalog.optimisers import OptimizerSettings, read_optimizer_settings
+from ..catalog.optimisers import (
+    Betas,
+    OptimizerSettings,
+    changed_optimizer,
+    read_optimizer_settings,
+)
 from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings, read_schedule_settings
 from ..text.strict_model import StrictModel
 
@@ -87,6 +100,31 @@ class ParameterGroupSettings(StrictModel):
         return self
 
 
+class OptimizerChangeSettings(StrictModel):
+    """`[[train.changes]]`: what of the optimizer is otherwise once so many epochs are over."""
+
+    after: int = Field(ge=1)
+    """the epochs that are over by then"""
+    lr: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the highest learning rate from then on; what is left out stays as it was"""
+    weight_decay: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """how strongly weights decay to 0; groups with a decay of their own keep it"""
+    betas: Betas | None = None
+    """the moments' decay rates"""
+    eps: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """what is added to the denominator"""
+    momentum: float | None = Field(default=None, ge=0, lt=1)
+    """how much stays of the direction of the steps before"""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What it changes, by key."""
+        return self.model_dump(exclude={"after"}, exclude_none=True)
+
+
+CHANGEABLE = tuple(name for name in OptimizerChangeSettings.model_fields if name != "after")
+"""The keys of `train.optimizer` that may change while a model trains: no state's shape depends on them."""
+
 GradientMeasure = Literal["gradient_norm", "gradient_noise"]
 """A metric of the gradients of an epoch."""
 
@@ -105,6 +143,8 @@ class TrainSettings(StrictModel):
     """the learning rate over the steps"""
     groups: Annotated[tuple[ParameterGroupSettings, ...], Field(strict=False)] = ()
     """weights that are trained otherwise than the rest, by patterns of their names"""
+    changes: Annotated[tuple[OptimizerChangeSettings, ...], Field(strict=False)] = ()
+    """what of the optimizer changes while the model trains"""
     clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the largest norm that all gradients together may have"""
     clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -180,6 +220,36 @@ class TrainSettings(StrictModel):
         if self.lengths is not None and self.lengths[0] > self.lengths[1]:
             raise ValueError(f"expected lengths from the shortest to the longest, got {list(self.lengths)}")
         return self
+
+    @field_validator("changes")
+    @classmethod
+    def omit_without_change(
+        cls, changes: tuple[OptimizerChangeSettings, ...], info: ValidationInfo
+    ) -> tuple[OptimizerChangeSettings, ...]:
+        """Those that change something, of that alone, so that trials that differ in nothing else are one."""
+        if any(first.after >= second.after for first, second in pairwise(changes)):
+            got = ", ".join(str(each.after) for each in changes)
+            raise ValueError(f"expected each after more epochs than the one before, got {got}")
+        optimizer, found = info.data.get("optimizer"), list[OptimizerChangeSettings]()
+        for each in changes if isinstance(optimizer, OptimizerSettings) else ():
+            before, optimizer = optimizer, changed_optimizer(optimizer, each.values)
+            new = {key: value for key, value in each.values.items() if getattr(before, key) != value}
+            found += [OptimizerChangeSettings(after=each.after, **new)] if new else []
+        return tuple(found)
+
+    @model_validator(mode="after")
+    def check_changes(self) -> TrainSettings:
+        """Changes come before the last epoch."""
+        if self.changes and (last := self.changes[-1].after) >= self.epochs:
+            raise ValueError(f"changes: expected them after fewer epochs than all {self.epochs}, got {last}")
+        return self
+
+    def optimizer_after(self, epochs: int) -> OptimizerSettings:
+        """The settings of the optimizer once so many epochs are over."""
+        found = self.optimizer
+        for each in self.changes:
+            found = changed_optimizer(found, each.values) if each.after <= epochs else found
+        return found
 
     def sequences(self, tokens: int) -> int:
         """The sequences of a step whose longest has so many tokens."""
