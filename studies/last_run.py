@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from ..storage import Store
-from .planning.ablation_path import follow_path
+from .rounds import follow_rounds
 from .study import Study, load_study
 from .study_files import shipped_studies
 from .text.errors import StudyError, StudyFault
@@ -23,9 +23,9 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
         raise StudyError(store.place, [fault])
     record = None if _is_path(name) else store.load_study_record(name)
     if record is None:
-        return follow_path(load_study(name, overrides), store)
+        return follow_rounds(load_study(name, overrides), store)
     found = load_study(record["text"], (*record["overrides"], *overrides), record.get("own_corpus"))
-    return follow_path(found, store)
+    return follow_rounds(found, store)
 
 
 def load_studies(store: Store) -> dict[str, Study | StudyError]:

@@ -14,19 +14,20 @@ from .claims.spec import Claim
 from .fidelity import Fidelity
 from .ladder import Ladder
 from .own_data.own_corpus import OwnCorpus, read_own_corpus
+from .population import check_population, course_settings, read_course
 from .presentation.reader import AnyCurveSpec, AnyTableSpec
 from .resolve.draft import Draft
 from .resolve.parameter_matching import SizeMatch
 from .resolve.resolve import resolve_settings
-from .resolve.search_points import Suggest, resolve_point
+from .resolve.search_points import Suggest, read_point, resolve_point
 from .resolve.study_budget import StudyBudget
 from .resolve.template import Template
 from .resolve.trial import Trial
 from .schema.design import Design
 from .schema.factors import SEED
 from .schema.search import check_search_metrics, check_search_space, read_baseline, representative_values
-from .schema.search_settings import SearchSettings
-from .schema.settings import DecodeSettings, Level, StudySettings
+from .schema.search_settings import POPULATION, SearchSettings
+from .schema.settings import DecodeSettings, Level, StudySettings, TrialSettings
 from .schema.source_sheet import SourceSheet
 from .study_contents import StudyContents, read_contents
 from .study_files import find_study_file
@@ -47,7 +48,8 @@ class Study:
     cell, the same one possibly under several levels, and `over_budget` those that are not run. `size_matches`
     has the sizes solved for equal parameters, by trial. `decode` is what is tried with trained models that
     translate. `own_corpus` has the files that the study names itself, `ladder` its [ladder], `fidelity` the
-    rungs of a search, and `tried` is a memory of `planning.status`.
+    rungs of a search or the generations of its population, whose known trials are `trials`; `tried` and
+    `members` are memories of `planning`.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Study:
     source_sheet: SourceSheet
     own_corpus: OwnCorpus | None
     tried: dict[str, Trial | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+    members: dict[str, tuple[Trial, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -133,6 +136,15 @@ class Study:
         if self.search is None:
             return len(self.trials)
         return sum(self.trials_by_rung)
+
+    @property
+    def is_population(self) -> bool:
+        """Whether the points of its search are members that go on with other settings."""
+        return self.search is not None and self.search.scheduler == POPULATION
+
+    def keeps_checkpoint_of(self, trial: Trial) -> bool:
+        """Whether the store keeps the last state of a trial: a member may go on from it, or it is wanted."""
+        return self.keep_checkpoints or (self.is_population and trial.settings.train.epochs < self.epochs)
 
     @property
     def trials_by_rung(self) -> list[int]:
@@ -207,7 +219,25 @@ class Study:
             expected, got = (", ".join(sorted(names)) or "none" for names in (used, values))
             raise ValueError(f"expected values of {expected}, got {got}")
         levels = {**self._fixed, **(at or {}), **used, SEED: seed}
-        return Trial(study=self.name, levels=levels, settings=resolve_settings(self.template, levels))
+        return Trial(study=self.name, levels=levels, settings=self._settings(levels))
+
+    def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
+        """The values of the point that stored levels settle; None if they are of another space."""
+        if not self.is_population or self.fidelity is None:
+            return read_point(self.choose, levels)
+        rung = self.fidelity.rung_of(levels)
+        try:
+            for name, dimension in self.dimensions.items() if rung is not None else ():
+                read_course(levels[name], dimension, rung + 1)
+        except (KeyError, ValueError):
+            return None
+        return None if rung is None else {name: levels[name] for name in self.dimensions}
+
+    def _settings(self, levels: Mapping[str, Level]) -> TrialSettings:
+        """The settings of a trial with these levels."""
+        if self.is_population and self.fidelity is not None:
+            return course_settings(self.template, levels, self.dimensions, self.fidelity)
+        return resolve_settings(self.template, levels)
 
     @property
     def _fixed(self) -> dict[str, Level]:
@@ -284,5 +314,8 @@ def _checked_search(study: Study, search: SearchSettings, header: StudySettings,
     diagnostics, dimensions = draft.diagnostics, study.dimensions
     study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))
     check_search_space(diagnostics, search, dimensions, study.choose)
-    check_search_metrics(diagnostics, search, [each.settings for each in study.boundary_trials()])
+    ends = [each.settings for each in study.boundary_trials()]
+    check_search_metrics(diagnostics, search, ends)
+    if study.is_population and study.fidelity is not None:
+        check_population(diagnostics, search, study.template, dimensions, ends=ends, fidelity=study.fidelity)
     return study

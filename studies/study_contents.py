@@ -11,6 +11,7 @@ from .claims.spec import Claim
 from .fidelity import Fidelity, expand_fidelity
 from .ladder import Ladder, expand_ladder
 from .own_data.own_corpus import OwnCorpus
+from .population import expand_generations
 from .presentation.reader import (
     AnyCurveSpec,
     AnyTableSpec,
@@ -84,7 +85,7 @@ class StudyContents:
 def read_contents(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> StudyContents | None:
     """The contents of a document; None if it has faults, which are noted, all that can be seen at once."""
     check_tables(diagnostics)
-    ladder, fidelity = expand_ladder(diagnostics), expand_fidelity(diagnostics)
+    ladder, fidelity = expand_ladder(diagnostics), _expand_rungs(diagnostics)
     header = read_header(diagnostics)
     as_written, sizes = _design_as_written(diagnostics.document), tuple(ladder.sizes) if ladder else ()
     design = replace(_design(diagnostics, header), as_written=as_written, ladder=sizes)
@@ -115,13 +116,18 @@ def read_contents(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Stu
     )
 
 
+def _expand_rungs(diagnostics: Diagnostics) -> Fidelity | None:
+    """What grows from rung to rung of a search, or from generation to generation; it becomes a factor."""
+    return expand_fidelity(diagnostics) or expand_generations(diagnostics)
+
+
 def _design_as_written(document: Document) -> Design | None:
     """The design of a file without its overrides; None if there are none, or if its levels have faults."""
     if document.as_written is None:
         return None
     diagnostics = Diagnostics(document.as_written)
     expand_ladder(diagnostics)
-    expand_fidelity(diagnostics)
+    _expand_rungs(diagnostics)
     design = _design(diagnostics, read_header(diagnostics))
     return None if diagnostics.invalid else design
 

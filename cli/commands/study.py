@@ -60,9 +60,9 @@ def plan(
     from trials in the store.
     """
     from ...reporting.results import StudyResults
-    from ...studies.planning.ablation_path import follow_path
     from ...studies.planning.plan import make_plan as planned
     from ...studies.planning.subset import select_trials
+    from ...studies.rounds import follow_rounds
     from ...studies.study import load_study
     from ..machine_settings import load_settings
     from ..plan_json import plan_to_dict
@@ -70,7 +70,7 @@ def plan(
 
     size = read_device_memory(device_memory)
     configured = load_settings({"results": results})
-    found = follow_path(load_study(study, overrides or ()), configured.store)
+    found = follow_rounds(load_study(study, overrides or ()), configured.store)
     groups, selected = group_sizes_of(found), select_trials(found, only) if only else None
     devices = configured.values.devices
     count = partial(count_state, sharded=devices > 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...studies.planning.ablation_path import follow_path
 from ...studies.planning.subset import select_shard, select_trials
+from ...studies.rounds import follow_rounds
 from ...studies.study import Study, load_study
 from ...studies.text.command_line import command_line
 from ..machine_settings import load_settings
@@ -23,7 +23,7 @@ def run_as_asked(options: RunOptions) -> Summary | None:
     """Run a study as its options say, and print what a program asks for; None if it was left at once."""
     budget_s = options.budget_s()
     settings = load_settings(options.settings())
-    study = follow_path(load_study(options.study, options.overrides or ()), settings.store)
+    study = follow_rounds(load_study(options.study, options.overrides or ()), settings.store)
     if options.until_decided:
         check_can_add_seeds(study)
     request = _request(options, study)

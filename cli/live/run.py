@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from ...engine.core.resources import Machine
 from ...reporting.results import StudyResults
 from ...storage import Store
-from ...studies.planning.ablation_path import follow_path
 from ...studies.planning.stale_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import study_status
+from ...studies.rounds import follow_rounds
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
@@ -96,7 +96,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
             )
             if trackers:
                 listener.show_tables(
-                    request.study.name, tracked_tables(follow_path(request.study, store), store)
+                    request.study.name, tracked_tables(follow_rounds(request.study, store), store)
                 )
     except KeyboardInterrupt:
         print_stderr(f"stopped at once; the epochs before are stored. Continue: {request.resume_command}")
@@ -150,7 +150,7 @@ def _names(study: Study) -> TrialNames:
 
 
 def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:
-    study = follow_path(request.study, store)
+    study = follow_rounds(request.study, store)
     now = study_status(study, store)
     ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
     heading = f"{request.study.name}: {now.summary()} · {ended}"

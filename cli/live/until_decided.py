@@ -12,7 +12,7 @@ import polars as pl
 from ...reporting.added_seeds.of_tables import asks_for_seeds
 from ...reporting.claims.verdicts import Verdict
 from ...reporting.results import StudyResults
-from ...studies.planning.ablation_path import follow_path
+from ...studies.rounds import follow_rounds
 from ...studies.study import Study
 from ...studies.text.errors import StudyError, StudyFault
 from ...studies.text.units import format_duration, plural
@@ -48,7 +48,7 @@ def run_until_decided(
     `budget_s` bounds the seconds that all added trials train.
     """
     summary = run_and_report(request, settings)
-    study, spent = follow_path(request.study, settings.store), 0.0  # whose rounds the run has gone on with
+    study, spent = follow_rounds(request.study, settings.store), 0.0  # whose rounds the run has gone on with
     results = StudyResults(study, settings.store)
     while summary is not None and not summary.stopped:
         left = None if budget_s is None else max(0.0, budget_s - spent)

@@ -34,7 +34,7 @@ class Weights:
         return True
 
     def begin_epoch(self, epoch: int) -> list[float] | None:
-        """Have the optimiser go on as [train] says after so many epochs; its highest rates if that is news."""
+        """Have the optimiser go on as [train] says after so many epochs; its highest rates if it is new."""
         if all(each.after != epoch for each in self._train.changes):
             return None
         settings = self._train.optimizer_after(epoch)

@@ -12,11 +12,12 @@ from functools import partial
 
 from ...storage import Store
 from ...studies.catalog.own_corpora import FOLDER
-from ...studies.planning.ablation_path import follow_path
+from ...studies.planning.population import passed_trials
 from ...studies.planning.shorter_trials import ShorterTrials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trials_to_run import trials_to_run
 from ...studies.resolve.trial import Trial
+from ...studies.rounds import follow_rounds, has_more
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import plural
@@ -26,7 +27,7 @@ from ..corpora import keep_files
 from ..optimisers.parameter_groups import group_sizes
 from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
-from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
+from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often, remove_final
 from ..trial.machine_failures import MachineError
 from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
@@ -146,15 +147,16 @@ def run_study(
     `retry_failed` tries them again, after a time limit from where they were.
 
     Any number of drivers may run one study on one store at once. Each trains what no other does, waits for
-    the rest, and takes over the trials of processes that are gone. A path goes on from round to round.
+    the rest, and takes over the trials of processes that are gone. A path goes on from round to round, a
+    population from generation to generation.
     """
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
     machine = replace(machine, address=None) if local else machine
-    study = follow_path(study, store)
+    study = follow_rounds(study, store)
     summary = _run_round(
         study, store, machine, listener, max_trials=max_trials, trial_ids=trial_ids, **request
     )
-    while len((further := follow_path(study, store)).design.taken) > len(study.design.taken):
+    while has_more(further := follow_rounds(study, store), study):
         if summary.is_cut_short or summary.ran == max_trials:
             break
         study, ran = further, summary.ran
@@ -176,7 +178,7 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the trials that are known; of a path those up to its current round."""
+    """Train the trials that are known; of a path or a population those up to its current round."""
     check_gpu(machine)
     # before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
@@ -200,6 +202,8 @@ def _run_round(
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
+    if study.is_population:
+        remove_final(store, passed_trials(study, store.trials()))
     store.compact()
     return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 
@@ -259,7 +263,7 @@ class _Rounds:
     ) -> list[str]:
         """Train what is missing of a grid, or search; why cohorts were given up. What is left has stopped."""
         try:
-            if self._study.search is None:
+            if self._study.search is None or self._study.is_population:
                 return self.train_grid(missing, last, max_trials)
             return self.search(max_trials, retry_failed=retry_failed)
         finally:
@@ -279,7 +283,7 @@ class _Rounds:
                 attempt=last.get(trial.id, -1) + 1,
                 run=self._id,
                 keep_weights=self._study.keep_weights,
-                keep_checkpoint=self._study.keep_checkpoints,
+                keep_checkpoint=self._study.keeps_checkpoint_of(trial),
                 shorter=shorter.find(trial),
             )
             for trial in sorted(missing, key=lambda trial: dies_often(folder / trial.id))
@@ -330,8 +334,8 @@ class _Rounds:
 def _missing(
     study: Study, store: Store, trial_ids: Collection[str] | None, *, retry_failed: bool
 ) -> list[Trial]:
-    """The trials of a grid that a run is to train; of a search the first and the last that it can choose."""
-    if study.search is not None:
+    """The trials that a run is to train; of a search that asks a sampler the ends of its dimensions."""
+    if study.search is not None and not study.is_population:
         return study.boundary_trials()
     statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
     return trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed)
@@ -349,7 +353,7 @@ def _run(
     local: bool,
 ) -> list[str]:
     """Run the source where it is asked for; why cohorts were given up."""
-    metric = study.search.objectives[0].name if study.search else None
+    metric = study.search.objectives[0].name if study.search and not study.is_population else None
     if local and (machine.isolate or machine.memory_limit is not None):
         run_isolated(source, store, machine, listener, stop, metric=metric)
         return []
@@ -364,7 +368,7 @@ def _run(
 
 def _summary(study: Study, store: Store, counter: _Counter, *, stopped: bool, given_up: list[str]) -> Summary:
     held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
-    if study.search is None:
+    if study.search is None or study.is_population:
         wanted = {trial.id for trial in study.trials}
     else:
         wanted = set(study_outcomes(study, store.trials())["trial"].to_list())

@@ -21,9 +21,9 @@ from ...storage.checkpoint_notes import STARTS_FILE
 from ...storage.integrity.regular_file import UnreadableError, read_regular
 from ...storage.latest_attempts import LatestAttempts
 from ...studies.last_run import load_last_run
-from ...studies.planning.ablation_path import follow_path
 from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial
+from ...studies.rounds import follow_rounds
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
 
@@ -205,7 +205,7 @@ class StoreReader:
             self._loaded[name] = known
         found = known[1]
         try:
-            return found if isinstance(found, StudyError) else follow_path(found, self._store)
+            return found if isinstance(found, StudyError) else follow_rounds(found, self._store)
         except StudyError as error:
             return error
 

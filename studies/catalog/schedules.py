@@ -145,3 +145,13 @@ def read_schedule_settings(table: object) -> object:
     if known is None:
         return {key: value for key, value in table.items() if key in ScheduleSettings.model_fields}
     return validate(known.settings, table)
+
+
+def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
+    """Whether a learning rate up to the step after these, counted from 1, depends on how many there are.
+
+    A plug-in's may.
+    """
+    if schedule.name == "warmup_stable_decay" or isinstance(schedule, PluginSchedule):
+        return steps + 1 >= schedule.warmup
+    return schedule.name in FALLING and steps + 1 > schedule.warmup

@@ -155,12 +155,27 @@ def _grid_estimates(
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
     """The times of a search's trials to come, on each of its rungs."""
     rungs, found = rungs_of(study, tried), list[TimeEstimate]()
+    if study.is_population:
+        return _generation_estimates(study, tried, rungs, estimator)
     for rung, trials in enumerate(study.trials_by_rung):
         rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
         level = study.fidelity.level(rung) if study.fidelity else None
         one = _point_estimate(rows, study.boundary_trials(level), estimator)
         found += [one] * max(0, trials - len(rows.filter(pl.col("status") != "incomplete")))
     return found
+
+
+def _generation_estimates(
+    study: Study, tried: pl.DataFrame, rungs: Sequence[int], estimator: TimeEstimator
+) -> list[TimeEstimate]:
+    """The times of a population's trials to come, each of which goes on from one of the generation before."""
+    done = [status == "done" for status in tried["status"]]
+    times = zip(tried["seconds"], rungs, done, strict=True)
+    known = [seconds / (rung + 1) for seconds, rung, is_done in times if is_done]
+    assert study.fidelity is not None, "a population has generations"
+    first = _point_estimate(tried.clear(), study.boundary_trials(study.fidelity.level(0)), estimator)
+    one = TimeEstimate(fmean(known), "measured") if known else first
+    return [one] * max(0, study.total - len(tried.filter(pl.col("status") != "incomplete")))
 
 
 def _point_estimate(tried: pl.DataFrame, ends: Iterable[Trial], estimator: TimeEstimator) -> TimeEstimate:

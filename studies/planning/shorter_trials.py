@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from ...storage import Store
-from ..catalog.schedules import FALLING, PluginSchedule, ScheduleSettings
+from ..catalog.schedules import rates_depend_on_length
 from ..resolve.trial import Trial, settings_from_json, trial_id
 from ..schema.settings import TrialSettings
 
@@ -62,16 +62,6 @@ class ShorterTrials:
         """What these trials can go on from, by trial."""
         found = ((trial.id, self.find(trial)) for trial in trials)
         return {trial: shorter for trial, shorter in found if shorter is not None}
-
-
-def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
-    """Whether a learning rate up to the step after these, counted from 1, depends on how many there are.
-
-    A plug-in's may.
-    """
-    if schedule.name == "warmup_stable_decay" or isinstance(schedule, PluginSchedule):
-        return steps + 1 >= schedule.warmup
-    return schedule.name in FALLING and steps + 1 > schedule.warmup
 
 
 def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:

@@ -12,7 +12,6 @@ import polars as pl
 
 from ...storage import CheckpointNote, Store
 from ...storage.checkpoint_notes import STARTS_FILE
-from ..resolve.search_points import read_point
 from ..resolve.trial import Trial, settings_from_json
 from ..schema.factors import SEED
 from ..schema.level_names import first_line
@@ -20,6 +19,7 @@ from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
 from .fitting_trials import fitting_outcomes
+from .population import population_outcomes
 from .trials_to_run import (
     UnfinishedTrial,
     left_within_budget,
@@ -145,6 +145,8 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     What was tried with other settings or seeds, in another space, or with plug-ins of other source, is not
     among them. With a warm start what others have trained is, with the factors that this search calls it by.
     """
+    if study.is_population:
+        return population_outcomes(study, outcomes)
     if study.search is not None:
         own = _own_outcomes(study, outcomes)
         return pl.concat([own, _elsewhere(study, outcomes, own)]) if study.search.warm_start else own
@@ -153,7 +155,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """The outcomes of other studies, or under other names, of points of a search; none of a grid."""
-    if study.search is None:
+    if study.search is None or study.is_population:
         return outcomes.clear()
     return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))
 
@@ -190,7 +192,7 @@ def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial 
 
 def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
     """The trial of a search that has these levels."""
-    values = read_point(study.choose, levels)
+    values = study.read_point(levels)
     try:
         at = next((each for each in study.point_levels if each.items() <= levels.items()), None)
         if values is None or at is None:

@@ -6,10 +6,10 @@ from activemem.engine.run.driver import run_study
 from activemem.reporting.tables.build import build_table
 from activemem.storage import Store
 from activemem.studies.last_run import load_last_run
-from activemem.studies.planning.ablation_path import follow_path
 from activemem.studies.planning.subset import select_shard
 from activemem.studies.presentation.changes import read_changes
 from activemem.studies.presentation.design_notes import explain_design
+from activemem.studies.rounds import follow_rounds
 from activemem.studies.study import StudyError, load_study
 
 from ...reporting.conftest import made_row
@@ -56,7 +56,7 @@ def test_each_round_keeps_the_best_of_what_is_left(tmp_path):
     counts = []
     while True:
         train(found, store, worth)
-        further = follow_path(found, store)
+        further = follow_rounds(found, store)
         counts.append(len(further.cells) // 2)
         if len(further.design.taken) == len(found.design.taken):
             break
@@ -77,10 +77,10 @@ def test_each_round_keeps_the_best_of_what_is_left(tmp_path):
 def test_a_round_waits_for_all_its_seeds_and_keeps_no_change_that_lacks_one(tmp_path):
     store, found = Store(tmp_path), study()
     train(found, store, lambda levels: None if levels["p"] == 0.1 and levels["seed"] else worth(levels))
-    assert follow_path(found, store).design.taken == ()
+    assert follow_rounds(found, store).design.taken == ()
     (late,) = [one for one in found.trials if one.id not in set(store.trials()["trial"])]
     store.write(made_row(late, {}, 99), [])
-    assert follow_path(found, store).design.taken == ("tied",)
+    assert follow_rounds(found, store).design.taken == ("tied",)
 
 
 def test_a_run_goes_on_from_round_to_round_and_again_where_it_was_stopped(tmp_path):

@@ -7,7 +7,8 @@ import pytest
 from activemem.reporting.results import StudyResults
 from activemem.reporting.search.promotion import PromotionError
 from activemem.storage import Store
-from activemem.studies.planning.ablation_path import follow_path, with_steps
+from activemem.studies.rounds import follow_rounds
+from activemem.studies.rounds.ablation_path import with_steps
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
@@ -91,7 +92,7 @@ def test_a_path_goes_the_way_of_the_search(results, tmp_path):
     for trial in study.trials:
         length = 5.0 + (trial.levels["lr"] == 0.01)
         keep(store, trial, metrics=(("max_length", length),))
-    assert follow_path(study, store).design.taken == ("lr",)
+    assert follow_rounds(study, store).design.taken == ("lr",)
 
 
 def test_inside_an_option_that_both_take_the_path_has_steps_of_its_own(results, search_store):
@@ -211,7 +212,7 @@ def test_each_round_of_a_path_keeps_what_is_best_over_all_that_is_around(tmp_pat
     store = Store(tmp_path)
     for trial in path.trials:
         keep(store, trial, metrics=(("loss", losses[trial.levels["mixer"], trial.levels["task"]]),))
-    assert follow_path(path, store).design.taken == ("filter",)
+    assert follow_rounds(path, store).design.taken == ("filter",)
 
 
 def test_steps_that_read_alike_are_told_apart_by_their_factors(tmp_path):
@@ -226,10 +227,10 @@ def test_steps_that_read_alike_are_told_apart_by_their_factors(tmp_path):
         )
     )
     store = Store(tmp_path)
-    for trial in follow_path(path, store).trials:
+    for trial in follow_rounds(path, store).trials:
         keep(store, trial, metrics=(("loss", 2.0 if trial.levels["first"] == "sa" else 1.0),))
     known = set(store.trials()["trial"])
-    for trial in (each for each in follow_path(path, store).trials if each.id not in known):
+    for trial in (each for each in follow_rounds(path, store).trials if each.id not in known):
         keep(store, trial, metrics=(("loss", 1.0),))
-    rows = StudyResults(follow_path(path, store), store).table().table.rows
+    rows = StudyResults(follow_rounds(path, store), store).table().table.rows
     assert rows == ("baseline", "+ conv(k=3) (first)", "+ conv(k=3) (second)")

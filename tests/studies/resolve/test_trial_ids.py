@@ -9,9 +9,9 @@ import pytest
 
 import activemem
 from activemem.storage import Store
-from activemem.studies.planning.ablation_path import follow_path
 from activemem.studies.planning.status import tried_trial
 from activemem.studies.resolve.trial import settings_from_json, settings_to_json, trial_id
+from activemem.studies.rounds import follow_rounds
 from activemem.studies.schema.search import representative_values
 from activemem.studies.study import load_study
 
@@ -41,7 +41,7 @@ def test_committed_rows_are_of_the_trials_of_their_study_and_have_the_ids_of_the
         STUDIES / "results" / "trials" / name / "*.parquet", columns=["trial", "settings", "factors"]
     )
     written = name.removesuffix("-random")  # the same search with points that are drawn
-    study = follow_path(load_study(written, [f"study.name={name}"]), Store(STUDIES / "results"))
+    study = follow_rounds(load_study(written, [f"study.name={name}"]), Store(STUDIES / "results"))
     if study.search is None:
         assert set(rows["trial"]) <= ids(study.with_later_seeds())
     else:

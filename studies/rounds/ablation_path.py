@@ -15,6 +15,8 @@ import polars as pl
 
 from ...storage import Store
 from ..catalog.metrics import find_metric
+from ..planning.divergence import ignorant_losses, may_diverge, tell_divergence
+from ..planning.trial_values import ValueStatus, trial_values
 from ..resolve.grid import GridBuilder
 from ..resolve.trial import Trial
 from ..schema.design import level_key
@@ -23,16 +25,12 @@ from ..study import Study
 from ..text.diagnostics import Diagnostics
 from ..text.document import parse_document
 from ..text.errors import StudyError
-from .divergence import ignorant_losses, may_diverge, tell_divergence
-from .trial_values import ValueStatus, trial_values
 
 _UNDECIDED = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE, ValueStatus.MISSING)
 
 
 def follow_path(study: Study, store: Store) -> Study:
-    """The study with all rounds that the store decides, and the trials of the next; any other as it is."""
-    if study.design.kind != "path":
-        return study
+    """A path with all rounds that the store decides, and the trials of the next."""
     while (step := _best_step(study, store)) is not None:
         study = with_steps(study, (*study.design.taken, step))
     return study

@@ -1,0 +1,83 @@
+"""The members of a population as a store has them: their trials, and what follows from how they ended."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from statistics import fmean
+
+import polars as pl
+
+from ..population import Generation, Member, breed
+from ..resolve.trial import Trial
+from ..study import Study
+from .trial_values import row_value
+
+
+def generations(study: Study, outcomes: pl.DataFrame) -> tuple[Generation, ...]:
+    """The generations of a population that the store's latest attempts decide, the last one maybe begun."""
+    search, fidelity = study.search, study.fidelity
+    assert search is not None, "a population is a search"
+    assert fidelity is not None, "a population has generations"
+    objective, losses = search.objectives[0], dict[str, float]()
+    ended = outcomes.filter(pl.col("status").is_in(["done", "failed"]))
+    for row in ended.select("trial", "status", "metrics").iter_rows(named=True):
+        value = row_value(row, objective.name) if row["status"] == "done" else math.nan
+        losses[row["trial"]] = objective.loss(value) if math.isfinite(value) else math.inf
+
+    def loss(generation: int, member: Member) -> float | None:
+        found = [losses.get(trial.id) for trial in member_trials(study, generation, member)]
+        return None if None in found else fmean(each for each in found if each is not None)
+
+    return breed(
+        study.dimensions,
+        members=search.trials - bool(study.baseline),
+        generations=len(fidelity.rungs),
+        seed=search.seed,
+        loss=loss,
+    )
+
+
+def member_trials(study: Study, generation: int, member: Member) -> tuple[Trial, ...]:
+    """The trials of a member in a generation, one for each seed and all that the search is across."""
+    key = json.dumps([generation, *map(dict, member.history)])
+    if key not in study.members:
+        study.members[key] = study.point_trials(member.levels, generation)
+    return study.members[key]
+
+
+def population_trials(study: Study, outcomes: pl.DataFrame) -> list[Trial]:
+    """The trials of all generations that can be known, those of the baseline first."""
+    found = [*(study.point_trials(study.baseline) if study.baseline else ())]
+    for number, generation in enumerate(generations(study, outcomes)):
+        found += [trial for each in generation.members for trial in member_trials(study, number, each)]
+    return list({trial.id: trial for trial in found}.values())
+
+
+def with_generations(study: Study, outcomes: pl.DataFrame) -> Study:
+    """The population with the trials of all generations that can be known."""
+    return replace(study, trials=tuple(population_trials(study, outcomes)))
+
+
+def population_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The outcomes of a population's trials, whatever study ran them, with the levels that it has."""
+    factors = {trial.id: json.dumps(dict(trial.levels)) for trial in population_trials(study, outcomes)}
+    found = outcomes.filter(pl.col("trial").is_in(list(factors)))
+    return found.with_columns(factors=pl.col("trial").replace_strict(factors, return_dtype=pl.String))
+
+
+def passed_trials(study: Study, outcomes: pl.DataFrame) -> list[str]:
+    """The trials that a population has trained and that no member goes on from any more."""
+    if study.keep_checkpoints:
+        return []
+    found = generations(study, outcomes)
+    passed = [number for number in range(len(found) - 1) if found[number + 1].is_whole]
+    trials = {
+        trial.id
+        for number in passed
+        for each in found[number].members
+        for trial in member_trials(study, number, each)
+    }
+    own = outcomes.filter((pl.col("study") == study.name) & pl.col("trial").is_in(list(trials)))
+    return own["trial"].to_list()

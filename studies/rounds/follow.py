@@ -1,0 +1,21 @@
+"""A study with all trials that its store decides so far, and those of the round that comes next."""
+
+from __future__ import annotations
+
+from ...storage import Store
+from ..planning.population import with_generations
+from ..study import Study
+from .ablation_path import follow_path
+
+
+def follow_rounds(study: Study, store: Store) -> Study:
+    """The study with the rounds of a path, or the generations of a population; any other as it is."""
+    if study.is_population:
+        return with_generations(study, store.trials())
+    return follow_path(study, store) if study.design.kind == "path" else study
+
+
+def has_more(further: Study, study: Study) -> bool:
+    """Whether a study has trials by now that it had not before."""
+    known = {trial.id for trial in study.trials}
+    return any(trial.id not in known for trial in further.trials)
