@@ -119,7 +119,7 @@ class Study:
     @property
     def epochs(self) -> int:
         """The largest number of epochs of any trial."""
-        if self.trials:
+        if self.trials and not self.is_population:
             return max(trial.settings.train.epochs for trial in self.trials)
         names = self.template.holes.get(_EPOCHS)
         if names is None:
@@ -225,13 +225,14 @@ class Study:
         """The values of the point that stored levels settle; None if they are of another space."""
         if not self.is_population or self.fidelity is None:
             return read_point(self.choose, levels)
-        rung = self.fidelity.rung_of(levels)
+        if (rung := self.fidelity.rung_of(levels)) is None:
+            return None
         try:
-            for name, dimension in self.dimensions.items() if rung is not None else ():
+            for name, dimension in self.dimensions.items():
                 read_course(levels[name], dimension, rung + 1)
         except (KeyError, ValueError):
             return None
-        return None if rung is None else {name: levels[name] for name in self.dimensions}
+        return {name: levels[name] for name in self.dimensions}
 
     def _settings(self, levels: Mapping[str, Level]) -> TrialSettings:
         """The settings of a trial with these levels."""
@@ -317,5 +318,5 @@ def _checked_search(study: Study, search: SearchSettings, header: StudySettings,
     ends = [each.settings for each in study.boundary_trials()]
     check_search_metrics(diagnostics, search, ends)
     if study.is_population and study.fidelity is not None:
-        check_population(diagnostics, search, study.template, dimensions, ends=ends, fidelity=study.fidelity)
+        check_population(draft, search, ends, dimensions, fidelity=study.fidelity, budget=study.budget)
     return study

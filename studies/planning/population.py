@@ -81,3 +81,23 @@ def passed_trials(study: Study, outcomes: pl.DataFrame) -> list[str]:
     }
     own = outcomes.filter((pl.col("study") == study.name) & pl.col("trial").is_in(list(trials)))
     return own["trial"].to_list()
+
+
+def member_results(study: Study, outcomes: pl.DataFrame) -> dict[str, bool]:
+    """Of trials of a population whether each is a result of the last whole generation, or of one that ended.
+
+    Others are left out: those that a member went on from, those of a generation that is not whole, unless it
+    is the first, and the baseline's as long as its members have fewer epochs.
+    """
+    found = generations(study, outcomes)
+    last = max((number for number, each in enumerate(found) if each.is_whole), default=0)
+    results = {
+        trial.id: number == last
+        for number in range(last + 1)
+        for place, member in enumerate(found[number].members)
+        if number == last or place not in {each.parent for each in found[number + 1].members}
+        for trial in member_trials(study, number, member)
+    }
+    is_over = study.fidelity is not None and last == study.fidelity.top and found[last].is_whole
+    baseline = study.point_trials(study.baseline) if study.baseline and is_over else ()
+    return results | {trial.id: True for trial in baseline}

@@ -10,6 +10,8 @@ from ...grammar.nodes import ChoiceDimension, Dimension, RealDimension
 from ..catalog.metrics import COSTS, MODEL_COSTS
 from ..catalog.schedules import rates_depend_on_length
 from ..fidelity import Fidelity
+from ..resolve.draft import Draft
+from ..resolve.study_budget import StudyBudget
 from ..resolve.template import HOLE_PATTERN, Template
 from ..schema.search_settings import EPOCHS, POPULATION, SearchSettings
 from ..schema.settings import TrialSettings
@@ -33,17 +35,10 @@ def expand_generations(diagnostics: Diagnostics) -> Fidelity | None:
     interval, epochs = search.get("interval"), train.get("epochs")
     if search.get("scheduler") != POPULATION or type(interval) is not int or interval < 1:
         return None
-    space = search.get("space")
-    if EPOCHS in factors or (isinstance(space, Mapping) and EPOCHS in space) or isinstance(epochs, str):
-        got = f"got {format_value(epochs)}" if isinstance(epochs, str) else f"got '{EPOCHS}' as what varies"
-        message = f"a {POPULATION} counts its generations in epochs: expected a number of them in [train]"
-        diagnostics.report_error(("search", "scheduler"), f"{message}, {got}")
+    if type(epochs) is int and epochs < 1:
         return None
-    if type(epochs) is not int or epochs < 1:
-        return None
-    if epochs % interval or epochs == interval:
-        message = f"expected a part of the {epochs} epochs of [train] that divides them, got {interval}"
-        diagnostics.report_error(("search", "interval"), message)
+    if fault := _generations_fault(search, train, factors):
+        diagnostics.report_error(*fault)
         return None
     rungs = tuple(range(interval, epochs + 1, interval))
     data["factors"] = {**factors, EPOCHS: list(reversed(rungs))}
@@ -51,18 +46,36 @@ def expand_generations(diagnostics: Diagnostics) -> Fidelity | None:
     return Fidelity(name=EPOCHS, rungs=rungs, reduction=1, brackets=False)
 
 
+def _generations_fault(
+    search: Mapping[str, Any], train: Mapping[str, Any], factors: Mapping[str, Any]
+) -> tuple[KeyPath, str] | None:
+    """Why a training cannot be divided into generations, and where that is said."""
+    interval, epochs, space = search["interval"], train.get("epochs"), search.get("space")
+    if EPOCHS in factors or (isinstance(space, Mapping) and EPOCHS in space) or type(epochs) is not int:
+        got = f"'{EPOCHS}' as what varies" if type(epochs) is int else format_value(epochs)
+        message = f"a {POPULATION} counts its generations in epochs: expected a number of them in [train]"
+        return ("search", "scheduler"), f"{message}, got {got}"
+    if train.get("changes"):
+        return ("train", "changes"), f"a {POPULATION} makes these itself: leave them out"
+    if epochs % interval or epochs == interval:
+        message = f"expected a part of the {epochs} epochs of [train] that divides them, got {interval}"
+        return ("search", "interval"), message
+    return None
+
+
 def check_population(
-    diagnostics: Diagnostics,
+    draft: Draft,
     search: SearchSettings,
-    template: Template,
+    ends: Sequence[TrialSettings],
     dimensions: Mapping[str, Dimension],
     *,
-    ends: Sequence[TrialSettings],
     fidelity: Fidelity,
+    budget: StudyBudget,
 ) -> None:
     """Note what a population cannot search, given the settings at the ends of its dimensions."""
+    diagnostics = draft.diagnostics
     for name, dimension in dimensions.items():
-        if fault := _dimension_fault(template, name, dimension):
+        if fault := _dimension_fault(draft.template, name, dimension):
             path = ("search", "space", name) if name in search.space else ("search", "scheduler")
             diagnostics.report_error(path, fault)
     if search.metric[0] in (*COSTS, *MODEL_COSTS):
@@ -70,6 +83,8 @@ def check_population(
         diagnostics.report_error(("search", "metric"), message)
     for path, fault in _setting_faults(ends, fidelity):
         diagnostics.report_error(path, fault)
+    if excess := budget.describe_excess(ends[0]):
+        diagnostics.report_error(("search", "scheduler"), f"all members are over the budget: {excess}")
     if (points := _count(dimensions)) is not None and points < search.trials:
         message = f"expected at least as many points as the {search.trials} members, got {points}"
         diagnostics.report_error(("search", "trials"), message)

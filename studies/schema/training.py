@@ -230,9 +230,11 @@ class TrainSettings(StrictModel):
         if any(first.after >= second.after for first, second in pairwise(changes)):
             got = ", ".join(str(each.after) for each in changes)
             raise ValueError(f"expected each after more epochs than the one before, got {got}")
-        optimizer, found = info.data.get("optimizer"), list[OptimizerChangeSettings]()
-        for each in changes if isinstance(optimizer, OptimizerSettings) else ():
-            before, optimizer = optimizer, changed_optimizer(optimizer, each.values)
+        now, found = info.data.get("optimizer"), list[OptimizerChangeSettings]()
+        if not isinstance(now, OptimizerSettings):
+            return changes
+        for each in changes:
+            before, now = now, changed_optimizer(now, each.values)
             new = {key: value for key, value in each.values.items() if getattr(before, key) != value}
             found += [OptimizerChangeSettings(after=each.after, **new)] if new else []
         return tuple(found)
