@@ -14,7 +14,7 @@ from .claims.spec import Claim
 from .fidelity import Fidelity
 from .ladder import Ladder
 from .own_data.own_corpus import OwnCorpus, read_own_corpus
-from .population import check_population, course_settings, read_course
+from .population import check_population, check_shown, course_settings, read_course
 from .presentation.reader import AnyCurveSpec, AnyTableSpec
 from .resolve.draft import Draft
 from .resolve.parameter_matching import SizeMatch
@@ -319,4 +319,5 @@ def _checked_search(study: Study, search: SearchSettings, header: StudySettings,
     check_search_metrics(diagnostics, search, ends)
     if study.is_population and study.fidelity is not None:
         check_population(draft, search, ends, dimensions, fidelity=study.fidelity, budget=study.budget)
+        check_shown(diagnostics, study.tables, study.curves)
     return study

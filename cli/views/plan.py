@@ -21,7 +21,7 @@ from ...studies.schema.training import ParameterGroupSettings
 from ...studies.searches.best_points import comparison_note
 from ...studies.searches.rung_costs import rung_costs
 from ...studies.searches.space_size import space_size
-from ...studies.searches.words import rung_words, search_words
+from ...studies.searches.words import generation_words, rung_words, search_words
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
@@ -118,9 +118,11 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     """What a search looks for, on which rungs, in how many architectures, and what its points compare."""
     if study.search is not None:
         yield "search", search_words(study.search, plan.elsewhere)
-    if study.fidelity is not None:
+    if study.is_population:
+        yield "members", generation_words(study)
+    elif study.fidelity is not None:
         yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
-    if (size := space_size(study)) is not None:
+    if not study.is_population and (size := space_size(study)) is not None:
         yield "space", str(size)
     yield "note", comparison_note(study)
 
@@ -190,7 +192,8 @@ def _counts(study: Study, plan: Plan) -> str:
         across = [_axis(name, len(study.factors[name])) for name in study.search.across]
         axes, product = [plural(study.search.trials, "point"), *across, seeds], plan.total
         if study.fidelity is not None:  # most come to the first rung alone
-            axes[0] += f" on {plural(len(study.fidelity.rungs), 'rung')}"
+            rungs = len(study.fidelity.rungs)
+            axes[0] += f" in {rungs} generations" if study.is_population else f" on {plural(rungs, 'rung')}"
     elif product != len(study.cells):
         axes, product = [plural(len(study.cells) // len(study.seeds), "cell"), seeds], len(study.cells)
     trials = plural(plan.total, "trial" if product == plan.total else "distinct trial")

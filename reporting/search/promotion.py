@@ -15,12 +15,14 @@ from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES,
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
 from ...studies.schema.objectives import is_known_before
+from ...studies.schema.search_settings import DATA, EPOCHS, LENGTH
 from ...studies.schema.settings import Level
 from ...studies.searches.points import FoundPoint, SearchGoal, SearchPoints
 from ...studies.study import Study
 from ...studies.text.document import parse_document
 from ...studies.text.toml_writer import toml_comment, toml_leaves, toml_table
 from ...studies.text.units import plural
+from .member_courses import lay_out_courses
 
 FRESH_SEEDS = 5
 """So many seeds a winner is trained with unless it is said otherwise."""
@@ -50,20 +52,28 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
     data = parse_document(study.name, study.text, study.overrides).data
     names = {f"best_{number}": point.values for number, point in enumerate(winners, 1)}
     cells = ({BASELINE: baseline} if baseline else {}) | names
+    changes, levels = lay_out_courses(study, data["train"]["optimizer"], cells)
     notes = {name: _measured_words(point, found) for name, point in zip(names, winners, strict=True)}
     parts = [
         *_preface(study, found, len(winners), seeds, has_baseline=bool(baseline)),
         toml_table("[study]", _header(study, data, len(winners), seeds)),
-        *_trial_tables(study, data),
+        *trial_tables(study, _with_changes(data, changes), f"{{{RECIPE}}}"),
         toml_table("[factors]", {SEED: fresh_seeds(study, seeds)}),
         *(
-            _cell(study, name, values, at, notes.get(name, "what the search began with"))
+            _cell(
+                study,
+                name,
+                at,
+                values=values,
+                levels=levels[name],
+                note=notes.get(name, "what the search began with"),
+            )
             for name, values in cells.items()
             for at in study.point_levels
         ),
         *_shown(study, found, has_baseline=bool(baseline)),
         *_claims(study, found, winners, baseline),
-        *_sources(study, data),
+        *_sources(study, data, changes),
     ]
     return "\n".join(parts)
 
@@ -141,25 +151,35 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
     }
 
 
-def _trial_tables(study: Study, data: Mapping[str, Any]) -> list[str]:
-    return trial_tables(study, data, f"{{{RECIPE}}}")
+def _with_changes(data: Mapping[str, Any], changes: Sequence[Any]) -> Mapping[str, Any]:
+    """The tables of a file with changes of the optimizer, if there are any."""
+    return {**data, "train": {**data["train"], "changes": changes}} if changes else data
 
 
 def _fixed(study: Study) -> dict[str, Level]:
     """The levels of the factors that the search does not choose and that fill holes outside of the recipe."""
     own = (*study.dimensions, SEED)
+    made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # whose holes the file does not have
     return {
         name: levels[0]
         for name, levels in study.factors.items()
-        if name in outer_names(study) and name not in own
+        if name in outer_names(study) and name not in own and name not in made
     }
 
 
-def _cell(study: Study, name: str, values: Mapping[str, Level], at: Mapping[str, Level], note: str) -> str:
-    """A point as a cell: its name, its whole recipe, and what fills other holes."""
-    needed = outer_names(study)
+def _cell(
+    study: Study,
+    name: str,
+    at: Mapping[str, Level],
+    *,
+    values: Mapping[str, Level],
+    levels: Mapping[str, Level],
+    note: str,
+) -> str:
+    """A point as a cell: its name, its whole recipe, and those of its levels that fill other holes."""
+    needed = outer_names(study) | (levels.keys() - values.keys())
     trial = study.trial_for(values, study.seeds[0], at)
-    others = {key: _filled(value, values) for key, value in values.items() if key in needed}
+    others = {key: _filled(value, values) for key, value in levels.items() if key in needed}
     cell = {POINT: name, RECIPE: trial.settings.model.recipe, **_fixed(study), **at, **others}
     return toml_table(f"[[cells]]  # {note}", cell)
 
@@ -234,7 +254,9 @@ def _cell_of(goal: SearchGoal, point: str, across: Sequence[str]) -> str:
     )
 
 
-def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
+def _sources(study: Study, data: Mapping[str, Any], changes: Sequence[Any]) -> Iterator[str]:
     seeds = f"ours: fresh, none that the search {study.name} has trained with"
     found = f"ours: what the search {study.name} found"
-    yield from sources_table(study, data, {"factors": {SEED: seeds}, "cells": found})
+    train = data.get("source", {}).get("train")
+    added = {"train": {**train, "changes": found}} if changes and isinstance(train, dict) else {}
+    yield from sources_table(study, data, {"factors": {SEED: seeds}, "cells": found, **added})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 import polars as pl
@@ -65,6 +65,24 @@ def population_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     factors = {trial.id: json.dumps(dict(trial.levels)) for trial in population_trials(study, outcomes)}
     found = outcomes.filter(pl.col("trial").is_in(list(factors)))
     return found.with_columns(factors=pl.col("trial").replace_strict(factors, return_dtype=pl.String))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How far a population is, in words, and whether it ends since all members of a generation failed."""
+
+    words: str = ""
+    has_died_out: bool = False
+
+
+def population_standing(study: Study, outcomes: pl.DataFrame) -> Standing:
+    """The generation that is under way, or the last one; nothing for any other study."""
+    if not study.is_population or study.fidelity is None:
+        return Standing()
+    found, count = generations(study, outcomes), len(study.fidelity.rungs)
+    died = found[-1].is_whole and not found[-1].copies()[1]
+    words = f"generation {len(found)} of {count}"
+    return Standing(words=f"{words}, all of whose members failed" if died else words, has_died_out=died)
 
 
 def passed_trials(study: Study, outcomes: pl.DataFrame) -> list[str]:

@@ -19,7 +19,7 @@ from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
 from .fitting_trials import fitting_outcomes
-from .population import population_outcomes
+from .population import population_outcomes, population_standing
 from .trials_to_run import (
     UnfinishedTrial,
     left_within_budget,
@@ -32,6 +32,7 @@ from .trials_to_run import (
 class StudyStatus:
     """A study's trials: their total, the status by id of those with an outcome, and those started.
 
+    `generation` says in words which one of how many of a population is under way, and is empty else.
     `progress` says how far the started ones got, the latest first. `begun` are those of a search that were
     started, `waiting` those that were handed in and that nobody has started. Those in `missing_weights` are
     done, but would be trained again for their weights. `failure_reasons` counts first lines, the most
@@ -42,6 +43,7 @@ class StudyStatus:
     total: int
     num_remaining: int
     spent: str
+    generation: str
     stored: Mapping[str, str]
     started: tuple[str, ...]
     progress: Mapping[str, CheckpointNote]
@@ -65,6 +67,7 @@ class StudyStatus:
         parts += [
             f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
         ]
+        parts += [self.generation] if self.generation else []
         if self.spent:
             parts += [f"its budget of {self.spent} is spent"]
         if self.waiting:
@@ -76,7 +79,8 @@ class StudyStatus:
 
 def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -> StudyStatus:
     """The status of a study in a store, whose latest attempts are read unless they are given."""
-    rows = study_outcomes(study, store.trials() if outcomes is None else outcomes)
+    outcomes = store.trials() if outcomes is None else outcomes
+    rows, standing = study_outcomes(study, outcomes), population_standing(study, outcomes)
     statuses = dict(rows.select("trial", "status").iter_rows())
     unfinished = _unfinished(study, store, statuses)
     within_budget = left_within_budget(study, rows, (each.trial for each in unfinished))
@@ -85,7 +89,14 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
     return StudyStatus(
         total=(total := _total(study, rows)),
-        num_remaining=_without_outcome(total, statuses) if within_budget is None else within_budget,
+        num_remaining=(
+            0
+            if standing.has_died_out
+            else _without_outcome(total, statuses)
+            if within_budget is None
+            else within_budget
+        ),
+        generation=standing.words,
         spent="" if within_budget is None else _budget_words(study),
         stored=statuses,
         started=open_ones,
@@ -234,6 +245,7 @@ def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[Unf
 
 def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:
     """The trials of a grid with a checkpoint but no outcome; those of a search are not listed."""
-    open_ones = [trial.id for trial in study.trials if trial.id not in stored]
+    trials = study.trials if study.search is None else ()
+    open_ones = [trial.id for trial in trials if trial.id not in stored]
     begun = store.trials_with_checkpoint(open_ones)
     return tuple(trial for trial in open_ones if trial in begun)

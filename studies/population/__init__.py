@@ -7,13 +7,14 @@ searched so; `courses` has the values of a dimension over the generations, and t
 
 from .courses import course_settings, read_course, write_courses
 from .generations import Generation, Member, breed
-from .reader import check_population, expand_generations
+from .reader import check_population, check_shown, expand_generations
 
 __all__ = [
     "Generation",
     "Member",
     "breed",
     "check_population",
+    "check_shown",
     "course_settings",
     "expand_generations",
     "read_course",

@@ -10,6 +10,7 @@ from ...grammar.nodes import ChoiceDimension, Dimension, RealDimension
 from ..catalog.metrics import COSTS, MODEL_COSTS
 from ..catalog.schedules import rates_depend_on_length
 from ..fidelity import Fidelity
+from ..presentation.reader import AnyCurveSpec, AnyTableSpec
 from ..resolve.draft import Draft
 from ..resolve.study_budget import StudyBudget
 from ..resolve.template import HOLE_PATTERN, Template
@@ -19,6 +20,9 @@ from ..schema.training import CHANGEABLE
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
+
+_SHOWN = ("points", "front")
+"""The kinds of tables and figures that are about a population's members."""
 
 _OPTIMIZER: KeyPath = ("train", "optimizer")
 
@@ -88,6 +92,20 @@ def check_population(
     if (points := _count(dimensions)) is not None and points < search.trials:
         message = f"expected at least as many points as the {search.trials} members, got {points}"
         diagnostics.report_error(("search", "trials"), message)
+
+
+def check_shown(
+    diagnostics: Diagnostics, tables: Sequence[AnyTableSpec], curves: Sequence[AnyCurveSpec]
+) -> None:
+    """Note tables and figures of points whose values stay, and of which one ends after the other."""
+    for name, specs in (("table", tables), ("curve", curves)):
+        for index, spec in enumerate(specs):
+            if spec.kind not in _SHOWN:
+                message = (
+                    f"'{spec.kind}' is about points that keep their values, which members of a {POPULATION} "
+                    f"change: expected {' or '.join(_SHOWN)}"
+                )
+                diagnostics.report_error((name, index, "kind"), message)
 
 
 def _dimension_fault(template: Template, name: str, dimension: Dimension) -> str:

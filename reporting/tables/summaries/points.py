@@ -159,7 +159,10 @@ def _sentences(
     partial = Counter(point.status for point in found.points if point.status != ValueStatus.DONE)
     if lacking := partial[ValueStatus.MISSING]:
         yield f"{plural(lacking, 'point')} still {'lacks' if lacking == 1 else 'lack'} seeds."
-    if study.fidelity is not None and (below := partial[ValueStatus.PRUNED]):
+    below = partial[ValueStatus.PRUNED]
+    if study.is_population and below:
+        yield f"{plural(below, 'member')} ended before: others went on from better ones."
+    elif study.fidelity is not None and below:
         yield f"{plural(below, 'point')} came to lower rungs of {study.fidelity.name} alone."
     yield from beyond_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))
