@@ -2,5 +2,6 @@
 
 The points are those of `studies.searches`. `fronts` says which of them no other surpasses, `noise` how
 surely, `importance` which dimensions matter. `promotion` writes the study that decides whether the best of
-them hold, `path_study` that of the way to them.
+them hold, with the courses of a population as `member_courses` lays them out, `path_study` that of the way to
+them.
 """

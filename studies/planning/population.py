@@ -9,7 +9,7 @@ from statistics import fmean
 
 import polars as pl
 
-from ..population import Generation, Member, breed
+from ..population import Generation, PopulationMember, breed
 from ..resolve.trial import Trial
 from ..study import Study
 from .trial_values import row_value
@@ -26,7 +26,7 @@ def generations(study: Study, outcomes: pl.DataFrame) -> tuple[Generation, ...]:
         value = row_value(row, objective.name) if row["status"] == "done" else math.nan
         losses[row["trial"]] = objective.loss(value) if math.isfinite(value) else math.inf
 
-    def loss(generation: int, member: Member) -> float | None:
+    def loss(generation: int, member: PopulationMember) -> float | None:
         found = [losses.get(trial.id) for trial in member_trials(study, generation, member)]
         return None if None in found else fmean(each for each in found if each is not None)
 
@@ -39,7 +39,7 @@ def generations(study: Study, outcomes: pl.DataFrame) -> tuple[Generation, ...]:
     )
 
 
-def member_trials(study: Study, generation: int, member: Member) -> tuple[Trial, ...]:
+def member_trials(study: Study, generation: int, member: PopulationMember) -> tuple[Trial, ...]:
     """The trials of a member in a generation, one for each seed and all that the search is across."""
     key = json.dumps([generation, *map(dict, member.history)])
     if key not in study.members:

@@ -6,12 +6,12 @@ searched so; `courses` has the values of a dimension over the generations, and t
 """
 
 from .courses import course_settings, read_course, write_courses
-from .generations import Generation, Member, breed
+from .generations import Generation, PopulationMember, breed
 from .reader import check_population, check_shown, expand_generations
 
 __all__ = [
     "Generation",
-    "Member",
+    "PopulationMember",
     "breed",
     "check_population",
     "check_shown",

@@ -28,7 +28,7 @@ Values = Mapping[str, Level]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class PopulationMember:
     """A member up to a generation: its values in each so far, and the place of whom it goes on from.
 
     That is its own place, or that of the member that it has copied; none in the first generation.
@@ -50,7 +50,7 @@ class Generation:
     Infinity is the loss of one that failed, None that of one that has not ended.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[PopulationMember, ...]
     losses: tuple[float | None, ...]
 
     @property
@@ -82,7 +82,7 @@ def breed(
     members: int,
     generations: int,
     seed: int,
-    loss: Callable[[int, Member], float | None],
+    loss: Callable[[int, PopulationMember], float | None],
 ) -> tuple[Generation, ...]:
     """The generations that can be known, each but the last whole; `loss` is that of a member in one of them.
 
@@ -99,18 +99,18 @@ def breed(
     return tuple(found)
 
 
-def _first(dimensions: Mapping[str, Dimension], members: int, seed: int) -> tuple[Member, ...]:
+def _first(dimensions: Mapping[str, Dimension], members: int, seed: int) -> tuple[PopulationMember, ...]:
     """Members with values that are drawn, no two alike."""
     taken: list[Values] = []
     for place in range(members):
         rng = _rng(seed, 0, place)
         taken.append(_untaken(partial(draw_values, dimensions, rng), dimensions, taken))
-    return tuple(Member(history=(values,)) for values in taken)
+    return tuple(PopulationMember(history=(values,)) for values in taken)
 
 
 def _next(
     dimensions: Mapping[str, Dimension], before: Generation, number: int, seed: int
-) -> tuple[Member, ...]:
+) -> tuple[PopulationMember, ...]:
     """The members of a generation: those before, but for the worst, which copy the best and are changed."""
     worst, best = before.copies()
     parents = {place: place for place in range(len(before.members)) if place not in worst}
@@ -123,7 +123,9 @@ def _next(
         change = partial(explore_values, history[-1], dimensions, rng)
         values[place] = _untaken(change, dimensions, taken)
     return tuple(
-        Member(history=(*before.members[parents[place]].history, values[place]), parent=parents[place])
+        PopulationMember(
+            history=(*before.members[parents[place]].history, values[place]), parent=parents[place]
+        )
         for place in range(len(before.members))
     )
 
