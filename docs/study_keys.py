@@ -123,7 +123,7 @@ def _type(field: FieldInfo) -> str:
     """What a key takes, with its bounds."""
     ends = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
     bounds = [
-        f"{word} {getattr(rule, end):g}"
+        f"{word} {getattr(rule, end):.10g}"
         for rule in field.metadata
         for end, word in ends.items()
         if getattr(rule, end, None) is not None and abs(getattr(rule, end)) < 2**31

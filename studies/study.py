@@ -25,7 +25,7 @@ from .resolve.template import Template
 from .resolve.trial import Trial
 from .schema.design import Design
 from .schema.factors import SEED
-from .schema.search import check_search_metrics, check_search_space, read_baseline, representative_values
+from .schema.search import check_search_ends, check_search_space, read_baseline, representative_values
 from .schema.search_settings import POPULATION, SearchSettings
 from .schema.settings import DecodeSettings, Level, StudySettings, TrialSettings
 from .schema.source_sheet import SourceSheet
@@ -316,7 +316,7 @@ def _checked_search(study: Study, search: SearchSettings, header: StudySettings,
     study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))
     check_search_space(diagnostics, search, dimensions, study.choose)
     ends = [each.settings for each in study.boundary_trials()]
-    check_search_metrics(diagnostics, search, ends)
+    check_search_ends(diagnostics, search, ends)
     if study.is_population and study.fidelity is not None:
         check_population(draft, search, ends, dimensions, fidelity=study.fidelity, budget=study.budget)
         check_shown(diagnostics, study.tables, study.curves)

@@ -282,11 +282,12 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     """List the studies of the package, and those in the store."""
     from ...studies.text.errors import StudyError
     from ..machine_settings import load_settings
-    from ..views.status import status_to_dict
     from ..views.studies import format_studies, studies_with_status
 
     found = studies_with_status(load_settings({"results": results}).store)
     if as_json:
+        from ..views.status import status_to_dict
+
         entries = [
             {"study": name, "error": str(one)}
             if isinstance(one, StudyError)

@@ -15,9 +15,10 @@ from ...tracking.export import StudyExport
 
 
 def studies_with_status(store: Store) -> dict[str, tuple[Study, StudyStatus] | StudyError]:
-    """Every study by name and how it stands in the store, or why it cannot be read."""
+    """Every study by name and how it stands in the store, which is read once, or why it cannot be read."""
+    outcomes = store.trials()
     return {
-        name: study if isinstance(study, StudyError) else (study, study_status(study, store))
+        name: study if isinstance(study, StudyError) else (study, study_status(study, store, outcomes))
         for name, study in load_studies(store).items()
     }
 

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ...blocks.core.block import Block
 from ...blocks.core.dropout import RandomCall, draw_dropout, given_dropout, noting_dropout
-from ...blocks.layers.window_attention import WindowedBlock
+from ...blocks.layers.window_attention import looks_at_weights
 from ...errors import ActivememError
 from ..objectives import Objective, Stackable
 from ..trial.precision import float32_products
@@ -139,14 +138,5 @@ def stacking_fault(training: Training) -> str | None:
         return f"batches of task {training.settings.task.name} are not of one shape"
     if next(training.model.buffers(), None) is not None:
         return "the model has buffers"
-    for module in training.model.modules():
-        if isinstance(module, Block) and _notes_weights(module):
-            return f"{type(module).__name__} takes note of its weights"
-    return None
-
-
-def _notes_weights(block: Block) -> bool:
-    """Whether something in a block depends on its weights outside of what it computes."""
-    if isinstance(block, WindowedBlock):
-        return block.window.spans is not None
-    return type(block).after_optimiser_step is not Block.after_optimiser_step
+    looking = next(filter(looks_at_weights, training.model.modules()), None)
+    return None if looking is None else f"{type(looking).__name__} takes note of its weights"

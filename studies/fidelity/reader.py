@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import count as count_from
 from itertools import pairwise
 from typing import Any, cast
 
@@ -34,15 +33,21 @@ def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
     if not isinstance(search, Mapping) or not isinstance(factors, Mapping):
         return None
     name, scheduler = search.get("fidelity", EPOCHS), search.get("scheduler")
-    if name == EPOCHS or not isinstance(name, str) or scheduler not in REDUCTIONS:
+    if (
+        name == EPOCHS
+        or not (isinstance(name, str) and isinstance(scheduler, str))
+        or scheduler not in REDUCTIONS
+    ):
         return None
     reduction = _whole(search.get("reduction"), at_least=2) or REDUCTIONS[scheduler]
+    as_written = dict(data)
     found = _rungs(diagnostics, data, name, reduction)
-    if found is None:
-        return None
-    if len(found) < 2:
+    if found is not None and len(found) < 2:
         message = f"expected room for two rungs at least, got {name} = {found[0]} alone"
         diagnostics.report_error(_PATH, f"{message} with a reduction of {reduction}")
+        found = None
+    if found is None:  # all else is checked as it stands, without a hole that nothing fills
+        data.update(as_written)
         return None
     data["factors"] = {**factors, name: found[::-1]}  # the first level is what is trained in the end
     fidelity = Fidelity(name=name, rungs=tuple(found), reduction=reduction, brackets=scheduler == "hyperband")
@@ -58,9 +63,8 @@ def _check_points(diagnostics: Diagnostics, fidelity: Fidelity, points: int, *, 
     if fidelity.planned(points)[-1]:
         return
     beside = " beside the baseline" if has_baseline else ""
-    least = next(count for count in count_from(points + 1) if fidelity.planned(count)[-1])
     last = f"of which one comes to the last of {len(fidelity.rungs)} rungs"
-    message = f"expected at least {least:,} points{beside}, {last}, got {max(points, 0):,}"
+    message = f"expected at least {fidelity.least_points:,} points{beside}, {last}, got {max(points, 0):,}"
     diagnostics.report_error(("search", "trials"), message)
 
 

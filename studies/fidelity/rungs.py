@@ -49,20 +49,34 @@ class Fidelity:
         halvings = self.top - first
         return -(-(self.top + 1) * self.reduction**halvings // (halvings + 1))
 
+    @property
+    def least_points(self) -> int:
+        """The fewest points of which one comes to the last rung; each bracket gets its first in turn."""
+        return len(self.rungs) if self.brackets else self.reduction**self.top
+
     def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
         """How many points come to each rung, the smallest first, if none goes on that later ones pass.
 
         A baseline is one of them, and is trained on the last rung alone.
         """
-        begun = dict.fromkeys(range(self.top + 1), 0)
-        for _ in range(points - has_baseline):
-            begun[self.next_first(begun)] += 1
+        begun = self._first_rungs(points - has_baseline)
         counts = [0] * self.top + [int(has_baseline)]
         for first, count in begun.items():
             for rung in range(first, self.top + 1):
                 counts[rung] += count
                 count = promoted_count(count, self.reduction)  # noqa: PLW2901 -- those that go on
         return counts
+
+    def _first_rungs(self, points: int) -> dict[int, int]:
+        """How many of so many points begin on each rung: whole rounds of brackets, then one by one."""
+        if not self.brackets:
+            return {0: points}
+        shares = {first: self._share(first) for first in range(self.top + 1)}
+        rounds, others = divmod(points, sum(shares.values()))
+        begun = {first: rounds * share for first, share in shares.items()}
+        for _ in range(others):
+            begun[self.next_first(begun)] += 1
+        return begun
 
 
 def promoted_count(ended: int, reduction: int) -> int:

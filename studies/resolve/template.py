@@ -32,6 +32,9 @@ class Template:
     fragments: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[KeyPath, str] = field(init=False)  # every one, with or without holes
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # of every text that has any
+    _filled_paths: frozenset[KeyPath] = field(
+        init=False, compare=False, repr=False
+    )  # these, and what has them
     _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
     _names: dict[str, list[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -41,7 +44,10 @@ class Template:
         object.__setattr__(self, "texts", dict(iter_texts(self.tables)))
         find = {RECIPE_PATH: self.names_in}
         holes = {path: tuple(find.get(path, HOLE_PATTERN.findall)(text)) for path, text in self.texts.items()}
-        object.__setattr__(self, "holes", {path: names for path, names in holes.items() if names})
+        holes = {path: names for path, names in holes.items() if names}
+        object.__setattr__(self, "holes", holes)
+        around = frozenset(path[:end] for path in holes for end in range(len(path) + 1))
+        object.__setattr__(self, "_filled_paths", around)
 
     def names_in(self, text: str) -> list[str]:
         """The names whose values a text uses: those of its holes, and of the holes in its fragments."""
@@ -75,9 +81,33 @@ class Template:
         """The tables with all holes filled except the recipe's; KeyError for a hole without a value.
 
         A text that is exactly one hole becomes the value itself; a key of a hole in `left_out` is not there.
+        What is inside of the tables and has no hole is the template's own.
         """
         keys = {_key_of(path) for path in self.holes if self.is_left_out(path, left_out)} if left_out else ()
-        return _filled(self.tables, values, (), keys)
+        filled = self._filled(self.tables, values, (), keys)
+        return {name: dict(table) if isinstance(table, Mapping) else table for name, table in filled.items()}
+
+    def _filled(
+        self,
+        value: Any,  # noqa: ANN401 -- TOML holds anything
+        values: Mapping[str, Level],
+        path: KeyPath,
+        left_out: Collection[KeyPath],
+    ) -> Any:  # noqa: ANN401 -- TOML holds anything
+        """A value at a path without some keys, and with its holes filled except the recipe's."""
+        if path not in self._filled_paths or path == RECIPE_PATH:
+            return value
+        if isinstance(value, Mapping):
+            inside = {key: inner for key, inner in value.items() if (*path, key) not in left_out}
+            return {key: self._filled(inner, values, (*path, key), left_out) for key, inner in inside.items()}
+        if isinstance(value, list):
+            return [
+                self._filled(inner, values, (*path, index), left_out) for index, inner in enumerate(value)
+            ]
+        hole_only = HOLE_PATTERN.fullmatch(value)
+        return (
+            values[hole_only[1]] if hole_only else HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), value)
+        )
 
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
         """Whether the value of a key is the hole of one of these names alone, or a list of such."""
@@ -149,24 +179,6 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 def _key_of(path: KeyPath) -> KeyPath:
     """The key in whose value, a text or a list, a text stands."""
     return path if isinstance(path[-1], str) else _key_of(path[:-1])
-
-
-def _filled(
-    value: Any,  # noqa: ANN401 -- TOML holds anything
-    values: Mapping[str, Level],
-    path: KeyPath,
-    left_out: Collection[KeyPath],
-) -> Any:  # noqa: ANN401 -- TOML holds anything
-    """A copy of the value at a path without some keys, with holes filled except the recipe's."""
-    if isinstance(value, Mapping):
-        inside = {key: inner for key, inner in value.items() if (*path, key) not in left_out}
-        return {key: _filled(inner, values, (*path, key), left_out) for key, inner in inside.items()}
-    if isinstance(value, list):
-        return [_filled(inner, values, (*path, index), left_out) for index, inner in enumerate(value)]
-    if not isinstance(value, str) or path == RECIPE_PATH:
-        return value
-    hole_only = HOLE_PATTERN.fullmatch(value)
-    return values[hole_only[1]] if hole_only else HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), value)
 
 
 def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:

@@ -17,6 +17,7 @@ from ..catalog.samplers import NUMBERS_ALONE, ONE_OBJECTIVE, WITHOUT_CONDITIONS,
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
+from ..text.units import plural
 from .epoch_metrics import final_metrics, last_metrics
 from .factors import SEED
 from .objectives import find_quantity, is_known_before, quantity_fault, usual_direction
@@ -112,10 +113,13 @@ def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePo
     return [name for name in dimensions if name in absent]
 
 
-def check_search_metrics(
+def check_search_ends(
     diagnostics: Diagnostics, settings: SearchSettings, ends: Iterable[TrialSettings]
 ) -> None:
-    """Note metrics that trials at the ends of a search's dimensions do not have, or have too late."""
+    """Note metrics that trials at the ends of a search's dimensions do not have, or have too late.
+
+    And a first rung of epochs at which all of them have ended.
+    """
     ends = list(ends)
     for objective in settings.objectives:
         if fault := _missing(objective.name, ends) or _too_late(objective.name, settings, ends):
@@ -123,6 +127,10 @@ def check_search_metrics(
     for limit in settings.bounds:
         if fault := _missing(limit.name, ends):
             diagnostics.report_error(("search", "limits", limit.name), fault)
+    first, epochs = settings.min_fidelity, max((each.train.epochs for each in ends), default=1)
+    if settings.compares_epochs and first is not None and first > (most := max(1, epochs - 1)):
+        told = f"expected at most {most:,}, since all of {plural(epochs, 'epoch')} are trained in the end"
+        diagnostics.report_error(("search", "min_fidelity"), f"{told}, got {first:,}")
 
 
 def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> None:

@@ -76,7 +76,7 @@ class SearchSettings(StrictModel):
     sampler: str = "tpe"
     """how points are proposed: tpe, evolution, gp_trees, random, quasi_random, cmaes, gp, nsga2, nsga3,
     priorband, or grid: all in order"""
-    trials: int = Field(ge=1)
+    trials: int = Field(ge=1, le=100_000)
     """number of points, each trained with every seed"""
     metric: Names
     """what is optimised, its mean over the seeds: a metric, or a cost of the training or of the model; a list

@@ -23,17 +23,18 @@ from ..catalog.optimisers import (
     read_optimizer_settings,
 )
 from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings, read_schedule_settings
+from ..catalog.tasks.algorithmic import Length
 from ..text.strict_model import StrictModel
 
 
 class CurriculumSettings(StrictModel):
     """`train.curriculum`: the first length, and the accuracy on a fresh batch at which the length grows."""
 
-    start: int = Field(ge=1)
+    start: Length
     """the first length"""
     grow_at: float = Field(default=1.0, gt=0, le=1)
     """accuracy on a fresh batch at which the length grows"""
-    end: int | None = Field(default=None, ge=1)
+    end: Length | None = None
     """the length beyond which it does not grow; by default it has none"""
 
     @model_validator(mode="after")
@@ -197,7 +198,7 @@ class TrainSettings(StrictModel):
     """for the algorithmic tasks: how the length grows, from the first on"""
     lengths: (
         Annotated[
-            tuple[Annotated[int, Field(ge=1)], Annotated[int, Field(ge=1)]],
+            tuple[Length, Length],
             Field(strict=False),
         ]
         | None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from activemem.storage import checkpoint_notes
+from activemem.storage import Store, checkpoint_notes
 
 from ..store_factories import make_partial_store
 
@@ -190,13 +190,16 @@ def test_results_on_the_command_line_name_the_store(run, tiny):
     assert (here, there) == ("0 of 8 trials done · 8 left", "6 of 8 trials done · 1 failed · 1 left")
 
 
-def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny):
+def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny, monkeypatch):
     make_partial_store(tiny)
+    readings, read = [], Store.trials
+    monkeypatch.setattr(Store, "trials", lambda *given: readings.append(given) or read(*given))
     lines = run("study", "list").stdout.splitlines()
     (first,) = [line for line in lines if line.startswith("algorithmic ")]
     assert "  0/144 done   Active memory against self-" in first
     (own,) = [line for line in lines if line.startswith("tiny ")]
     assert own.endswith(" 6/8 done   A study of seconds")
+    assert len(readings) < 5  # not once for each study
     page = json.loads(run("study", "list", "--json").stdout)["studies"]
     assert [each["study"] for each in page] == [line.split()[0] for line in lines]
     assert [each["left"] for each in page if each["study"] == "tiny"] == [1]

@@ -161,7 +161,7 @@ def test_batches_of_other_shapes_are_refused(make):
 
 def test_blocks_that_take_note_of_their_weights_train_alone(make):
     told = stacking_fault(make(0, "sa(heads=2, span=4, adaptive=true, ramp=2)"))
-    assert told == "WindowedSelfAttention takes note of its weights"
+    assert told == "AdaptiveSpans takes note of its weights"
 
 
 def test_trials_of_one_form_differ_in_what_no_shape_depends_on(settings):

@@ -48,6 +48,11 @@ WRONG = {
     "search.space.width='real(8, 72)'": "expected integer(lo, hi) as the fidelity",
     "search.space.width=3": "or its rungs as levels in [factors], got 3",
     "search.trials=8": "expected at least 9 points, of which one comes to the last of 3 rungs, got 8",
+    "search.trials=1000000000000": "expected at most 100000, got 1000000000000",
+    "search.scheduler=['asha']": "scheduler: expected a text, got a list of 1",
+    "search.reduction=1": "reduction: expected at least 2, got 1",
+    "train.curriculum.start=99999999": "expected at most 1048576, got 99999999",
+    "train.lengths=[1, 99999999]": "expected at most 1048576, got 99999999",
     "factors.width=[true, false]": "expected whole numbers, a rung each, got a list of 2",
     "factors.data=[1]": "'data' is a fidelity by itself: give the factor or dimension another name",
 }
@@ -61,6 +66,28 @@ def test_what_can_be_no_fidelity_is_told_at_once(change):
     assert WRONG[change] in str(told.value)
 
 
+@pytest.mark.parametrize("change", ["train.steps_per_epoch=2", "search.min_fidelity=27"])
+def test_rungs_that_have_no_room_are_the_only_fault(change):
+    with pytest.raises(StudyError) as told:
+        load_study(SEARCH, ["search.fidelity=data", change])
+    assert str(told.value).startswith("study: 1 fault\n")
+
+
+def test_a_first_rung_of_epochs_at_which_all_have_ended_is_refused():
+    changes = ["search.fidelity=epochs", "train.epochs=4"]
+    assert load_study(SEARCH, [*changes, "search.min_fidelity=3"]).search.min_fidelity == 3
+    with pytest.raises(StudyError, match="expected at most 3, since all of 4 epochs are trained in the end"):
+        load_study(SEARCH, [*changes, "search.min_fidelity=4"])
+
+
+def test_rungs_of_many_points_are_counted_at_once():
+    changes = ["search.trials=100000", "search.fidelity=data", "train.steps_per_epoch=1000000000"]
+    many = load_study(SEARCH, [*changes, "search.min_fidelity=100000000", "search.scheduler=hyperband"])
+    assert sum(many.points_by_rung) > 100_000
+    with pytest.raises(StudyError, match="expected at least 387,420,489 points"):
+        load_study(SEARCH, [*changes, "search.min_fidelity=1"])
+
+
 def test_brackets_have_hyperbands_shares_of_the_points():
     fidelity = Fidelity(name="width", rungs=(1, 3, 9), reduction=3, brackets=True)
     begun = dict.fromkeys(range(3), 0)
@@ -69,3 +96,5 @@ def test_brackets_have_hyperbands_shares_of_the_points():
     assert begun == {0: 9, 1: 5, 2: 3}
     assert fidelity.planned(17) == [9, 8, 5]
     assert fidelity.planned(18, has_baseline=True) == [9, 8, 6]
+    assert fidelity.planned(2 * 17 + 1) == [19, 16, 11]
+    assert next(points for points in range(9) if fidelity.planned(points)[-1]) == fidelity.least_points == 3

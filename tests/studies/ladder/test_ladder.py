@@ -118,7 +118,7 @@ def test_all_faults_of_a_ladder_are_told_at_once():
         ("depth = [2, 2, 3]", "depth = 2", "sizes.depth: expected a list, got 2"),
         ("[16, 32, 48]", '[16, "x", 48]', "sizes.width: expected a whole number, got 'x'"),
         ("[16, 32, 48]", "[16, -32, 48]", "sizes.width: expected at least 1, got -32"),
-        ("_parameter = 5", "_parameter = 1e99", "tokens_per_parameter: expected at most 1e+06, got 1e+99"),
+        ("_parameter = 5", "_parameter = 1e99", "tokens_per_parameter: expected at most 1000000, got 1e+99"),
         (
             "[study]",
             '[study]\nablate = "parts"',
