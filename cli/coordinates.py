@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from textwrap import wrap
 from typing import Any
 
@@ -51,25 +52,29 @@ def format_coordinates(study: Study, steps: int, checks: Checks) -> str:
 def _lines(study: Study, steps: int, checks: Checks) -> Iterator[str]:
     yield f"{study.name} · mean change of an activation in {plural(steps, 'step')}, by d_model"
     for group, layers in checks.items():
-        widths = list(layers[0].changes)
-        rows = [("", *map(str, widths), "exponent")]
-        rows += [
-            (
-                each.layer,
-                *(f"{each.changes[width]:.3g}" for width in widths),
-                f"{each.exponent:+.2f}".replace("-", "−"),
-            )
-            for each in layers
-        ]
-        sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
         yield ""
         if group:
             yield f"  {group}"
-        for first, *others in rows:
-            numbers = "".join(f"   {text:>{size}}" for text, size in zip(others, sizes[1:], strict=True))
-            yield f"  {first:<{sizes[0]}}{numbers}"
+        yield from _table(layers)
         told = f"{verdict(layers)} (an exponent above {GROWS:g} grows)"
         yield from wrap(told, WIDTH, initial_indent="  ", subsequent_indent="  ")
+
+
+def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
+    """Layers by width, with as many widths side by side as there is room for, and the exponents at the end."""
+    widths = list(layers[0].changes)
+    columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]
+    columns += [["exponent", *(f"{each.exponent:+.2f}".replace("-", "−") for each in layers)]]
+    names = ["", *(each.layer for each in layers)]
+    first = max(map(len, names))
+    sizes = [max(map(len, column)) for column in columns]
+    while columns:
+        ends = accumulate((3 + size for size in sizes), initial=2 + first)
+        fitting = max(1, sum(end <= WIDTH for end in ends) - 1)
+        for row, name in enumerate(names):
+            side_by_side = zip(columns[:fitting], sizes[:fitting], strict=True)
+            yield f"  {name:<{first}}" + "".join(f"   {column[row]:>{size}}" for column, size in side_by_side)
+        columns, sizes = columns[fitting:], sizes[fitting:]
 
 
 def coordinates_page(study: Study, steps: int, checks: Checks) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import torch
 from activemem.blocks import build
 from activemem.cli.coordinates import format_coordinates, ladder_groups, verdict
 from activemem.engine.optimisers import build_optimizer
-from activemem.engine.probes.coordinates import CoordinateError, coordinate_check
+from activemem.engine.probes.coordinates import CoordinateError, LayerChange, coordinate_check
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.study import StudyError, load_study
 
@@ -61,6 +61,17 @@ def test_the_check_is_printed_by_layer_and_width(checked):
     assert lines[0] == "widths · mean change of an activation in 4 steps, by d_model"
     assert lines[2].split() == ["16", "64", "128", "exponent"]
     assert lines[-1] == "  flat: a rate carries over (an exponent above 0.25 grows)"
+
+
+def test_many_widths_stand_below_each_other_within_80_columns():
+    changes = {width: 0.0123 for width in range(8, 88, 8)}
+    many = [LayerChange(layer=name, changes=changes, exponent=-0.5) for name in ("embedding", "layer 1")]
+    lines = format_coordinates(load_study(TEXT), 5, {"": many}).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [word for line in (lines[2], lines[5]) for word in line.split()] == [
+        *map(str, changes),
+        "exponent",
+    ]
 
 
 def test_only_maps_of_the_body_learn_more_slowly():
