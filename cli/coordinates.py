@@ -61,7 +61,7 @@ def _lines(study: Study, steps: int, checks: Checks) -> Iterator[str]:
 
 
 def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
-    """Layers by width, with as many widths side by side as there is room for, and the exponents at the end."""
+    """Layers by width, as many widths side by side as there is room for, and the exponents at the end."""
     widths = list(layers[0].changes)
     columns = [[str(width), *(f"{each.changes[width]:.3g}" for each in layers)] for width in widths]
     columns += [["exponent", *(f"{each.exponent:+.2f}".replace("-", "−") for each in layers)]]

@@ -64,7 +64,7 @@ def test_the_check_is_printed_by_layer_and_width(checked):
 
 
 def test_many_widths_stand_below_each_other_within_80_columns():
-    changes = {width: 0.0123 for width in range(8, 88, 8)}
+    changes = dict.fromkeys(range(8, 88, 8), 0.0123)
     many = [LayerChange(layer=name, changes=changes, exponent=-0.5) for name in ("embedding", "layer 1")]
     lines = format_coordinates(load_study(TEXT), 5, {"": many}).splitlines()
     assert max(map(len, lines)) <= 80
