@@ -20,13 +20,13 @@ from .....studies.schema.search_settings import (
 )
 from .....studies.study import Study
 from ..plugged_in import made_by_plugin, told_by_name
-from .bounded_tpe import BoundedTPE
 from .cma_es import CmaEsSampler
 from .evolution import EvolutionSampler
 from .gp_trees import TreeSampler
 from .prior import Prior, PriorSampler
 from .prior_band import PriorBandSampler
 from .quasi_random import QuasiRandomSampler
+from .tpe.sampler import TpeSampler
 
 _OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
     "gp": optuna.samplers.GPSampler,
@@ -71,7 +71,7 @@ def _make_without_prior(settings: SearchSettings, study: Study) -> optuna.sample
         return PluginSampler(settings.sampler, found)
     match settings.sampler:
         case "tpe":
-            return _make_tpe(settings)
+            return _make_tpe(settings, study)
         case "evolution":
             population, sample = settings.population, settings.sample
             return EvolutionSampler(
@@ -89,16 +89,17 @@ def _make_without_prior(settings: SearchSettings, study: Study) -> optuna.sample
                 return make(seed=settings.seed)
 
 
-def _make_tpe(settings: SearchSettings) -> optuna.samplers.BaseSampler:
-    """TPE, which can tell apart dimensions that only some points have."""
+def _make_tpe(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
+    """TPE, which can tell apart dimensions that only some points have; of several objectives Optuna's."""
     multivariate, liar = settings.multivariate is not False, settings.constant_liar is not False
     group = multivariate if settings.group is None else settings.group
+    if len(settings.objectives) == 1:
+        return TpeSampler(
+            study, seed=settings.seed, multivariate=multivariate, group=group, constant_liar=liar
+        )
     with _experiments_allowed():
-        return BoundedTPE(
-            seed=settings.seed,
-            multivariate=multivariate,
-            group=group,
-            constant_liar=liar,
+        return optuna.samplers.TPESampler(
+            seed=settings.seed, multivariate=multivariate, group=group, constant_liar=liar
         )
 
 

@@ -30,7 +30,7 @@ from .numbers import draw
 from .optuna_space import WholePointSampler
 from .prior import LASTING, Prior
 from .recipe_features import PLACES, RecipeFeatures
-from .told_points import EndedPoint, KnownOfShown, ToldPoints, point_key
+from .told_points import EndedPoint, KnownOfShown, ToldPoints, best_and_last, point_key
 
 Numbers = NDArray[np.float64]
 Values = dict[str, Level]
@@ -161,7 +161,7 @@ class Beliefs:
         told, renewed = self.told, last_renewal(len(self.told.ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed
-            self._members = window(told.ended[: self._read])
+            self._members = best_and_last(told.ended[: self._read], KEPT, WINDOW - KEPT)
             self._process = self._fitted()
         for each in told.ended[self._read :]:
             self._members.append(each)
@@ -205,15 +205,6 @@ def last_renewal(ended: int) -> int:
     while (after := found + min(math.ceil(found * GROWTH), RENEWAL)) <= ended:
         found = after
     return found
-
-
-def window(ended: Sequence[EndedPoint]) -> list[EndedPoint]:
-    """The points that the process knows, in the order in which they ended."""
-    if len(ended) <= WINDOW:
-        return list(ended)
-    earlier, last = ended[: KEPT - WINDOW], ended[KEPT - WINDOW :]
-    best = sorted(range(len(earlier)), key=lambda place: earlier[place].goodness)[-KEPT:]
-    return [*(earlier[place] for place in sorted(best)), *last]
 
 
 def normal_scores(ranked: Sequence[tuple[bool, int, float]]) -> Numbers:

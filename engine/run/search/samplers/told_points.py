@@ -5,7 +5,7 @@ Each is read once, so that asking for a point takes no longer after ten thousand
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Generic, TypeVar
@@ -45,11 +45,17 @@ class EndedPoint:
     """A point that has ended; of two the better one has the greater `goodness`.
 
     Those that were given up are worse than all others: those given up later are better, and then the value
-    that each had then.
+    that each had then. `excess` is how far it is beyond limits, and `worth` counts that first.
     """
 
     values: dict[str, Any]
     goodness: tuple[bool, int, float]
+    excess: float = 0.0
+
+    @property
+    def worth(self) -> tuple[float, tuple[bool, int, float]]:
+        """What the better point has more of where there are limits."""
+        return -self.excess, self.goodness
 
 
 class ToldPoints:
@@ -99,9 +105,19 @@ class ToldPoints:
         self._keys.add(point_key(trial.params))
         if trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
             sign = 1 if self.study.direction == StudyDirection.MAXIMIZE else -1
-            self.ended.append(EndedPoint(trial.params, goodness(trial, sign)))
+            excess = sum(max(0.0, each) for each in trial.constraints.values())
+            self.ended.append(EndedPoint(trial.params, goodness(trial, sign), excess))
         else:
             self._open[place] = trial
+
+
+def best_and_last(ended: Sequence[EndedPoint], best: int, last: int) -> list[EndedPoint]:
+    """So many of the last points, and of those before so many of the best, in the order in which they ended."""
+    if len(ended) <= best + last:
+        return list(ended)
+    earlier = ended[:-last]
+    kept = sorted(range(len(earlier)), key=lambda place: earlier[place].worth)[-best:]
+    return [*(earlier[place] for place in sorted(kept)), *ended[-last:]]
 
 
 def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:

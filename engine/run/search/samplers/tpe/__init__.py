@@ -1,0 +1,4 @@
+"""TPE: a point is proposed that is likely among the good points, and unlikely among all others.
+
+`sampler` proposes the points, `parzen` estimates how likely they are.
+"""
