@@ -22,6 +22,7 @@ from .....studies.study import Study
 from ..plugged_in import made_by_plugin, told_by_name
 from .cma_es import CmaEsSampler
 from .evolution import EvolutionSampler
+from .generations import NSGAIIISampler, NSGAIISampler
 from .gp_trees import TreeSampler
 from .prior import Prior, PriorSampler
 from .prior_band import PriorBandSampler
@@ -30,10 +31,10 @@ from .tpe.sampler import TpeSampler
 
 _OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
     "gp": optuna.samplers.GPSampler,
-    "nsga2": optuna.samplers.NSGAIISampler,
-    "nsga3": optuna.samplers.NSGAIIISampler,
+    "nsga2": NSGAIISampler,
+    "nsga3": NSGAIIISampler,
 }
-"""Optuna's samplers that have but a seed here."""
+"""The samplers that have but a seed here."""
 
 
 def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:

@@ -30,7 +30,7 @@ from .numbers import draw
 from .optuna_space import WholePointSampler
 from .prior import LASTING, Prior
 from .recipe_features import PLACES, RecipeFeatures
-from .told_points import EndedPoint, KnownOfShown, ToldPoints, best_and_last, point_key
+from .told_points import BestAndLast, EndedPoint, KnownOfShown, ToldPoints, point_key
 
 Numbers = NDArray[np.float64]
 Values = dict[str, Level]
@@ -146,6 +146,7 @@ class Beliefs:
         self._numbers = lru_cache(maxsize=_CACHED)(lambda key: features.of(dict(key)))
         self._renewed, self._read = 0, 0
         self._members: list[EndedPoint] = []
+        self._window = BestAndLast(best=KEPT, last=WINDOW - KEPT)
         self._process: GaussianProcess
         self._now: GaussianProcess
         self._values = np.empty(0)
@@ -161,7 +162,7 @@ class Beliefs:
         told, renewed = self.told, last_renewal(len(self.told.ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed
-            self._members = best_and_last(told.ended[: self._read], KEPT, WINDOW - KEPT)
+            self._members = self._window.of(told.ended[: self._read])
             self._process = self._fitted()
         for each in told.ended[self._read :]:
             self._members.append(each)

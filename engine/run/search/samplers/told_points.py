@@ -58,6 +58,23 @@ class EndedPoint:
         return -self.excess, self.goodness
 
 
+class BestAndLast:
+    """So many of the last of the points that have ended, and of those before so many of the best."""
+
+    def __init__(self, *, best: int, last: int) -> None:
+        self._most, self._last = best, last
+        self._best: list[int] = []  # their places
+        self._read = 0
+
+    def of(self, ended: Sequence[EndedPoint]) -> list[EndedPoint]:
+        """Those of all points so far, which begin with those of the last call, in their order."""
+        earlier = max(0, len(ended) - self._last)
+        places = [*self._best, *range(self._read, earlier)]
+        self._best = sorted(sorted(places, key=lambda place: ended[place].worth)[-self._most :])
+        self._read = earlier
+        return [*(ended[place] for place in self._best), *ended[earlier:]]
+
+
 class ToldPoints:
     """What a study of Optuna's, of one objective, has been told; a proposal that fails is no point."""
 
@@ -109,15 +126,6 @@ class ToldPoints:
             self.ended.append(EndedPoint(trial.params, goodness(trial, sign), excess))
         else:
             self._open[place] = trial
-
-
-def best_and_last(ended: Sequence[EndedPoint], best: int, last: int) -> list[EndedPoint]:
-    """So many of the last points, and of those before so many of the best, in the order in which they ended."""
-    if len(ended) <= best + last:
-        return list(ended)
-    earlier = ended[:-last]
-    kept = sorted(range(len(earlier)), key=lambda place: earlier[place].worth)[-best:]
-    return [*(earlier[place] for place in sorted(kept)), *ended[-last:]]
 
 
 def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:

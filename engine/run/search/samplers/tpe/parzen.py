@@ -8,7 +8,7 @@ if a point has them. Of 25 points and more the older ones weigh less.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Protocol
 
 import numpy as np
@@ -40,8 +40,7 @@ class ParzenEstimator:
 
     def __init__(self, space: Sequence[BaseDistribution], points: Numbers) -> None:
         self._kernels = [_kernels_of(each, points[:, axis]) for axis, each in enumerate(space)]
-        weights = np.concatenate([weights_by_age(len(points)), [1.0]])
-        self._weights = weights / weights.sum()
+        self._weights = _weights(len(points))
 
     def draw(self, count: int, rng: np.random.Generator) -> Numbers:
         """So many points, a row for each."""
@@ -94,8 +93,8 @@ class _Normals:
         middles, spread = self._scaled(numbers), self._high - self._low
         self._middles = np.append(middles, (self._low + self._high) / 2)
         self._widths = np.append(widths(middles, self._low, self._high), spread)
-        self._below = self._share_below(np.array([[self._low]]))[0]
-        self._within = self._share_below(np.array([[self._high]]))[0] - self._below
+        self._below, above = self._share_below(np.array([[self._low], [self._high]]))
+        self._within = above - self._below
 
     def draw(self, chosen: NDArray[np.int64], shares: Numbers) -> Numbers:
         places = ndtri(self._below[chosen] + shares * self._within[chosen])
@@ -107,12 +106,10 @@ class _Normals:
 
     def density(self, numbers: Numbers) -> Numbers:
         if self._half:
-            edges, places = np.unique(
-                np.concatenate([numbers - self._half, numbers + self._half]), return_inverse=True
-            )
-            below = self._share_below(self._scaled(edges)[:, None])
-            first, last = places[: len(numbers)], places[len(numbers) :]
-            return (below[last] - below[first]) / self._within
+            below = [
+                self._share_below(self._scaled(numbers + side)[:, None]) for side in (-self._half, self._half)
+            ]
+            return (below[1] - below[0]) / self._within
         apart = (self._scaled(numbers)[:, None] - self._middles) / self._widths
         return np.exp(-0.5 * apart**2) / (_ROOT * self._widths * self._within)
 
@@ -124,11 +121,12 @@ class _Normals:
         return np.log(numbers) if self._dimension.log else numbers
 
 
-def weights_by_age(count: int) -> Numbers:
-    """What so many points weigh, the oldest first."""
-    if count < LATE:
-        return np.ones(count)
-    return np.concatenate([np.linspace(1 / count, 1.0, count - LATE), np.ones(LATE)])
+@lru_cache(maxsize=1024)
+def _weights(count: int) -> Numbers:
+    """The shares of the kernels of so many points, the oldest first, and of the one around all."""
+    old = np.linspace(1 / count, 1.0, count - LATE) if count >= LATE else np.empty(0)
+    found = np.concatenate([old, np.ones(min(count, LATE)), [1.0]])
+    return found / found.sum()
 
 
 def widths(middles: Numbers, low: float, high: float) -> Numbers:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from heapq import nlargest
 from random import Random
 from typing import Any
 
@@ -25,10 +26,12 @@ from ......studies.schema.settings import Level
 from ......studies.study import Study
 from ..numbers import draw
 from ..optuna_space import WholePointSampler
-from ..told_points import EndedPoint, KnownOfShown, ToldPoints, best_and_last
+from ..shown_study import whole_study
+from ..told_points import BestAndLast, EndedPoint, KnownOfShown, ToldPoints
 from .parzen import ParzenEstimator
 
 Numbers = NDArray[np.float64]
+Worth = tuple[float, tuple[bool, int, float]]
 
 DRAWN = 10
 """So many points are drawn before any is chosen by what is known."""
@@ -56,6 +59,7 @@ class TpeSampler(WholePointSampler):
         super().__init__(study)
         self._choose, self._seed, self._constant_liar = study.choose, seed, constant_liar
         self._multivariate, self._group = multivariate, group
+        self._axes = {name: axis for axis, name in enumerate(self._space)}
         self._known = KnownOfShown(lambda shown: _Members(ToldPoints(shown), self._space))
 
     def sample_relative(
@@ -63,19 +67,22 @@ class TpeSampler(WholePointSampler):
     ) -> dict[str, Any]:
         """The values of a point that is likely to be good; of a drawn one at the beginning."""
         del search_space
-        known = self._known.of(study)
+        known = self._known.of(whole_study(study))
         known.read(before=trial.number)
         key = f"tpe {self._seed} {known.told.begun} {known.told.tries}"
-        rng, groups = Random(key), known.groups(multivariate=self._multivariate, group=self._group)
+        rng = Random(key)
+        if len(known.told.ended) < DRAWN:
+            return self._choose(lambda name, _: draw(self._space[name], rng))
+        groups = known.groups(multivariate=self._multivariate, group=self._group)
         good, others = known.split(with_training=self._constant_liar)
-        values: dict[str, Level] = {}
+        generator, values = np.random.default_rng(rng.getrandbits(64)), dict[str, Level]()
 
         def value(name: str, dimension: Dimension) -> Level:
             del dimension
-            if name not in groups or len(known.told.ended) < DRAWN:
+            if name not in groups:
                 return draw(self._space[name], rng)
             if name not in values:
-                values.update(self._likely(groups[name], good, others, f"{key} {name}"))
+                values.update(self._likely(groups[name], good, others, generator))
             return values[name]
 
         return self._choose(value)
@@ -87,16 +94,18 @@ class TpeSampler(WholePointSampler):
         del study
         return draw(param_distribution, Random(f"{self._seed} {trial.number} {param_name}"))
 
-    def _likely(self, names: Sequence[str], good: Numbers, others: Numbers, key: str) -> dict[str, Level]:
+    def _likely(
+        self, names: Sequence[str], good: Numbers, others: Numbers, rng: np.random.Generator
+    ) -> dict[str, Level]:
         """Values of dimensions that are likelier among the good points than among the others."""
-        space, axes = [self._space[name] for name in names], [[*self._space].index(name) for name in names]
-        likely, unlikely = (
-            ParzenEstimator(space, rows[~np.isnan(rows[:, axes[0]])][:, axes]) for rows in (good, others)
-        )
-        candidates = likely.draw(CANDIDATES, np.random.default_rng(Random(key).getrandbits(64)))
+        space, axes = [self._space[name] for name in names], [self._axes[name] for name in names]
+        taken = (rows[:, axes] for rows in (good, others))
+        likely, unlikely = (ParzenEstimator(space, rows[~np.isnan(rows).any(1)]) for rows in taken)
+        candidates = likely.draw(CANDIDATES, rng)
         chosen = candidates[np.argmax(likely.density(candidates) / unlikely.density(candidates))]
         return {
-            name: _value(each, number) for name, each, number in zip(names, space, chosen.tolist(), strict=True)
+            name: _value(each, number)
+            for name, each, number in zip(names, space, chosen.tolist(), strict=True)
         }
 
 
@@ -105,8 +114,9 @@ class _Members:
 
     def __init__(self, told: ToldPoints, space: Mapping[str, BaseDistribution]) -> None:
         self.told, self._space = told, space
-        self._members: list[EndedPoint] = []
-        self._rows: list[list[float]] = []
+        self._window = BestAndLast(best=BEST, last=LAST)
+        self._worths: list[Worth] = []
+        self._rows = np.empty((0, len(space)))
         self._read = self._renewed = 0
         self._forms = dict[frozenset[str], None]()  # the dimensions that points take
 
@@ -117,11 +127,10 @@ class _Members:
         self._forms |= dict.fromkeys(frozenset(each.values) for each in ended[self._read :])
         renewed = len(ended) // RENEWAL * RENEWAL
         if renewed != self._renewed:
-            self._members = best_and_last(ended[:renewed], BEST, LAST)
-            self._rows = [self._row(each.values) for each in self._members]
+            self._worths, self._rows = [], self._rows[:0]
+            self._add(self._window.of(ended[:renewed]))
             self._read = self._renewed = renewed
-        self._members += ended[self._read :]
-        self._rows += [self._row(each.values) for each in ended[self._read :]]
+        self._add(ended[self._read :])
         self._read = len(ended)
 
     def groups(self, *, multivariate: bool, group: bool) -> dict[str, list[str]]:
@@ -137,22 +146,30 @@ class _Members:
     def split(self, *, with_training: bool) -> tuple[Numbers, Numbers]:
         """The rows of the good points and of the others, each in the order in which they ended."""
         count = min(math.ceil(GOOD * len(self.told.ended)), MOST_GOOD)
-        ranked = sorted(
-            range(len(self._members)), key=lambda place: self._members[place].worth, reverse=True
-        )
-        is_good = np.zeros(len(self._members), dtype=bool)
-        is_good[ranked[:count]] = True
-        rows = np.array(self._rows).reshape(-1, len(self._space))
-        training = [self._row(values) for values in self.told.training] if with_training else []
-        others = np.concatenate([rows[~is_good], np.array(training).reshape(-1, len(self._space))])
-        return rows[is_good], others
+        is_good = np.zeros(len(self._worths), dtype=bool)
+        is_good[nlargest(count, range(len(self._worths)), key=self._worths.__getitem__)] = True
+        others = self._rows[~is_good]
+        if with_training and self.told.training:
+            others = np.concatenate([others, self._rows_of(self.told.training)])
+        return self._rows[is_good], others
 
-    def _row(self, values: Mapping[str, Any]) -> list[float]:
-        """The numbers that stand for a point's values."""
-        return [
-            dimension.to_internal_repr(values[name]) if name in values else math.nan
-            for name, dimension in self._space.items()
-        ]
+    def _add(self, points: Sequence[EndedPoint]) -> None:
+        """Learn from more points."""
+        if points:
+            self._worths += [each.worth for each in points]
+            self._rows = np.concatenate([self._rows, self._rows_of([each.values for each in points])])
+
+    def _rows_of(self, points: Sequence[Mapping[str, Any]]) -> Numbers:
+        """The numbers that stand for points' values."""
+        return np.array(
+            [
+                [
+                    each.to_internal_repr(values[name]) if name in values else math.nan
+                    for name, each in self._space.items()
+                ]
+                for values in points
+            ]
+        )
 
 
 def _value(dimension: BaseDistribution, number: float) -> Level:
