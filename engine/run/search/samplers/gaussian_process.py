@@ -14,6 +14,7 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 Numbers = NDArray[np.float64]
 
@@ -37,14 +38,10 @@ def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
     return np.exp(-0.5 * reduce(np.add, scaled))
 
 
-def squared_distances(first: Numbers, second: Numbers, lengths: Numbers | None = None) -> Numbers:
-    """The squared distance of each row of the one from each row of the other.
-
-    `lengths` are the squared lengths of the first's rows, where they are known.
-    """
-    own = squared_lengths(first) if lengths is None else lengths
-    found = own[:, None] + squared_lengths(second)[None] - 2 * first @ second.T
-    return np.maximum(found, 0.0)
+def squared_distances(first: Numbers, second: Numbers) -> Numbers:
+    """The squared distance of each row of the one from each row of the other."""
+    lengths = squared_lengths(first)[:, None] + squared_lengths(second)[None]
+    return np.maximum(lengths - 2 * first @ second.T, 0.0)
 
 
 def squared_lengths(rows: Numbers) -> Numbers:
@@ -90,7 +87,10 @@ class GaussianProcess:
 
     def _across(self, scaled: Numbers) -> Numbers:
         """The correlation of each known point with each of others."""
-        return np.exp(-0.5 * squared_distances(self._points, scaled, self._lengths))
+        used = scaled.any(0)  # of the many labels that points may have
+        products = self._points[:, used] @ scaled[:, used].T
+        distances = self._lengths[:, None] + squared_lengths(scaled)[None] - 2 * products
+        return np.exp(-0.5 * np.maximum(distances, 0.0))
 
 
 def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
@@ -102,7 +102,7 @@ def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelS
 def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> float:
     """The logarithm of the marginal likelihood of the values, at the likeliest variance, up to a constant."""
     root = _cholesky(distances, settings)
-    whitened = np.linalg.solve(root, values)
+    whitened = solve_triangular(root, values, lower=True, check_finite=False)
     signal = max((whitened @ whitened) / len(values), 1e-300)
     return float(-np.log(np.diag(root)).sum() - len(values) / 2 * math.log(signal))
 

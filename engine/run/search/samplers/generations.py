@@ -6,18 +6,18 @@ What they propose is the same.
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from .shown_study import ShownStudy, whole_study
-from .told_points import KnownOfShown
+from .told_points import KnownOfShown, whole_study
 
 
-class _Generations:
+class _PointsByGeneration:
     """The points of a study that have ended, by generation, and the parents of each generation."""
 
     def __init__(self, study: optuna.Study, key: str) -> None:
@@ -57,8 +57,8 @@ class _ReadOnce(optuna.samplers.BaseGASampler):
     """What Optuna's samplers look for in all points, from what is known of them."""
 
     @cached_property
-    def _known(self) -> KnownOfShown[_Generations]:
-        return KnownOfShown(lambda study: _Generations(study, f"{type(self).__name__}:generation"))
+    def _known(self) -> KnownOfShown[_PointsByGeneration]:
+        return KnownOfShown(lambda study: _PointsByGeneration(study, f"{type(self).__name__}:generation"))
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
@@ -72,7 +72,7 @@ class _ReadOnce(optuna.samplers.BaseGASampler):
         """The generation that a point is of."""
         known = self._known.of(whole_study(study))
         known.read(trial.number)
-        return super().get_trial_generation(ShownStudy.of(study, known.last), trial)
+        return super().get_trial_generation(cast("optuna.Study", _Part(study, known.last)), trial)
 
     def get_population(self, study: optuna.Study, generation: int) -> list[FrozenTrial]:
         """The points of a generation that have ended, in the order of their numbers."""
@@ -90,6 +90,31 @@ class _ReadOnce(optuna.samplers.BaseGASampler):
             chosen = self.select_parent(study, each)
             parents[each] = sorted(chosen, key=lambda trial: trial.number)
         return parents[generation] if chosen is None else chosen
+
+
+class _Part:
+    """A study that shows some of its trials."""
+
+    def __init__(self, study: optuna.Study, trials: Sequence[FrozenTrial]) -> None:
+        self._whole, self._shown = study, trials
+
+    def get_trials(
+        self, deepcopy: bool = True, states: Container[TrialState] | None = None
+    ) -> list[FrozenTrial]:
+        """Those of these states."""
+        return self._get_trials(deepcopy, states)
+
+    def _get_trials(
+        self,
+        deepcopy: bool = True,
+        states: Container[TrialState] | None = None,
+        use_cache: bool = False,
+    ) -> list[FrozenTrial]:
+        del deepcopy, use_cache
+        return [each for each in self._shown if states is None or each.state in states]
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- all else is the study's
+        return getattr(self._whole, name)
 
 
 class NSGAIISampler(_ReadOnce, optuna.samplers.NSGAIISampler):

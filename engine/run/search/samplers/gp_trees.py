@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from random import Random
 from statistics import NormalDist
 from typing import Any
@@ -20,6 +19,7 @@ import optuna
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
+from scipy.special import ndtri
 
 from .....grammar.nodes import Dimension
 from .....studies.schema.settings import Level
@@ -55,9 +55,6 @@ GROWTH, RENEWAL = 0.25, 64
 
 LENGTHS, NOISES = (0.5, 1.0, 2.0, 4.0), (1e-2, 1e-1)
 """What is tried: lengths as multiples of the points' median distance, and the noise's share of the signal."""
-
-_CACHED = 4096
-"""Of so many points the numbers are kept."""
 
 _NORMAL = NormalDist()
 
@@ -142,8 +139,7 @@ class Beliefs:
     """What is expected of points by those that have ended, those in training being taken as middling."""
 
     def __init__(self, features: RecipeFeatures, told: ToldPoints) -> None:
-        self.told = told
-        self._numbers = lru_cache(maxsize=_CACHED)(lambda key: features.of(dict(key)))
+        self.told, self._features = told, features
         self._renewed, self._read = 0, 0
         self._members: list[EndedPoint] = []
         self._window = BestAndLast(best=KEPT, last=WINDOW - KEPT)
@@ -196,7 +192,7 @@ class Beliefs:
 
     def _groups(self, points: Sequence[Mapping[str, Any]]) -> list[Numbers]:
         """The numbers of points' trees and those of their values, a row for each."""
-        rows = np.stack([self._numbers(point_key(each)) for each in points])
+        rows = self._features.of(points)
         return [rows[:, :PLACES], rows[:, PLACES:]]
 
 
@@ -210,17 +206,14 @@ def last_renewal(ended: int) -> int:
 
 def normal_scores(ranked: Sequence[tuple[bool, int, float]]) -> Numbers:
     """The quantile of the normal distribution at each one's rank; equal ones share theirs."""
-    places: dict[tuple[bool, int, float], list[int]] = {}
-    for rank, each in enumerate(sorted(ranked)):
-        places.setdefault(each, []).append(rank)
-    middles = {each: (ranks[0] + ranks[-1] + 1) / 2 / len(ranked) for each, ranks in places.items()}
-    return np.array([_quantile(middles[each]) for each in ranked])
-
-
-@lru_cache(maxsize=1 << 16)
-def _quantile(share: float) -> float:
-    """The quantile of the normal distribution; those of as many points as before are asked for again."""
-    return _NORMAL.inv_cdf(share)
+    numbers = np.array(ranked, dtype=np.float64)
+    order = np.lexsort(numbers.T[::-1])
+    rises = (numbers[order][1:] != numbers[order][:-1]).any(1)
+    begins = np.flatnonzero(np.concatenate([[True], rises]))
+    ends = np.append(begins[1:], len(numbers))
+    found = np.empty(len(numbers))
+    found[order] = np.repeat(ndtri((begins + ends) / 2 / len(numbers)), ends - begins)
+    return found
 
 
 def _improvement(ahead: float, deviation: float) -> float:

@@ -24,8 +24,6 @@ from .....grammar.nodes import (
     ChoiceDimension,
     Dimension,
     HoleNode,
-    IntegerDimension,
-    RealDimension,
     RepeatNode,
     SeriesNode,
     SumNode,
@@ -43,6 +41,9 @@ ROUNDS = 2
 
 PLACES = 512
 """How many numbers a tree is told in: labels share them by their hashes."""
+
+_CACHED = 4096
+"""Of so many points the numbers are kept."""
 
 _MAX_COPIES = 8
 """Of a repeat so many copies are labelled."""
@@ -66,15 +67,27 @@ class RecipeFeatures:
         self._values = {name: _ValuePlaces(dimension) for name, dimension in study.dimensions.items()}
         ends = list(accumulate((each.size for each in self._values.values()), initial=PLACES))
         self._begins, self.size = dict(zip(self._values, ends, strict=False)), ends[-1]
+        self._known = lru_cache(maxsize=_CACHED)(lambda key: self._numbers(dict(key)))
 
-    def of(self, values: Mapping[str, Level]) -> Numbers:
-        """The numbers of a point."""
-        counts, found = self.labels(values), np.zeros(self.size)
-        places = np.array([*counts], dtype=np.int64) % PLACES
-        found[:PLACES] = np.sqrt(np.bincount(places, weights=[*counts.values()], minlength=PLACES))
+    def of(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
+        """The numbers of points, a row for each."""
+        places, numbers = list[int](), list[float]()
+        for row, values in enumerate(points):
+            known = self._known(frozenset(values.items()))
+            places += [row * self.size + place for place in known]
+            numbers += known.values()
+        found = np.bincount(np.array(places), np.array(numbers), len(points) * self.size)
+        return found.astype(np.float64).reshape(len(points), self.size)
+
+    def _numbers(self, values: Mapping[str, Level]) -> dict[int, float]:
+        """The numbers of a point that are not 0, by their places."""
+        counts = dict[int, int]()
+        for label, occurs in self.labels(values).items():
+            counts[label % PLACES] = counts.get(label % PLACES, 0) + occurs
+        found = {place: math.sqrt(occurs) for place, occurs in counts.items()}
         for name, value in values.items():
-            for place, number in self._values[name].of(value):
-                found[self._begins[name] + place] = number
+            begin = self._begins[name]
+            found |= {begin + place: number for place, number in self._values[name].of(value)}
         return found
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
@@ -174,25 +187,20 @@ class _ValuePlaces:
     """The numbers that a dimension's value is told in; a point that does not take it has zeros there."""
 
     def __init__(self, dimension: Dimension) -> None:
-        self._dimension = dimension
         options = dimension.options if isinstance(dimension, ChoiceDimension) else ()
         self._places = {option_label(option): place for place, option in enumerate(options)}
         self.size = len(options) or 2
+        if not isinstance(dimension, ChoiceDimension):
+            self._log = dimension.log
+            low, high = (math.log(end) if dimension.log else end for end in (dimension.low, dimension.high))
+            self._low, self._turn = low, math.pi / 2 / (high - low or 1)
 
     def of(self, value: Level) -> list[tuple[int, float]]:
         """Places and the numbers there: of a choice one place, of a number a point of a quarter circle."""
-        dimension = self._dimension
-        if isinstance(dimension, ChoiceDimension):
+        if self._places:
             return [(self._places[value], 1.0)]
-        low, high, at = (
-            _scaled(dimension, number) for number in (dimension.low, dimension.high, float(value))
-        )
-        angle = math.pi / 2 * (at - low) / (high - low or 1)
+        angle = self._turn * ((math.log(float(value)) if self._log else float(value)) - self._low)
         return [(0, math.cos(angle)), (1, math.sin(angle))]
-
-
-def _scaled(dimension: IntegerDimension | RealDimension, number: float) -> float:
-    return math.log(number) if dimension.log else number
 
 
 @lru_cache(maxsize=4096)

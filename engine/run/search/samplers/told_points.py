@@ -26,6 +26,11 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
     return frozenset(values.items())
 
 
+def whole_study(study: optuna.Study) -> optuna.Study:
+    """The study of which Hyperband shows a bracket; all of Optuna's own samplers look at the whole."""
+    return getattr(study, "_study", study)
+
+
 class KnownOfShown(Generic[KnownT]):
     """What is known of the study that a sampler is shown; Hyperband shows another for each bracket."""
 

@@ -5,11 +5,10 @@ from functools import partial
 
 import optuna
 import pytest
-from optuna.trial import TrialState, create_trial
+from optuna.trial import TrialState
 
 from activemem import PluginError, load_plugin, register_sampler, register_scheduler
 from activemem.engine.run.search import conformance
-from activemem.engine.run.search.samplers.bounded_tpe import BEST, LAST, BoundedTPE, LearntFrom
 from activemem.engine.run.search.samplers.factory import make_sampler
 from activemem.engine.run.search.samplers.optuna_space import suggest
 from activemem.engine.run.search.samplers.quasi_random import QuasiRandomSampler
@@ -157,17 +156,3 @@ def test_quasi_random_points_go_on_where_they_stopped_by_the_points_alone():
     again.add_trials([trial for trial in whole.trials[:25] if trial.state == TrialState.COMPLETE])
     assert ask_for_points(again, searched, 15) == points[25:]
     assert len(again.trials) == 40
-
-
-def test_tpe_learns_from_the_best_points_and_the_last_ones():
-    dimension = {"rate": optuna.distributions.FloatDistribution(0.0, 1.0)}
-    study = optuna.create_study(direction="maximize", sampler=BoundedTPE(seed=0))
-    rates = [((7 * place) % 1000) / 1000 for place in range(1000)]
-    study.add_trials(
-        [create_trial(params={"rate": rate}, distributions=dimension, value=rate) for rate in rates]
-    )
-    shown = [trial.params["rate"] for trial in LearntFrom(study).read()]
-    assert len(shown) == BEST + LAST
-    assert shown[-LAST:] == rates[-LAST:]
-    assert {*sorted(rates)[-BEST:]} <= {*shown}
-    assert study.ask(dimension).params["rate"] > 0.9

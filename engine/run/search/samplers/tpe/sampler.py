@@ -1,10 +1,10 @@
-"""The tree-structured Parzen estimator (Bergstra et al. 2011), as Optuna has it (Watanabe 2023), for one objective.
+"""The tree-structured Parzen estimator (Bergstra et al. 2011) of one objective, with the kernels of Optuna's.
 
-Dimensions that the same points take are chosen together: of some that are likely among the good points the one
-that is least likely among the others. The good ones are the best tenth, at most 25. Of many points the best
-and the last ones are known, so that asking takes no longer after thousands. All that is known is what Optuna
-has been told, in the order in which points ended, and each proposal has random numbers of its own, by the
-points so far: a search of one worker which is killed goes on as it would have.
+Of some values of dimensions that the same points take, which are likely among the good points, those are
+proposed that are least likely among the others. The good ones are the best tenth, at most 25. Of many points
+the best and the last ones are known, so that asking takes no longer after thousands. All that is known is
+what Optuna has been told, in the order in which points ended, and each proposal has random numbers of its
+own, by the points so far: a search of one worker which is killed goes on as it would have.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from ......studies.schema.settings import Level
 from ......studies.study import Study
 from ..numbers import draw
 from ..optuna_space import WholePointSampler
-from ..shown_study import whole_study
-from ..told_points import BestAndLast, EndedPoint, KnownOfShown, ToldPoints
+from ..told_points import BestAndLast, EndedPoint, KnownOfShown, ToldPoints, whole_study
 from .parzen import ParzenEstimator
 
 Numbers = NDArray[np.float64]
@@ -60,7 +59,7 @@ class TpeSampler(WholePointSampler):
         self._choose, self._seed, self._constant_liar = study.choose, seed, constant_liar
         self._multivariate, self._group = multivariate, group
         self._axes = {name: axis for axis, name in enumerate(self._space)}
-        self._known = KnownOfShown(lambda shown: _Members(ToldPoints(shown), self._space))
+        self._known = KnownOfShown(lambda shown: Members(ToldPoints(shown), self._space))
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -109,7 +108,7 @@ class TpeSampler(WholePointSampler):
         }
 
 
-class _Members:
+class Members:
     """The points that are learnt from, with a row of numbers for each, NaN where it lacks a dimension."""
 
     def __init__(self, told: ToldPoints, space: Mapping[str, BaseDistribution]) -> None:

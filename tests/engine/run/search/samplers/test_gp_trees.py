@@ -15,10 +15,9 @@ from activemem.engine.run.search.samplers.gp_trees import (
     TreeSampler,
     last_renewal,
     normal_scores,
-    window,
 )
 from activemem.engine.run.search.samplers.optuna_space import suggest
-from activemem.engine.run.search.samplers.told_points import EndedPoint, ToldPoints, point_key
+from activemem.engine.run.search.samplers.told_points import BestAndLast, EndedPoint, ToldPoints, point_key
 from activemem.studies.study import load_study
 
 
@@ -114,8 +113,10 @@ def test_scores_are_quantiles_of_ranks_and_equal_ones_share_theirs():
 
 def test_of_many_points_the_best_and_the_last_are_known():
     ended = [EndedPoint({"place": place}, (True, 0, float(place % 1000))) for place in range(10_000)]
-    places = [each.values["place"] for each in window(ended)]
-    assert len(places) == WINDOW
+    window = BestAndLast(best=KEPT, last=WINDOW - KEPT)
+    assert [len(window.of(ended[:count])) for count in (10, WINDOW, 1000, 7777)] == [10, *[WINDOW] * 3]
+    places = [each.values["place"] for each in window.of(ended)]
+    assert places == [each.values["place"] for each in BestAndLast(best=KEPT, last=WINDOW - KEPT).of(ended)]
     assert places[KEPT:] == list(range(10_000 - WINDOW + KEPT, 10_000))
     assert min(place % 1000 for place in places[:KEPT]) >= 990
     renewals = sorted({last_renewal(count) for count in range(DRAWN, 10_000)})

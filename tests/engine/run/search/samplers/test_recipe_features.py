@@ -23,7 +23,8 @@ def two_layers():
 
 
 def apart(found, first, second):
-    return float(((found.of(first) - found.of(second))[:PLACES] ** 2).sum())
+    numbers = found.of([first, second])
+    return float(((numbers[0] - numbers[1])[:PLACES] ** 2).sum())
 
 
 def test_trees_that_share_more_are_nearer(two_layers):
@@ -61,16 +62,16 @@ def test_dimensions_in_the_recipe_are_those_that_fill_holes():
 
 def test_numbers_are_nearer_the_closer_they_are_and_by_logarithms_where_these_are_drawn():
     found = RecipeFeatures(load_study(STUDY))
-    rates = [
-        found.of({"mixer": "sa(heads={heads})", "heads": 1, "rate": rate}) for rate in (1e-4, 1e-3, 1e-2)
-    ]
+    rates = found.of(
+        [{"mixer": "sa(heads={heads})", "heads": 1, "rate": rate} for rate in (1e-4, 1e-3, 1e-2)]
+    )
     near, far = (float(((rates[0] - each) ** 2).sum()) for each in rates[1:])
     assert 0 < near < far
     assert float(((rates[1] - rates[2]) ** 2).sum()) == pytest.approx(near)
 
 
 def test_features_are_the_same_in_every_process():
-    found = features("{a}", a="choice(sa >> ff(8), sa)").of({"a": "sa >> ff(8)"})
+    found = features("{a}", a="choice(sa >> ff(8), sa)").of([{"a": "sa >> ff(8)"}])[0]
     assert sorted(np.flatnonzero(found).tolist()) == EXPECTED
 
 
