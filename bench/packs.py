@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -40,9 +41,11 @@ MIXERS = (
 WIDTHS, LENGTHS = (16, 64), (10, 20)
 
 
-TASKS, SEEDS = ("reverse", "sort", "not", "remember"), 3
+STUDIES = {("reverse", "sort", "not", "remember"): 3, ("reverse",): 12}
+"""The tasks of a study of a mixer, and how many seeds each has; with other symbols trials are of other forms."""
+
 STUDY_EPOCHS, STUDY_STEPS = 3, 40
-"""A study has so many trials of each mixer, each so long."""
+"""Each trial of a study is so long."""
 
 
 def recipe(mixer: str, width: int) -> str:
@@ -107,16 +110,16 @@ def ratio(trainings: Sequence[Training], rounds: int) -> float:
     return found["alone"] / found["together"]
 
 
-def studies_ratio(mixer: str, width: int, length: int, turns: int = 2) -> float:
+def studies_ratio(tasks: Sequence[str], seeds: int, mixer: str, width: int, length: int) -> float:
     """How much longer a study takes alone than with packs: trainings, evaluations, checkpoints and rows.
 
-    The first turn measures for the gate, whose cost is in it.
+    The first of two turns measures for the gate, whose cost is in it.
     """
-    cells = [(task, seed) for task in TASKS for seed in range(SEEDS)]
+    cells = [(task, seed) for task in tasks for seed in range(seeds)]
     taken: dict[Literal["off", "auto"], float] = {"off": 0.0, "auto": 0.0}
     with tempfile.TemporaryDirectory() as name:
         os.environ["XDG_CACHE_HOME"] = f"{name}/cache"
-        for turn in range(turns):
+        for turn in range(2):
             for pack in taken:
                 trials = (
                     Trial(
@@ -150,7 +153,8 @@ def main() -> None:
     given = [each for each in sys.argv[1:] if each != "--studies"]
     trials, rounds = (*map(int, given), *(8, 5)[len(given) :])[:2]
     if "--studies" in sys.argv:
-        show(f"studies of {len(TASKS) * SEEDS} trials", studies_ratio)
+        for tasks, seeds in STUDIES.items():
+            show(f"studies of {len(tasks)} x {seeds} trials", partial(studies_ratio, tasks, seeds))
         return
 
     def of_steps(mixer: str, width: int, length: int) -> float:
