@@ -229,7 +229,7 @@ class Study:
             return None
         try:
             for name, dimension in self.dimensions.items():
-                read_course(levels[name], dimension, rung + 1)
+                read_course(levels[name], dimension, self.fidelity.rungs[: rung + 1])
         except (KeyError, ValueError):
             return None
         return {name: levels[name] for name in self.dimensions}

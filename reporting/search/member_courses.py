@@ -46,8 +46,8 @@ def lay_out_courses(study: Study, optimizer: Mapping[str, Any], cells: Cells) ->
 
 def _courses(study: Study, values: Mapping[str, Level]) -> dict[str, tuple[Level, ...]]:
     """The values of a point's dimensions in each generation."""
-    count = 1 if study.fidelity is None else len(study.fidelity.rungs)
-    return {name: read_course(values[name], each, count) for name, each in study.dimensions.items()}
+    rungs = () if study.fidelity is None else study.fidelity.rungs
+    return {name: read_course(values[name], each, rungs) for name, each in study.dimensions.items()}
 
 
 def _at(courses: Mapping[str, Sequence[Level]], generation: int) -> dict[str, Level]:

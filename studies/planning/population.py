@@ -9,8 +9,9 @@ from statistics import fmean
 
 import polars as pl
 
-from ..population import Generation, PopulationMember, breed
+from ..population import Generation, PopulationMember, breed, write_courses
 from ..resolve.trial import Trial
+from ..schema.settings import Level
 from ..study import Study
 from .trial_values import row_value
 
@@ -43,8 +44,14 @@ def member_trials(study: Study, generation: int, member: PopulationMember) -> tu
     """The trials of a member in a generation, one for each seed and all that the search is across."""
     key = json.dumps([generation, *map(dict, member.history)])
     if key not in study.members:
-        study.members[key] = study.point_trials(member.levels, generation)
+        study.members[key] = study.point_trials(member_levels(study, member), generation)
     return study.members[key]
+
+
+def member_levels(study: Study, member: PopulationMember) -> dict[str, Level]:
+    """The values of a member as those of a point: the course of each."""
+    assert study.fidelity is not None, "a population has generations"
+    return write_courses(member.history, study.fidelity.rungs)
 
 
 def population_trials(study: Study, outcomes: pl.DataFrame) -> list[Trial]:

@@ -1,4 +1,4 @@
-"""The course of a dimension: its values over the generations, `0.001 → 0.0012 → 0.0012`, as one level.
+"""The course of a dimension: its values over the generations, `0.001 → 0.0012 after 4`, as one level.
 
 One value stands for a course that never changes, so that a member which nothing changes is the trial that any
 study would make of its values.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...grammar.nodes import ChoiceDimension, Dimension
+from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension
 from ..fidelity import Fidelity
 from ..resolve.resolve import resolve_settings
 from ..resolve.template import Template
@@ -17,25 +17,38 @@ from ..schema.search import contains, representative_values
 from ..schema.settings import Level, TrialSettings
 from ..schema.training import CHANGEABLE, OptimizerChangeSettings
 
-_ARROW = " → "
+_ARROW, _AFTER = " → ", " after "
 
 
-def write_courses(generations: Sequence[Mapping[str, Level]]) -> dict[str, Level]:
-    """The levels of a member that had these values in each generation."""
-    courses = {name: [each[name] for each in generations] for name in generations[0]}
-    return {
-        name: values[0] if len(set(map(level_text, values))) == 1 else _ARROW.join(map(level_text, values))
-        for name, values in courses.items()
-    }
+def write_courses(generations: Sequence[Mapping[str, Level]], rungs: Sequence[int]) -> dict[str, Level]:
+    """The levels of a member that had these values in each generation, of which `rungs` are the epochs."""
+    return {name: _write([each[name] for each in generations], rungs) for name in generations[0]}
 
 
-def read_course(level: Level, dimension: Dimension, count: int) -> tuple[Level, ...]:
-    """The values of a dimension in each of so many generations; ValueError if the level is no such course."""
-    texts = level.split(_ARROW) if isinstance(level, str) else []
-    values = tuple(_read_value(text, dimension) for text in texts) if texts[1:] else (level,) * count
-    if len(values) != count or not all(contains(dimension, each) for each in values):
-        raise ValueError(f"expected {count} values of a dimension, got {level_text(level)}")
-    return values
+def read_course(level: Level, dimension: Dimension, rungs: Sequence[int]) -> tuple[Level, ...]:
+    """The values of a dimension in the generations up to these epochs; ValueError for any other level."""
+    first, *others = level.split(_ARROW) if isinstance(level, str) else [""]
+    if not others:
+        values = [level] * len(rungs)
+    else:
+        values = [_read_value(first, dimension)] * len(rungs)
+        for text in others:
+            value, _, after = text.partition(_AFTER)
+            begins = [str(epochs) for epochs in rungs[:-1]].index(after) + 1
+            values[begins:] = [_read_value(value, dimension)] * (len(rungs) - begins)
+    if not all(contains(dimension, each) for each in values) or _write(values, rungs) != level:
+        raise ValueError(f"expected a course up to epoch {rungs[-1]}, got {level_text(level)}")
+    return tuple(values)
+
+
+def _write(values: Sequence[Level], rungs: Sequence[int]) -> Level:
+    """The course of these values as one level."""
+    changes = [
+        f"{_ARROW}{level_text(value)}{_AFTER}{epochs}"
+        for epochs, before, value in zip(rungs, values, values[1:], strict=False)
+        if value != before
+    ]
+    return level_text(values[0]) + "".join(changes) if changes else values[0]
 
 
 def course_settings(
@@ -49,7 +62,9 @@ def course_settings(
     if rung is None:
         raise ValueError(f"expected a generation's {fidelity.name}, got {levels.get(fidelity.name)}")
     courses = {
-        name: read_course(levels[name], each, rung + 1) for name, each in dimensions.items() if name in levels
+        name: read_course(levels[name], each, fidelity.rungs[: rung + 1])
+        for name, each in dimensions.items()
+        if name in levels
     }
     begun = resolve_settings(template, {**levels, **{name: each[0] for name, each in courses.items()}})
     before, changes = begun.train.optimizer, list[OptimizerChangeSettings]()
@@ -76,5 +91,4 @@ def _read_value(text: str, dimension: Dimension) -> Level:
         if not found:
             raise ValueError(f"expected an option, got {text}")
         return found[0]
-    number = float(text)
-    return int(number) if number == int(number) and "." not in text and "e" not in text else number
+    return int(text) if isinstance(dimension, IntegerDimension) else float(text)

@@ -15,7 +15,6 @@ from random import Random
 from ...grammar.nodes import Dimension
 from ..resolve.search_points import enumerate_points, is_enumerable
 from ..schema.settings import Level
-from .courses import write_courses
 from .exploration import draw_values, explore_values
 
 TRUNCATED = 0.2
@@ -36,11 +35,6 @@ class PopulationMember:
 
     history: tuple[Values, ...]
     parent: int | None = None
-
-    @property
-    def levels(self) -> dict[str, Level]:
-        """Its values as those of a point."""
-        return write_courses(self.history)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

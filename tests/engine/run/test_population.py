@@ -10,7 +10,7 @@ import torch
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.planning.population import generations, member_trials
+from activemem.studies.planning.population import generations, member_levels, member_trials
 from activemem.studies.rounds import follow_rounds
 from activemem.studies.searches.points import find_points
 from activemem.studies.study import load_study
@@ -99,7 +99,8 @@ def test_rows_in_any_order_tell_the_same_generations(whole):
 def test_points_are_the_members_of_the_last_generation(whole):
     study = load_study(POPULATION)
     found, last = find_points(study, whole.trials()), generations(study, whole.trials())[-1]
-    assert [point.values for point in found.ranked()] == [last.members[place].levels for place in last.ranked]
+    members = [last.members[place] for place in last.ranked]
+    assert [point.values for point in found.ranked()] == [member_levels(study, each) for each in members]
     assert [point.mean("loss") for point in found.ranked()] == sorted(last.losses)
     best = found.ranked()[0]
     levels = json.loads(whole.trials().filter(trial=best.trials[0])["factors"].item())
