@@ -20,11 +20,14 @@ class PositionKind:
 
     source = ""
 
+    adds_vectors: ClassVar[bool] = True
+    """Whether there are any."""
+
     before_mixers: ClassVar[bool] = False
     """Whether they are added again in front of each sub-layer in which positions mix."""
 
     by_length: ClassVar[bool] = False
-    """Whether the vector of a position depends on how long its sequence is."""
+    """Whether what tells a position depends on how long its sequence is."""
 
     longest: int | None = None
     """For how many positions there are vectors, if not for any number."""
@@ -44,7 +47,9 @@ class PositionKind:
 
 
 class NoPosition(PositionKind):
-    """Positions are not told apart."""
+    """Positions are not told apart, but by mixers."""
+
+    adds_vectors = False
 
 
 class TimingPosition(PositionKind):
@@ -91,6 +96,18 @@ class RandomisedPosition(SizedPosition):
     by_length = True
 
 
+class RandomisedPairs(SizedPosition):
+    """Nothing is added: mixers that compare positions do so with numbers drawn as by RandomisedPosition.
+
+    Each mixer draws its own for a batch, as the authors' program does: what is turned gets positions in their
+    order, a bias of the distance d the d-th of distances in their order.
+    """
+
+    source = "Ruoss et al. 2023"
+    adds_vectors = False
+    by_length = True
+
+
 class PluginPosition(PositionKind, ABC):
     """Vectors by position of a plug-in: what they cost, and their module."""
 
@@ -105,6 +122,7 @@ POSITIONS: OpenRegistry[PositionKind] = OpenRegistry(
         "timing": TimingPosition(),
         "learned": LearnedPosition(),
         "randomised": RandomisedPosition(),
+        "randomised_pairs": RandomisedPairs(),
         "none": NoPosition(),
     },
 )

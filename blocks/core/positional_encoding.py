@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...grammar.model_config import ModelConfig
-from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
+from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition, RandomisedPosition
 from .block import BuildError, told_by_name
-from .dropout import draw_keys
 from .initialisation import Embedding
+from .random_positions import draw_positions
 
 
 class PositionalEncoding(nn.Module):
@@ -38,49 +38,29 @@ class PositionalEncoding(nn.Module):
         With it come those vectors, (length, width) or those of each sequence, (batch, length, width), if
         sub-layers get them as well. `lengths` (batch,) tells where padding begins.
         """
-        if self.name == "none":
+        self._check(start, x.shape[1])
+        if not self.kind.adds_vectors:
             return x, None
         signal = self._signal(x, start, lengths)
         return x + signal, signal if self.kind.before_mixers else None
 
     def _signal(self, x: Tensor, start: int, lengths: Tensor | None) -> Tensor:
-        (_, length, width), longest = x.shape, self.kind.longest
-        if longest is not None and start + length > longest:
-            raise BuildError(f"expected at most {longest} positions with {self.name}, got {start + length}")
-        if self.kind.by_length:
-            return self._randomised(x, start, lengths)
+        _, length, width = x.shape
+        if isinstance(self.kind, RandomisedPosition):
+            places = draw_positions(self.kind.count, length, lengths, device=x.device, training=self.training)
+            return sinusoids(places, width, like=x)
         if self.vectors is None:
             return sinusoidal_encoding(length, width, like=x, start=start)
         vectors = self.vectors(torch.arange(start, start + length, device=x.device)).to(x.dtype)
         return vectors if self.scale == 1.0 else vectors * self.scale
 
-    def _randomised(self, x: Tensor, start: int, lengths: Tensor | None) -> Tensor:
-        """Sinusoids of as many random positions as each sequence is long, others in each training step."""
-        if start:
+    def _check(self, start: int, length: int) -> None:
+        """Raise BuildError for a position that there is not, and for a piece where the length decides."""
+        longest = self.kind.longest
+        if longest is not None and start + length > longest:
+            raise BuildError(f"expected at most {longest} positions with {self.name}, got {start + length}")
+        if self.kind.by_length and start:
             raise BuildError(f"expected whole sequences with {self.name} positions, got one from {start} on")
-        assert self.kind.longest is not None, "there are positions to choose from"
-        count = self.kind.longest
-        keys = draw_keys(count, x.device) if self.training else _fixed_keys(count, x.device)
-        return sinusoids(choose_positions(keys, x.shape[1], lengths), x.shape[2], like=x)
-
-
-def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tensor:
-    """The positions with the least keys, in their order: (length,), or of each sequence, (batch, length).
-
-    Each sequence has as many as it is long; behind its end stands the number of all positions.
-    """
-    rank, places = keys.argsort().argsort(), torch.arange(len(keys), device=keys.device)
-    chosen = rank < (length if lengths is None else lengths[:, None])
-    return torch.where(chosen, places, len(keys)).sort(-1).values[..., :length]
-
-
-def _fixed_keys(count: int, device: torch.device) -> Tensor:
-    """Keys that look random and are always the same: positions by the mixing function of MurmurHash3."""
-    low = 2**32 - 1
-    keys = (torch.arange(1, count + 1, device=device) * 0x9E3779B1) & low
-    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
-        keys = ((keys ^ (keys >> shift)) * factor) & low
-    return keys ^ (keys >> 16)
 
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:

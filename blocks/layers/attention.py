@@ -17,6 +17,7 @@ from ..core.dropout import Dropout
 from ..core.initialisation import Linear
 from .distance_biases import build_distance_bias
 from .head_parts import HeadNorm, turn
+from .pair_positions import PairPositions
 from .window_attention import (
     UniformLinear,
     WindowAttention,
@@ -44,6 +45,7 @@ class SelfAttention(Block):
         self.temperature = temperature_of(config, head_width, given)
         self.kv_heads = as_int(settings, "kv_heads") or self.heads
         self.causal, self.turns = context.causal, as_word(settings, "pos") == "rope"
+        self.positions = PairPositions(config)
         self.bias = build_distance_bias(as_word(settings, "pos"), self.heads, width, causal=context.causal)
         inner, shared = self.heads * head_width, self.kv_heads * head_width
         if shared == inner:
@@ -64,9 +66,9 @@ class SelfAttention(Block):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """All positions at once."""
-        q, k, v = self._map(x, 0)
+        q, k, v = self._map(x, 0, mask)
         k, v = self._for_queries(k), self._for_queries(v)
-        scoring = Scoring(self.temperature, self.cap, self._bias(q, k))
+        scoring = Scoring(self.temperature, self.cap, self._bias(q, x, mask))
         return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal, scoring=scoring))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -78,14 +80,16 @@ class SelfAttention(Block):
             known = torch.cat([state, known], 3)
         k, v = (self._for_queries(each) for each in known.unbind(2))
         visible = None if length == 1 else causal_mask(q, k)
-        scoring = Scoring(self.temperature, self.cap, self._bias(q, k))
+        scoring = Scoring(self.temperature, self.cap, self._bias(q, known[:, 0, 0], None))
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
-    def _bias(self, q: Tensor, k: Tensor) -> Tensor | None:
-        """What is added to scores, (heads, queries, keys)."""
-        return None if self.bias is None else self.bias(q.shape[2], k.shape[2], q.device)
+    def _bias(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor | None:
+        """What is added to scores, ((batch,) heads, queries, keys); `seen` is (batch, keys, …)."""
+        if self.bias is None:
+            return None
+        return self.bias(self.positions.distances(q.shape[2], seen, mask), seen.shape[1])
 
-    def _map(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, (batch, heads or kv_heads, length, head_width), from `start` on."""
         rows = self.qkv(x).unflatten(2, (self.heads + 2 * self.kv_heads, -1)).transpose(1, 2)
         if self.kv_heads == self.heads:
@@ -96,7 +100,7 @@ class SelfAttention(Block):
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
         if self.turns:
-            angles = place_angles(start, x.shape[1], q)
+            angles = self.positions.angles(x, q.shape[-1], start=start, mask=mask).unsqueeze(-3)
             q, k = turn(q, angles), turn(k, angles)
         return q, k, v
 
@@ -113,13 +117,6 @@ class SelfAttention(Block):
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
     """The temperature of attention; with maximal updates logits are divided by head_width / 8."""
     return given if config.mup is None else given * math.sqrt(head_width) / 8
-
-
-def place_angles(start: int, length: int, like: Tensor) -> Tensor:
-    """The angles (length, head_width / 2) of positions from `start` on, of rates from 1 to 10⁻⁴."""
-    width = like.shape[-1]
-    rates = 1e4 ** -(torch.arange(0, width, 2, device=like.device, dtype=torch.float64) / width)
-    return torch.arange(start, start + length, device=like.device, dtype=torch.float64)[:, None] * rates
 
 
 class WindowedSelfAttention(WindowedBlock):
@@ -141,6 +138,7 @@ class WindowedSelfAttention(WindowedBlock):
             self.output = UniformLinear(self.inner, width)
         normed = as_word(settings, "qk_norm") == "rms"
         self.query_norm, self.key_norm = (HeadNorm(head_width) if normed else None for _ in range(2))
+        self.positions = PairPositions(config)
         self.window = window
         self.context_length = window.max_distance
 
@@ -158,8 +156,9 @@ class WindowedSelfAttention(WindowedBlock):
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
         if self.turns:  # only distances count, so that what is seen begins at 0
-            q = turn(q, place_angles(k.shape[2] - x.shape[1], x.shape[1], q))
-            k = turn(k, place_angles(0, k.shape[2], k))
+            self.positions.check(k.shape[2] - x.shape[1], k.shape[2])
+            angles = self.positions.angles(k[0], k.shape[-1], mask=mask)
+            q, k = turn(q, angles[..., -x.shape[1] :, :]), turn(k, angles)
         if self.kv_heads < self.heads:
             k, v = (each.repeat_interleave(self.heads // self.kv_heads, 0) for each in (k, v))
         return self.output(merge_heads(self.window(q * self.scale, k, v, mask)))
@@ -168,7 +167,8 @@ class WindowedSelfAttention(WindowedBlock):
 class Scoring(NamedTuple):
     """What becomes of the products of queries and keys: by √head_width · temperature, capped, and biased.
 
-    A `cap` c makes c tanh(s / c) of a score s, 0 none; `bias` is (heads, queries, keys).
+    A `cap` c makes c tanh(s / c) of a score s, 0 none; `bias` is (heads, queries, keys), or that of
+    each sequence.
     """
 
     temperature: float = 1.0

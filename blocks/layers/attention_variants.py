@@ -12,8 +12,9 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
-from .attention import Scoring, attend_unfused, causal_mask, place_angles, temperature_of
+from .attention import Scoring, attend_unfused, causal_mask, temperature_of
 from .head_parts import HeadNorm, turn
+from .pair_positions import PairPositions
 
 
 @register_block("fox")
@@ -92,6 +93,7 @@ class DifferentialAttention(Block):
         config, width = context.config, context.width
         self.heads, self.head_width = as_int(settings, "heads"), as_int(settings, "head_width")
         self.causal, self.turns = context.causal, as_word(settings, "pos") == "rope"
+        self.positions = PairPositions(config)
         self.scale = self.head_width**-0.5 / temperature_of(config, self.head_width)
         inner = 2 * self.heads * self.head_width
         self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
@@ -107,7 +109,7 @@ class DifferentialAttention(Block):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """All positions at once."""
-        q, k, v = self._map(x, 0)
+        q, k, v = self._map(x, 0, mask)
         return self._attend(q, k, v, visible_keys(q, k, mask, causal=self.causal))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -120,13 +122,13 @@ class DifferentialAttention(Block):
             v = torch.cat(v, -1)
         return self._attend(q, k, v, visible_keys(q, k, None, causal=True)), known
 
-    def _map(self, x: Tensor, start: int) -> tuple[Tensor, Tensor, Tensor]:
+    def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries and keys (batch, 2 · heads, length, head_width), first ones in front, and values."""
         q, k, v = self.qkv(x).chunk(3, -1)
         q, k = (each.unflatten(2, (2 * self.heads, -1)).transpose(1, 2) for each in (q, k))
         v = v.unflatten(2, (self.heads, -1)).transpose(1, 2)
         if self.turns:
-            angles = place_angles(start, x.shape[1], q)
+            angles = self.positions.angles(x, q.shape[-1], start=start, mask=mask).unsqueeze(-3)
             q, k = turn(q, angles), turn(k, angles)
         else:
             q, k = (each.clone(memory_format=torch.contiguous_format) for each in (q, k))
@@ -166,6 +168,7 @@ class LatentAttention(Block):
         self.dropout = Dropout(config.attention_dropout)
         self.causal = context.causal
         self.temperature = temperature_of(config, self.head_width + self.turned)
+        self.positions = PairPositions(config)
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
@@ -174,30 +177,35 @@ class LatentAttention(Block):
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """All positions at once."""
-        return self._attend(self._queries(x, 0), self._latents(x, 0), mask, causal=self.causal)
+        angles = self._angles(x, 0, mask)
+        return self._attend(self._queries(x, angles), self._latents(x, angles), mask, causal=self.causal)
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """The state has all latents and turned keys so far, (batch, positions, latent + rope_width)."""
-        start = 0 if state is None else state.shape[1]
-        known = self._latents(x, start)
+        angles = self._angles(x, 0 if state is None else state.shape[1], None)
+        known = self._latents(x, angles)
         known = known if state is None else torch.cat([state, known], 1)
-        return self._attend(self._queries(x, start), known, None, causal=True), known
+        return self._attend(self._queries(x, angles), known, None, causal=True), known
 
-    def _latents(self, x: Tensor, start: int) -> Tensor:
-        """What is kept of each position, (batch, length, latent + rope_width), from `start` on."""
+    def _angles(self, x: Tensor, start: int, mask: Tensor | None) -> Tensor | None:
+        """Those by which keys and queries are turned, ((batch,) length, rope_width / 2), from `start` on."""
+        return self.positions.angles(x, self.turned, start=start, mask=mask) if self.turned else None
+
+    def _latents(self, x: Tensor, angles: Tensor | None) -> Tensor:
+        """What is kept of each position, (batch, length, latent + rope_width)."""
         c, key = self.down(x).split([self.latent, self.turned], -1)
-        if self.turned:
-            key = turn(key, place_angles(start, x.shape[1], key))
+        if angles is not None:
+            key = turn(key, angles)
         return torch.cat([self.norm(c), key.to(c.dtype)], -1)
 
-    def _queries(self, x: Tensor, start: int) -> Tensor:
+    def _queries(self, x: Tensor, angles: Tensor | None) -> Tensor:
         """(batch, heads, length, head_width + rope_width)."""
         if self.query_down is not None and self.query_norm is not None:
             x = self.query_norm(self.query_down(x))
         q = self.query(x).unflatten(2, (self.heads, -1)).transpose(1, 2)
         q, places = q.split([self.head_width, self.turned], -1)
-        if self.turned:
-            places = turn(places, place_angles(start, x.shape[1], places))
+        if angles is not None:
+            places = turn(places, angles.unsqueeze(-3))
         return torch.cat([q, places], -1)
 
     def _attend(self, q: Tensor, known: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor:

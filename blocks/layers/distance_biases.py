@@ -20,12 +20,15 @@ class DistanceBias(nn.Module, ABC):
 
     @abstractmethod
     def by_distance(self, distances: Tensor) -> Tensor:
-        """(heads, distances) of whole numbers, negative for keys to the right."""
+        """(heads, …) of whole numbers (…,), negative for keys to the right."""
 
-    def forward(self, queries: int, keys: int, device: torch.device) -> Tensor:
-        """(heads, queries, keys), the last query at the last key."""
-        distances = torch.arange(keys - 1, -queries, -1, device=device)
-        return self.by_distance(distances).unfold(1, keys, 1).flip(1)
+    def forward(self, distances: Tensor, keys: int) -> Tensor:
+        """(heads, queries, keys), by the greatest to the least of all distances, (keys + queries − 1,).
+
+        By those of each sequence, (batch, keys + queries − 1), it is (batch, heads, queries, keys).
+        """
+        biases = self.by_distance(distances).unfold(-1, keys, 1).flip(-2)
+        return biases if distances.dim() == 1 else biases.transpose(0, 1)
 
 
 class LinearBias(DistanceBias):
@@ -38,7 +41,8 @@ class LinearBias(DistanceBias):
     def by_distance(self, distances: Tensor) -> Tensor:
         """Nothing is learnt."""
         heads = torch.arange(1, self.heads + 1, device=distances.device, dtype=torch.float64)
-        return -torch.exp2(-8.0 * heads / self.heads).unsqueeze(1) * distances.abs()
+        slopes = torch.exp2(-8.0 * heads / self.heads)
+        return -slopes.view(-1, *[1] * distances.dim()) * distances.abs()
 
 
 class BucketBias(DistanceBias, Initialisable):

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from ...grammar import ModelConfig, Recipe, analyse, nodes, parse
 from ...grammar.model_config import ModelKeywords, configure
-from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, VECTOR, output_kind
+from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, VECTOR, output_kind, pair_position_fault
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Role
 from ..core.activations import ACTIVATIONS
@@ -162,9 +162,9 @@ def build(
 
     Weights are drawn from `generator` (CPU), or from the global one.
 
-    `norm` is pre, post or none, `position` timing, none, or learned or randomised, of which there are
-    `max_positions`; `dropout` is the probability to drop, `embedding_dropout` that on embeddings and in front
-    of the output, `input_dropout` that on what enters the body, behind the timing signal,
+    `norm` is pre, post or none, `position` timing, none, or learned, randomised or randomised_pairs, of which
+    there are `max_positions`; `dropout` is the probability to drop, `embedding_dropout` that on embeddings
+    and in front of the output, `input_dropout` that on what enters the body, behind the timing signal,
     `feedforward_dropout` that inside feed-forward blocks. Without `residual` a sub-layer's output takes the
     place of its input.
     Embeddings begin as `embedding` says (EmbeddingInit), maps as `init` says (Init), or as N(0, std²) where
@@ -228,6 +228,8 @@ def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, t
     if config.bottleneck and output_kind(recipe.root) == VECTOR:
         faults.append(f"expected an output for each token where there is a bottleneck, got {recipe.text}")
     faults += [*config.faults(), *(transduction_faults(config) if transduces else ())]
+    if (fault := pair_position_fault(recipe.root, config.position)) is not None and not transduces:
+        faults.append(fault)
     if not faults and max_parameters is not None:
         parameters = analyse(recipe, config, length=1).parameters
         if parameters > max_parameters:

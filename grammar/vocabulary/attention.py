@@ -265,5 +265,6 @@ SA = register(
         cost=_cost,
         reach=_reach,
         check=_check,
+        compares_positions=lambda settings: as_word(settings, "pos") in ("rope", "alibi", "t5"),
     )
 )

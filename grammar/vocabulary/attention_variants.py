@@ -121,6 +121,7 @@ DIFF_ATTN = register(
         cost=_diff_attn_cost,
         reach=_reach,
         check=_check_turns,
+        compares_positions=lambda settings: as_word(settings, "pos") == "rope",
     )
 )
 
@@ -196,5 +197,6 @@ LATENT_ATTN = register(
         cost=_latent_attn_cost,
         reach=_reach,
         check=_check_latents,
+        compares_positions=lambda settings: as_int(settings, "rope_width") > 0,
     )
 )

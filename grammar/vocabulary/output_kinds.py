@@ -7,6 +7,7 @@ filling will give; it is checked once it is filled.
 from __future__ import annotations
 
 from ..nodes import BlockNode, ChoiceDimension, RepeatNode, SeriesNode, SumNode, TiedNode, Value, walk
+from ..positions import POSITIONS, RandomisedPairs
 from .registry import lookup
 from .spec import Role
 
@@ -50,6 +51,19 @@ def mixes_positions(node: Value) -> bool:
     """Whether positions see each other anywhere inside the part."""
     blocks = (inside for inside in walk(node) if isinstance(inside, BlockNode))
     return any(spec.role is Role.MIXER for block in blocks if (spec := lookup(block.name)) is not None)
+
+
+def pair_position_fault(root: Value, position: str) -> str | None:
+    """What is wrong with a body in which nothing compares the positions that a model draws, or None."""
+    if not isinstance(POSITIONS.get(position), RandomisedPairs):
+        return None
+    blocks = ((inside, lookup(inside.name)) for inside in walk(root) if isinstance(inside, BlockNode))
+    compared = (
+        spec.compares_positions(spec.settings(block))
+        for block, spec in blocks
+        if spec is not None and spec.compares_positions is not None
+    )
+    return None if any(compared) else f"{position} is for a mixer that compares positions, as sa(pos=rope)"
 
 
 def is_positionwise(node: Value) -> bool:

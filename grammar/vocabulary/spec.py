@@ -114,7 +114,10 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One block of the vocabulary; `check` says what its parameters do not allow each other, or None."""
+    """One block of the vocabulary; `check` says what its parameters do not allow each other, or None.
+
+    `compares_positions` says whether it does so by numbers that a model may draw (`randomised_pairs`).
+    """
 
     name: str
     role: Role
@@ -125,6 +128,7 @@ class Spec:
     cost: Callable[[Settings, CostContext], Cost]
     reach: Callable[[Settings, CostContext], Reach]
     check: Callable[[Settings], str | None] | None = None
+    compares_positions: Callable[[Settings], bool] | None = None
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:

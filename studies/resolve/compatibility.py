@@ -7,7 +7,13 @@ from math import isinf
 
 from ...grammar import ModelConfig, render
 from ...grammar.nodes import BlockNode, Node, SeriesNode, walk
-from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, SEQUENCE, VECTOR, output_kind
+from ...grammar.vocabulary.output_kinds import (
+    OTHER_LENGTH,
+    SEQUENCE,
+    VECTOR,
+    output_kind,
+    pair_position_fault,
+)
 from ...grammar.vocabulary.registry import spec_of
 from ...grammar.vocabulary.spec import CostContext
 from ..catalog.datasets import CorpusError
@@ -186,12 +192,14 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
     task, name, longest = settings.task, config.position, config.position_kind.longest
     if config.position_kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
         return f"{name} positions tell how long a sequence is, which {task.name} hides"
+    if (fault := pair_position_fault(read_recipe(settings.model.recipe).root, name)) is not None:
+        return fault
     if longest is not None and _streams(task):
-        endless = f"{name} has vectors for {longest:,} positions, and a stream has no end"
+        endless = f"{name} has {longest:,} positions, and a stream has no end"
         return f'{endless}: take others, or read lines (batching = "lines")'
     tokens = most_tokens(settings)
     if longest is not None and tokens is not None and tokens > longest:
-        return f"{name} has vectors for {longest:,} positions, and a sequence has {tokens:,}"
+        return f"{name} has {longest:,} positions, and a sequence has {tokens:,}"
     return None
 
 

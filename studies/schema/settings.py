@@ -157,7 +157,8 @@ class ModelSettings(StrictModel):
     position: Annotated[str, KnownNames(lambda: POSITIONS)] = "timing"
     """how positions are told apart: timing, sinusoids added before every mixer; learned, vectors added to
     embeddings; randomised, as timing, but in each batch other ones of `max_positions`, in their order
-    (Ruoss et al. 2023); or none"""
+    (Ruoss et al. 2023); randomised_pairs, by such numbers in mixers that compare positions, as sa(pos=rope)
+    does; or none"""
     max_positions: int = Field(default=MAX_POSITIONS, ge=1, le=1 << 20)
     """how many positions are learned, or how many there are to choose from; without effect with others"""
     dropout: float = Field(default=0.1, ge=0, lt=1)

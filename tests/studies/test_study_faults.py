@@ -30,7 +30,7 @@ def test_a_study_with_everything_wrong_is_told_everything_at_once(tmp_path):
     path = tmp_path / "wrong.toml"
     path.write_text(EVERYTHING_WRONG, encoding="utf-8")
     with pytest.raises(StudyError) as caught:
-        load_study(path, ["train.epochz=3", "model.position=nowhere", "train.epochs=2"])
+        load_study(path, ["train.epochz=3", "model.position=up", "train.epochs=2"])
     assert str(caught.value).replace(str(path), "wrong.toml") == EVERYTHING_TOLD
 
 
@@ -150,9 +150,9 @@ wrong.toml: 27 faults
           [[table]] value: unknown metric 'max_lenght'; nearest: max_length
      36 | [trian]
            ^^^^^  unknown table 'trian'; nearest: train
-  --set | model.position=nowhere
-                         ^^^^^^^
-          [model] position: unknown position 'nowhere'; known: learned, none, randomised, timing
+  --set | model.position=up
+                         ^^
+          [model] position: unknown position 'up'; known: learned, none, randomised, randomised_pairs, timing
   --set | train.epochz=3
                 ^^^^^^  [train] unknown key 'epochz'; nearest: epochs"""
 

@@ -10,9 +10,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
 from activemem.blocks.core.initialisation import initialise
-from activemem.blocks.layers.attention import place_angles
 from activemem.blocks.layers.distance_biases import build_distance_bias
 from activemem.blocks.layers.head_parts import turn
+from activemem.blocks.layers.pair_positions import PairPositions
 from activemem.blocks.testing import conformance
 from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, gradients_are_right
 from activemem.blocks.testing.fixtures import (
@@ -279,7 +279,7 @@ def test_distances_have_the_buckets_of_t5_and_share_the_last_one(causal):
     layer = build_distance_bias("t5", 1, 4, causal=causal)
     with torch.no_grad():
         layer.weight.copy_(torch.arange(32.0))
-        found = layer(300, 300, torch.device("cpu"))[0]
+        found = layer(torch.arange(299, -300, -1), 300)[0]
     for query, key in ((0, 0), (7, 0), (16, 0), (100, 7), (299, 172), (299, 0), (3, 40), (0, 299), (150, 22)):
         assert found[query, key] == bucket(query - key, causal=causal)
 
@@ -287,10 +287,8 @@ def test_distances_have_the_buckets_of_t5_and_share_the_last_one(causal):
 @pytest.mark.parametrize("start", [5, 10_000])
 def test_turned_heads_see_distances_alone(start):
     q, k = random_sequences(2, 30, width=8)[:, None]
-    near, far = (
-        turn(q, place_angles(first, 30, q)) @ turn(k, place_angles(first, 30, k)).transpose(-1, -2)
-        for first in (0, start)
-    )
+    turned = (PairPositions(ModelConfig(d_model=8)).angles(q, 8, start=first) for first in (0, start))
+    near, far = (turn(q, angles) @ turn(k, angles).transpose(-1, -2) for angles in turned)
     assert_close(near, far, rtol=1e-9, atol=1e-9)
 
 

@@ -504,7 +504,7 @@ def test_settings_that_cannot_be_are_told_all_at_once():
             "  expected attention_std above 0, got -1.0",
             "  expected logit_cap above 0, got 0.0",
             "  expected norm to be pre, post or none, got 'off'",
-            "  expected position to be timing, learned, randomised or none, got 'learnt'",
+            "  expected position to be timing, learned, randomised, randomised_pairs or none, got 'learnt'",
             "  expected embedding to be scaled, unit, unit_scaled, uniform or unit_uniform, got 'large'",
             "  expected init to be glorot, he, lecun or uniform, got 'zero'",
             "  expected bias_init to be zero, glorot or uniform, got 'ones'",

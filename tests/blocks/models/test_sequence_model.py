@@ -252,7 +252,7 @@ def test_what_cannot_be_built_says_so_with_all_reasons(without_module):
             "  expected vocab of at least 1, got 0",
             "  expected dropout from 0 up to below 1, got 1.0",
             "  expected norm to be pre, post or none, got 'both'",
-            "  expected position to be timing, learned, randomised or none, got 'learnt'",
+            "  expected position to be timing, learned, randomised, randomised_pairs or none, got 'learnt'",
         ]
     )
 

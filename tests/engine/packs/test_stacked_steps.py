@@ -119,6 +119,12 @@ def test_positions_are_learnt_and_drawn_as_alone(make, position, dropout):
     advance_both(make, 1e-8, double=True, position=position, dropout=dropout)
 
 
+@pytest.mark.parametrize("pos", ["rope", "t5"])
+def test_positions_that_mixers_compare_are_drawn_as_alone(make, pos):
+    recipe = f"2 * sa(heads=2, head_width=4, pos={pos})"
+    advance_both(make, 1e-8, recipe, double=True, position="randomised_pairs")
+
+
 def test_averages_of_weights_hold(make):
     advance_both(make, 1e-6, average=0.9, **PROGRAM)
 

@@ -17,27 +17,27 @@ STUDIES = Path(activemem.__file__).parent / "studies"
         (
             "negative-eigenvalues-small",
             ["model.position=learned", "model.max_positions=254"],
-            "learned has vectors for 254 positions, and a sequence has 255",  # where it is tested alone
+            "learned has 254 positions, and a sequence has 255",  # where it is tested alone
         ),
         (
             "zoology-figure-2-small",
             ["model.position=randomised", "model.max_positions=63"],
-            "randomised has vectors for 63 positions, and a sequence has 64",
+            "randomised has 63 positions, and a sequence has 64",
         ),
         (
             "algorithmic-small",
             ["model.position=learned", "model.max_positions=20"],
-            "learned has vectors for 20 positions, and a sequence has",
+            "learned has 20 positions, and a sequence has",
         ),
         (
             "language-modelling-small",
             ["model.position=learned", "model.max_positions=199"],
-            "learned has vectors for 199 positions, and a sequence has 200",
+            "learned has 199 positions, and a sequence has 200",
         ),
         (
             "quickstart-text",
             ["model.position=learned"],
-            "learned has vectors for 2,048 positions, and a stream has no end",
+            "learned has 2,048 positions, and a stream has no end",
         ),
         (
             "quickstart-text",
@@ -48,6 +48,16 @@ STUDIES = Path(activemem.__file__).parent / "studies"
             "translation-small",
             ["model.position=randomised"],
             "randomised positions tell how long a sequence is",
+        ),
+        (
+            "language-modelling-small",
+            ["model.position=randomised_pairs", "model.recipe=sa(pos=rope)"],
+            "randomised_pairs positions tell how long a sequence is",
+        ),
+        (
+            "zoology-figure-2-small",
+            ["model.position=randomised_pairs"],
+            "randomised_pairs is for a mixer that compares positions, as sa(pos=rope)",
         ),
     ],
 )
