@@ -13,6 +13,7 @@ from activemem.storage import leases as module
 from activemem.storage.leases import KEPT_S, LEASE_S, Lease, Leases, LeaseState, Owner, this_process
 from activemem.storage.paths import Layout
 
+from ..waiting import wait_for
 from .factories import make_trial_id
 
 TRIAL = make_trial_id(1)
@@ -217,10 +218,3 @@ def test_a_system_that_tells_nothing_of_its_processes_waits_for_leases_to_run_ou
     monkeypatch.setattr(module, "_this_machine", lambda: None)
     Leases(layout, this_process("other")).claim(TRIAL, 0)
     assert not Leases(layout, this_process("ours")).claim(TRIAL, 0).gone
-
-
-def wait_for(what, seconds=60):
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, f"nothing within {seconds} s"
-        time.sleep(0.01)

@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from activemem.storage import Store
 
 from ...study_texts import study_text
+from ...waiting import PATIENCE_S, wait_for
 
 STUDY = study_text(
     study={"name": "crash", "title": "Trials of about a second"},
@@ -30,7 +30,6 @@ STUDY = study_text(
 )
 TRIALS = 12
 ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"}
-PATIENCE_S = 600
 
 
 @pytest.fixture
@@ -64,16 +63,6 @@ def begin(folder, *options):
         stderr=subprocess.STDOUT,
         text=True,
     )
-
-
-def wait_for(what, seconds=PATIENCE_S):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"nothing within {seconds} s")
 
 
 def stored(folder):

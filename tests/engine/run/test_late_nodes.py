@@ -7,8 +7,8 @@ import pytest
 
 from activemem.storage import Store
 
+from ...waiting import wait_for
 from .ray_nodes import ENVIRONMENT, head, other_version, worker
-from .test_crashes import wait_for
 
 PATIENCE_S = 300
 TRIALS = 32

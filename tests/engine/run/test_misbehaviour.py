@@ -12,7 +12,7 @@ import pytest
 from activemem.storage import Store
 
 from ...forked_commands import start_command
-from .test_crashes import wait_for
+from ...waiting import wait_for
 
 PLUGIN = Path(__file__).with_name("misbehaving.py")
 PATIENCE_S = 300

@@ -1,11 +1,6 @@
 """A study in a bucket ends as it does in a folder, whoever is killed and however many drivers share it."""
 
-import os
-import signal
 import subprocess
-import sys
-from collections import Counter
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -19,7 +14,9 @@ from activemem.studies.study import load_study
 
 from ...forked_commands import run_command, start_command
 from ...storage.objects.s3_server import S3Server
-from .test_other_drivers import STUDY, TRIALS, told, values, wait_for
+from ...waiting import wait_for
+from .four_drivers import STUDY, TRIALS, run_four_drivers
+from .test_other_drivers import values
 
 ADDRESS = "s3://bucket/shared"
 KEPT = STUDY.replace("[model]", "keep_weights = true\n\n[model]", 1)
@@ -82,30 +79,7 @@ def test_a_study_in_a_bucket_survives_kills_and_ends_as_in_a_folder(tmp_path, se
 
 @pytest.mark.slow  # CI has the faults of tests/chaos in a bucket
 def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, server, alone):
-    (tmp_path / "shared.toml").write_text(KEPT, encoding="utf-8")
-    command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py")), ADDRESS]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as drivers:
-
-        def start(name):
-            drivers.stdin.write(f"{name}\n")
-            drivers.stdin.flush()
-            return int(drivers.stdout.readline())
-
-        started = {name: start(name) for name in ("a", "b", "c", "d")}
-        for name in ("a", "b"):
-            wait_for(lambda name=name: any(line[0] == "EpochFinished" for line in told(tmp_path, name)))
-            os.kill(started[name], signal.SIGKILL)
-            start(f"{name}-again")
-        well, _ = drivers.communicate(timeout=300)
-    events = [line for log in tmp_path.glob("*.log") for line in told(tmp_path, log.stem)]
-    assert {"c", "d", "a-again", "b-again"} <= set(well.split()), events
-    ended = Counter(line[1] for line in events if line[0] == "Ended")
-    assert (len(ended), set(ended.values())) == (TRIALS, {1})
-    assert sum(line[0] == "Started" for line in events) <= TRIALS + 2  # those of the killed once more
-    epochs = Counter((line[1], line[2]) for line in events if line[0] == "EpochFinished")
-    assert set(epochs.values()) == {1}
+    run_four_drivers(tmp_path, KEPT, ADDRESS)
     store = Store(ADDRESS)
     assert_as(store, alone)
     assert not left(server, "checkpoints")

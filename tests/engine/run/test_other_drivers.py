@@ -2,12 +2,6 @@
 
 import errno
 import os
-import signal
-import subprocess
-import sys
-import time
-from collections import Counter
-from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
@@ -28,35 +22,14 @@ from activemem.reporting.results import StudyResults
 from activemem.storage import Store, durable_write, leases
 from activemem.studies.study import load_study
 
-from ...study_texts import study_text
+from .four_drivers import STUDY, run_four_drivers
 
-STUDY = study_text(
-    study={"name": "shared", "title": "Trials of some tenths of a second"},
-    model={"recipe": "{mixer} >> ff(32)", "d_model": 32},
-    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 16, "epochs": 4, "steps_per_epoch": 8},
-    factors={"mixer": ["conv(k=5)", "conv(k=3)"], "task": ["reverse", "not"], "seed": [0, 4, 6]},
-    table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
-)
-TRIALS = 12  # of these seeds each of four shares has three
 CPU = torch.device("cpu")
 
 
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path / "results")
-
-
-def told(folder, name):
-    """What a driver has heard, a list of words for each event."""
-    log = folder / f"{name}.log"
-    return [line.split() for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
-
-
-def wait_for(what, seconds=300):
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, f"nothing within {seconds} s"
-        time.sleep(0.01)
 
 
 def values(store):
@@ -78,32 +51,7 @@ def table(study, store):
     [pytest.param(False, id="all of it"), pytest.param(True, id="a share each", marks=pytest.mark.slow)],
 )
 def test_four_drivers_of_which_two_are_killed_train_each_trial_once(tmp_path, store, shares):
-    (tmp_path / "shared.toml").write_text(STUDY, encoding="utf-8")
-    command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py"))]
-    with subprocess.Popen(
-        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as drivers:
-
-        def start(name):
-            share = f" {'abcd'.index(name[0]) + 1}/4" if shares else ""
-            drivers.stdin.write(f"{name}{share}\n")
-            drivers.stdin.flush()
-            return int(drivers.stdout.readline())
-
-        started = {name: start(name) for name in ("a", "b", "c", "d")}
-        for name in ("a", "b"):
-            wait_for(lambda name=name: any(line[0] == "EpochFinished" for line in told(tmp_path, name)))
-            os.kill(started[name], signal.SIGKILL)
-            start(f"{name}-again")
-        well, _ = drivers.communicate(timeout=300)
-    events = [line for log in tmp_path.glob("*.log") for line in told(tmp_path, log.stem)]
-    assert {"c", "d", "a-again", "b-again"} <= set(well.split()), events
-
-    ended = Counter(line[1] for line in events if line[0] == "Ended")
-    assert set(ended.values()) == {1}
-    assert sum(line[0] == "Started" for line in events) <= TRIALS + 2  # those of the killed once more
-    epochs = Counter((line[1], line[2]) for line in events if line[0] == "EpochFinished")
-    assert set(epochs.values()) == {1}
+    run_four_drivers(tmp_path, STUDY, shares=shares)
     stored = pl.read_parquet(tmp_path / "results/trials/**/*.parquet")  # as anybody reads it: no row twice
     assert sorted(stored["trial"]) == sorted(trial.id for trial in load_study(STUDY).trials)
     assert set(stored["status"]) == {"done"}

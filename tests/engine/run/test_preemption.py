@@ -9,9 +9,9 @@ import torch
 from activemem.storage import Store
 
 from ...forked_commands import start_command
+from ...waiting import wait_for
 from ..conftest import TINY
 from .ray_nodes import ENVIRONMENT, head, worker
-from .test_crashes import wait_for
 
 STEPS = 600
 LONG = ("--set", "train.epochs=2", "--set", f"train.steps_per_epoch={STEPS}")

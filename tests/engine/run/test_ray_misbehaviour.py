@@ -11,7 +11,7 @@ import pytest
 
 from activemem.storage import Store
 
-from .test_crashes import wait_for
+from ...waiting import wait_for
 
 PLUGIN = Path(__file__).with_name("misbehaving.py")
 PATIENCE_S = 300

@@ -15,8 +15,8 @@ from activemem.storage import Store
 from activemem.studies.study import load_study
 
 from ....forked_commands import start_command
+from ....waiting import wait_for
 from ..search.test_optuna_search import SEARCH
-from ..test_crashes import wait_for
 
 PLUGIN = Path(__file__).parents[1] / "misbehaving.py"
 PATIENCE_S = 300

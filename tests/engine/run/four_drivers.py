@@ -1,0 +1,55 @@
+"""Four drivers of one study, of which two are killed amid a trial and started again."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from ...study_texts import study_text
+from ...waiting import wait_for
+
+STUDY = study_text(
+    study={"name": "shared", "title": "Trials of some tenths of a second"},
+    model={"recipe": "{mixer} >> ff(32)", "d_model": 32},
+    train={"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 16, "epochs": 4, "steps_per_epoch": 8},
+    factors={"mixer": ["conv(k=5)", "conv(k=3)"], "task": ["reverse", "not"], "seed": [0, 4, 6]},
+    table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
+)
+TRIALS = 12  # of these seeds each of four shares has three
+
+
+def run_four_drivers(folder, study, *store, shares=False):
+    """Run a study in a folder to its end; each trial must end once, and each epoch of it be trained once."""
+    (folder / "shared.toml").write_text(study, encoding="utf-8")
+    command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py")), *store]
+    with subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as drivers:
+
+        def start(name):
+            share = f" {'abcd'.index(name[0]) + 1}/4" if shares else ""
+            drivers.stdin.write(f"{name}{share}\n")
+            drivers.stdin.flush()
+            return int(drivers.stdout.readline())
+
+        started = {name: start(name) for name in ("a", "b", "c", "d")}
+        for name in ("a", "b"):
+            wait_for(lambda name=name: any(line[0] == "EpochFinished" for line in _told(folder, name)))
+            os.kill(started[name], signal.SIGKILL)
+            start(f"{name}-again")
+        well, _ = drivers.communicate(timeout=300)
+    events = [line for log in folder.glob("*.log") for line in _told(folder, log.stem)]
+    assert {"c", "d", "a-again", "b-again"} <= set(well.split()), events
+    ended = Counter(line[1] for line in events if line[0] == "Ended")
+    assert (len(ended), set(ended.values())) == (TRIALS, {1})
+    assert sum(line[0] == "Started" for line in events) <= TRIALS + 2  # those of the killed once more
+    epochs = Counter((line[1], line[2]) for line in events if line[0] == "EpochFinished")
+    assert set(epochs.values()) == {1}
+
+
+def _told(folder, name):
+    """What a driver has heard, a list of words for each event."""
+    log = folder / f"{name}.log"
+    return [line.split() for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
