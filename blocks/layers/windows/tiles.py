@@ -39,6 +39,7 @@ class _Tile(NamedTuple):
     piece: QueryChunk
     head: int
     batch: slice
+    outside_band: tuple[Tensor, Tensor]
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -129,7 +130,9 @@ class _Tile(NamedTuple):
             torch.baddbmm(band, q, vectors.mT, out=band)
         if remaining is not None:
             band.add_(remaining)
-        _hide_outside(self.within(scores), self.piece)
+        first, last = self.outside_band
+        scores[:, :, : first.shape[1]].add_(first)
+        scores[:, :, self.piece.distance_count : self.piece.key_count].add_(last)
 
     def read(self, weights: Tensor) -> Tensor:
         """The values (sequences, queries, head_width) that weights choose."""
@@ -146,14 +149,14 @@ class _Tile(NamedTuple):
         return y
 
 
-def _hide_outside(scores: Tensor, piece: QueryChunk) -> None:
-    """Mask the scores (sequences, queries, keys) of keys further or nearer than the window reaches."""
+def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
+    """What is added to the scores of a band's first keys, and to those of its last, to mask what is outside.
+
+    Query t does not see the first t keys, nor those behind its nearest.
+    """
     rows, beyond = piece.query_count, piece.key_count - piece.distance_count
-    below = torch.ones(rows, max(rows, beyond), dtype=torch.bool, device=scores.device).tril(-1)
-    hidden, first = masked_score(scores), min(rows, piece.key_count)
-    scores[:, :, :first].masked_fill_(below[:, :first], hidden)
-    if beyond > 0:
-        scores[:, :, piece.distance_count :].masked_fill_(~below[:, :beyond], hidden)
+    hidden = like.new_full((rows, max(rows, beyond)), masked_score(like))
+    return hidden[:, : min(rows, piece.key_count)].tril(-1), hidden[:, :beyond].triu()
 
 
 def _iter_tiles(form: WindowForm, given: WindowInputs, piece: QueryChunk) -> Iterator[tuple[_Tile, Tensor]]:
@@ -161,10 +164,11 @@ def _iter_tiles(form: WindowForm, given: WindowInputs, piece: QueryChunk) -> Ite
     heads, batch = given.q.shape[:2]
     rows = (piece.query_count, piece.key_count + given.num_extra)
     most = min(batch, max(1, _MAX_TILE // max(1, rows[0] * rows[1])))
-    buffer = given.q.new_empty(most, *rows)
+    buffer, outside = given.q.new_empty(most, *rows), _outside(piece, given.q)
     for head in range(heads):
         for start in range(0, batch, most):
-            tile = _Tile(form, given, piece, head, slice(start, min(start + most, batch)))
+            here = slice(start, min(start + most, batch))
+            tile = _Tile(form, given, piece, head, here, outside)
             yield tile, buffer[: tile.shape[0]]
 
 
