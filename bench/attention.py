@@ -1,7 +1,9 @@
-"""A step of `all_attn` beside its equations as they stand, and beside attention and a feed-forward layer.
+"""A step of `all_attn` beside its equations, its released program, and attention and a feed-forward layer.
 
 A layer reads a block of a stream behind a full span. The transcription gathers the keys and values of every
-query; `sa(pos=relative) >> ff` has as many parameters. Prints times, ratios and what a step holds at most.
+query; `sa(pos=relative) >> ff` has as many parameters. Prints times, ratios and what a step holds at most; of
+the released program also with spans that differ and with weights dropped. On a GPU plain products stand
+beside FlexAttention.
 
 Run: python bench/attention.py [SECONDS a measurement]
 """
@@ -17,18 +19,20 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import torch
+from released_attention import ReleasedAttention
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from activemem.blocks import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
+from activemem.blocks.layers import window_attention
 from activemem.blocks.layers.all_attention import AllAttention
+from activemem.blocks.layers.windows.products import window_products
 from activemem.blocks.testing.conformance import parse_block
 from activemem.grammar import ModelConfig
 
 HEADS, HEAD_WIDTH, WIDTH, VECTORS, SPAN = 8, 64, 512, 1024, 1024
 FILTER = VECTORS - 1  # 2 N width numbers are those of a layer and its biases but for a thousand
-NAMES = ("all_attn", "transcription", "sa >> ff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,10 @@ class Size:
         return torch.randn(self.batch, length, WIDTH, device=self.device)
 
 
-def make_block(text: str, device: str) -> Block:
-    """A causal block with drawn weights."""
-    block = build_block(
-        parse_block(text),
-        Context(config=ModelConfig(d_model=WIDTH, causal=True, dropout=0.0)),
-    )
+def make_block(text: str, device: str, *, width: int = WIDTH, dropout: float = 0.0) -> Block:
+    """A causal block with drawn weights, some of whose attention weights are dropped."""
+    config = ModelConfig(d_model=width, causal=True, dropout=0.0, attention_dropout=dropout)
+    block = build_block(parse_block(text), Context(config=config))
     initialise(block, torch.Generator().manual_seed(0))
     return block.to(device).train()
 
@@ -95,13 +97,49 @@ def steps(size: Size) -> dict[str, Callable[[], Tensor]]:
     }
 
 
+def beside_released(
+    size: Size, *, heads: int, adaptive: bool = False, dropout: float = 0.0
+) -> dict[str, Callable[[], Tensor]]:
+    """Ours and the released program's layer of the same weights; spans go from a twentieth to a half."""
+    width, more = heads * HEAD_WIDTH, ", adaptive=true" if adaptive else ""
+    text = f"all_attn(N={VECTORS}, heads={heads}, head_width={HEAD_WIDTH}, span={SPAN}{more})"
+    ours = make_block(text, size.device, width=width, dropout=dropout)
+    assert isinstance(ours, AllAttention)
+    spans = ours.window.spans
+    if spans is not None:
+        with torch.no_grad():
+            spans.z.copy_(torch.linspace(0.05, 0.45, heads))
+        ours.after_optimiser_step()
+    theirs = ReleasedAttention.of(ours, dropout).to(size.device)
+    past, x = (torch.randn(size.batch, length, width, device=size.device) for length in (SPAN, size.length))
+    x.requires_grad_()
+    return {
+        "all_attn": lambda: x + ours.forward_with_past(x, past),
+        "released": lambda: x + theirs(x, past),
+    }
+
+
+def by_products(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """The same step with windows by plain products, whatever the device has."""
+
+    def run() -> Tensor:
+        chosen = window_attention.compute_window
+        window_attention.compute_window = window_products
+        try:
+            return step()
+        finally:
+            window_attention.compute_window = chosen
+
+    return run
+
+
 def median_ms(runners: dict[str, Callable[[], Tensor]], seconds: float) -> dict[str, float]:
     """Median milliseconds of a forward and a backward pass, on a CPU of its time; the layers take turns."""
     cuda = torch.cuda.is_available()
     clock = time.perf_counter if cuda else time.process_time
     times: dict[str, list[float]] = {name: [] for name in runners}
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[NAMES[-1]]) < 4:
+    while time.perf_counter() < end or min(map(len, times.values())) < 4:
         for name, run in runners.items():
             started = clock()
             run().square().mean().backward()
@@ -126,26 +164,39 @@ def peak_mib(step: Callable[[], Tensor], size: Size) -> float:
     return max(accumulate(change for _, change in changes)) / 2**20
 
 
-def show(size: Size, seconds: float) -> None:
+def show(title: str, runners: dict[str, Callable[[], Tensor]], size: Size, seconds: float) -> None:
     """Print a line for each layer."""
-    runners = steps(size)
-    with torch.no_grad():
-        torch.testing.assert_close(runners["all_attn"](), runners["transcription"](), rtol=1e-3, atol=1e-3)
     found = median_ms(runners, seconds)
-    print(f"{size.device}, batch {size.batch}, block {size.length}, span {SPAN}, N {VECTORS}, width {WIDTH}")
-    for name in NAMES:
-        ratio = found[name] / found["all_attn"]
-        held = peak_mib(runners[name], size)
-        print(f"  {name:14} {found[name]:8.1f} ms  {ratio:5.2f} x   {held:7.0f} MiB", flush=True)
+    print(f"{size.device}, batch {size.batch}, block {size.length}, span {SPAN}, N {VECTORS}, {title}")
+    for name, run in runners.items():
+        ratio = found["all_attn"] / found[name]
+        print(f"  {name:14} {found[name]:8.1f} ms  {ratio:5.2f}   {peak_mib(run, size):7.0f} MiB", flush=True)
+
+
+def assert_same(runners: dict[str, Callable[[], Tensor]], other: str) -> None:
+    """Ours and another give the same numbers."""
+    with torch.no_grad():
+        torch.testing.assert_close(runners["all_attn"](), runners[other](), rtol=1e-2, atol=1e-2)
 
 
 def main() -> None:
     """All comparisons."""
     torch.set_num_threads(1)
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
-    show(Size(1, 256, "cpu"), seconds)
-    if torch.cuda.is_available():
-        show(Size(8, 256, "cuda"), seconds)
+    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
+        one, many = Size(1 if device == "cpu" else 8, 256, device), Size(8, 256, device)
+        runners = steps(one)
+        assert_same(runners, "transcription")
+        if device == "cuda":
+            runners["products"] = by_products(runners["all_attn"])
+        show(f"width {WIDTH}", runners, one, seconds)
+        for size, heads in ((one, 8), (many, 4)):
+            for adaptive, dropout in ((False, 0.0), (True, 0.0), (False, 0.1)):
+                pair = beside_released(size, heads=heads, adaptive=adaptive, dropout=dropout)
+                if not dropout:
+                    assert_same(pair, "released")
+                spans = "learnt spans" if adaptive else "full spans"
+                show(f"width {heads * HEAD_WIDTH}, {spans}, dropout {dropout}", pair, size, seconds)
 
 
 if __name__ == "__main__":

@@ -65,12 +65,27 @@ def steps(seconds: float, device: torch.device) -> Iterator[Row]:
 
 
 def layers(seconds: float, device: torch.device) -> Iterator[Row]:
-    """A layer of all-attention."""
+    """A layer of all-attention, at the sizes of the paper and of its program's small model."""
     size = attention.Size(1 if device.type == "cpu" else 8, 256, device.type)
-    found = attention.median_ms(attention.steps(size), seconds)
+    runners = attention.steps(size)
+    if device.type == "cuda":
+        runners["products"] = attention.by_products(runners["all_attn"])
+    found = attention.median_ms(runners, seconds)
     what, ours_ms = f"`all_attn(N={attention.VECTORS})` behind {attention.SPAN} positions", found["all_attn"]
     yield Row(what, "its equations, over gathered keys and values", ours_ms, found["transcription"])
     yield Row(what, "`sa(pos=relative) >> ff` with as many parameters", ours_ms, found["sa >> ff"])
+    if "products" in found:
+        yield Row(what, "plain products instead of FlexAttention", ours_ms, found["products"])
+    small = attention.Size(8, 256, device.type)
+    for kind, adaptive, dropout in (
+        ("", False, 0.0),
+        (", learnt spans", True, 0.0),
+        (", dropout", False, 0.1),
+    ):
+        pair = attention.beside_released(small, heads=4, adaptive=adaptive, dropout=dropout)
+        found = attention.median_ms(pair, seconds)
+        what = f"8 rows of `all_attn(N={attention.VECTORS}, heads=4)`, width 256{kind}"
+        yield Row(what, "the layer of the released program", found["all_attn"], found["released"])
 
 
 def packed(rounds: int, device: torch.device) -> Iterator[Row]:

@@ -11,14 +11,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...grammar.model_config import Init
-from ...grammar.vocabulary.attention_window import QueryChunk, Window, has_tiles, iter_chunks
+from ...grammar.vocabulary.attention_window import QueryChunk, Window, iter_chunks
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
 from .windows.by_distance import masked_score
+from .windows.choice import compute_window
 from .windows.inputs import WindowForm, WindowInputs
-from .windows.products import window_products
-from .windows.tiles import window_tiles
 
 GRANULARITY = 64
 """How far adaptive spans let heads see is rounded up to a multiple of this number of tokens."""
@@ -162,8 +161,7 @@ class WindowAttention(nn.Module):
             cap=self.cap,
             kept_scale=self.dropout.scale if kept and not kept[0].is_floating_point() else 1.0,
         )
-        compute = window_tiles if _has_tiles(form, given) else window_products
-        return compute(form, given, kept)
+        return compute_window(form, given, kept)
 
     def _vectors(self, min_distance: int, max_distance: int) -> Tensor:
         """The position vectors (distances, head_width), that of the greatest distance first."""
@@ -177,13 +175,6 @@ class WindowAttention(nn.Module):
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
         drawn = (self.dropout.draw(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
         return [each for each in drawn if each is not None]
-
-
-def _has_tiles(form: WindowForm, given: WindowInputs) -> bool:
-    """Whether a window is computed in tiles: on a CPU, of sequences that are not short, in full precision."""
-    if given.q.device.type != "cpu" or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
-        return False
-    return has_tiles(given.k.shape[2], form.cap)
 
 
 def build_window_attention(

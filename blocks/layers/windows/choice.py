@@ -1,0 +1,139 @@
+"""Which way a window is computed: by what its device has, and what each way can do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ....grammar.vocabulary.attention_window import has_tiles, iter_chunks
+from .inputs import Kept, WindowForm, WindowInputs
+from .products import window_products
+from .tiles import window_tiles
+
+MIN_FUSED_HEAD_WIDTH = 16
+"""FlexAttention multiplies no narrower heads."""
+
+_MAX_DIFFERENCE = 0.03
+"""So far, of their norm, numbers may be from those of products, which may have 7 bits after the first."""
+
+_log = logging.getLogger(__name__)
+
+
+class Kernel(NamedTuple):
+    """What a kernel of FlexAttention is made for."""
+
+    device: torch.device
+    dtype: torch.dtype
+    head_width: int
+    by_distance: bool
+    mask: bool
+    capped: bool
+
+
+def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
+    """What each query sees, (heads, batch, queries, head_width)."""
+    keys, device = given.k.shape[2], given.q.device.type
+    if has_tiles(keys) and not torch.compiler.is_compiling():
+        if device == "cpu" and not form.cap and not torch.is_autocast_enabled("cpu"):
+            return window_tiles(form, given, kept)
+        if device == "cuda" and not _is_stacked(given.q):
+            fault = fused_fault(form, given, kept)
+            if fault is None:
+                from .flex import fused_window  # noqa: PLC0415 -- loads much that few processes need
+
+                return fused_window(form, given)
+            _tell(fault)
+    return window_products(form, given, kept)
+
+
+def fused_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> str | None:
+    """Why FlexAttention does not compute a window; None where it does."""
+    q = given.q
+    faults = {
+        "weights are dropped ([model] attention_dropout)": bool(kept),
+        "position vectors are on values too (pos_values)": form.pos_values and given.vectors is not None,
+        "numbers have 64 bits": q.dtype == torch.float64,
+        f"heads are narrower than {MIN_FUSED_HEAD_WIDTH}": q.shape[-1] < MIN_FUSED_HEAD_WIDTH,
+    }
+    fault = next((fault for fault, holds in faults.items() if holds), None)
+    if fault is not None:
+        return fault
+    by_distance = given.vectors is not None or given.fading is not None
+    has_mask = given.mask is not None
+    return trial_fault(Kernel(q.device, q.dtype, q.shape[-1], by_distance, has_mask, form.cap > 0))
+
+
+@lru_cache
+def trial_fault(kernel: Kernel) -> str | None:
+    """What was wrong with a small window by such a kernel, once a process; None if it is as by products."""
+    from .flex import fused_window  # noqa: PLC0415 -- as above
+
+    form, given = _small_window(kernel)
+    try:
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            found, expected = (_with_gradients(form, given, way) for way in (fused_window, window_products))
+    except torch.OutOfMemoryError:
+        raise
+    except (
+        RuntimeError,
+        ValueError,
+        TypeError,
+        AssertionError,
+        ImportError,
+        OSError,
+    ) as error:  # compilers' own
+        return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+    for one, other in zip(found, expected, strict=True):
+        if not (one - other).norm() <= _MAX_DIFFERENCE * other.norm():
+            return "a small window was not as by products"
+    return None
+
+
+def _small_window(kernel: Kernel) -> tuple[WindowForm, WindowInputs]:
+    """A window of all that a kernel is made for, behind a past, of numbers that nothing draws."""
+    past, length, span, extra, width = 96, 160, 100, 8, kernel.head_width
+    place = torch.device(kernel.device)
+
+    def numbers(*shape: int) -> Tensor:
+        count = torch.Size(shape).numel()
+        found = torch.sin(0.7 * torch.arange(count, device=place, dtype=torch.float32) + count)
+        return found.view(shape).to(kernel.dtype).requires_grad_()
+
+    pieces = tuple(iter_chunks(length, past, 1, span))
+    form = WindowForm(
+        pieces=pieces, pos_values=False, first_sees_nothing=False, cap=2.0 if kernel.capped else 0.0
+    )
+    sizes = ((2, 2, length, width), (2, 2, past + length, width), (2, 2, past + length, width))
+    mask = torch.arange(past + length, device=place).expand(2, -1) != past
+    return form, WindowInputs(
+        *(numbers(*size) for size in sizes),
+        vectors=numbers(span, width) if kernel.by_distance else None,
+        extra_keys=numbers(2, extra, width),
+        extra_values=numbers(2, extra, width),
+        mask=mask if kernel.mask else None,
+    )
+
+
+def _with_gradients(
+    form: WindowForm, given: WindowInputs, compute: Callable[[WindowForm, WindowInputs], Tensor]
+) -> list[Tensor]:
+    """What a window gives, and the gradients of what it is computed from."""
+    y = compute(form, given)
+    wanted = [each for each in given if each is not None and each.requires_grad]
+    return [y.detach(), *torch.autograd.grad(y.square().sum(), wanted)]
+
+
+def _is_stacked(numbers: Tensor) -> bool:
+    """Whether the numbers are of several models at once, within a vmap, which FlexAttention does not know."""
+    return torch._C._functorch.is_batchedtensor(numbers)  # pyright: ignore -- no public name
+
+
+@lru_cache
+def _tell(fault: str) -> None:
+    """Say once a process why windows are computed by products on a GPU."""
+    _log.warning("windows are not computed by FlexAttention: %s", fault)

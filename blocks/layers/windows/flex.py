@@ -1,0 +1,103 @@
+"""A window by FlexAttention, whose kernels for a GPU skip blocks that no query sees (Dong et al. 2024).
+
+Scores by distance, q · u and how spans fade, are a tensor that the kernel reads; extra keys stand behind
+those of the window, and every query sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+
+from .inputs import WindowForm, WindowInputs
+
+_INVALID_SCORE = -1e4
+"""The score of padding: no weight beside others, and no further off, as what is added rounds to its size."""
+
+Attend = Callable[..., Tensor]
+"""Called as `flex_attention` is."""
+
+Score = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+"""A score of the numbers of a sequence, a head, a query and a key."""
+
+
+def fused_window(form: WindowForm, given: WindowInputs) -> Tensor:
+    """As `window_flex`: on a GPU by one kernel, elsewhere as FlexAttention is without a compiler."""
+    return window_flex(form, given, _fused() if given.q.is_cuda else flex_attention)
+
+
+@cache
+def _fused() -> Attend:
+    """The kernels, made for each kind of call when it first comes."""
+    return torch.compile(flex_attention)
+
+
+def window_flex(form: WindowForm, given: WindowInputs, attend: Attend = flex_attention) -> Tensor:
+    """What each query sees, (heads, batch, queries, head_width), of a form without positions on values."""
+    q, k, v = (each.transpose(0, 1).to(given.q.dtype) for each in (given.q, given.k, given.v))
+    near, far = min(piece.min_distance for piece in form.pieces), form.max_distance
+    if given.extra_keys is not None and given.extra_values is not None:
+        k = torch.cat([k, given.extra_keys.to(k.dtype).expand(len(k), -1, -1, -1)], 2)
+        v = torch.cat([v, given.extra_values.to(v.dtype).expand(len(v), -1, -1, -1)], 2)
+    visible = _visible(q.shape[2], given.past, given.num_extra, (near, far), q.device)
+    score = _score_mod(form.cap, given, _by_distance(given), far)
+    return attend(q, k, v, score, block_mask=visible, scale=1.0).transpose(0, 1)
+
+
+def _score_mod(cap: float, given: WindowInputs, by_distance: Tensor | None, far: int) -> Score | None:
+    """What becomes of the score of a query and a key; None where it stays as it is.
+
+    Numbers are tensors, as for any others the kernel would be compiled again.
+    """
+    mask, like = given.mask, given.q
+    if not cap and by_distance is None and mask is None:
+        return None
+    count = 0 if by_distance is None else by_distance.shape[-1]
+    first, last, keys, none = (
+        torch.full((), number, dtype=torch.int32, device=like.device)
+        for number in (far - given.past, count - 1, given.k.shape[2], 0)
+    )
+    bound = like.new_full((), cap) if cap else None
+
+    def changed(score: Tensor, batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        found = score if bound is None else bound * torch.tanh(score / bound)
+        if by_distance is not None:
+            place = torch.maximum(torch.minimum(key - query + first, last), none)
+            found = found + by_distance[head, batch, query, place]
+        if mask is not None:
+            found = torch.where(mask[batch, torch.minimum(key, keys - 1)], found, _INVALID_SCORE)
+        return torch.where(key < keys, found, score)
+
+    return changed
+
+
+def _by_distance(given: WindowInputs) -> Tensor | None:
+    """Scores (heads, batch, queries, distances), the greatest distance first; None where all are 0."""
+    if given.vectors is None and given.fading is None:
+        return None
+    scores = given.q.new_zeros(()) if given.vectors is None else given.q @ given.vectors.mT
+    if given.fading is not None:
+        scores = scores + given.fading
+        scores = scores.expand(*given.q.shape[:3], -1)
+    return scores
+
+
+@lru_cache(maxsize=64)
+def _visible(
+    queries: int, past: int, extra: int, distances: tuple[int, int], device: torch.device
+) -> BlockMask:
+    """Which keys each query sees: those of the window, and the extra ones behind them."""
+    before, keys, nearest, furthest = (
+        torch.full((), number, dtype=torch.int32, device=device)
+        for number in (past, past + queries, *distances)
+    )
+
+    def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        distance = query + before - key
+        return (key >= keys) | ((distance >= nearest) & (distance <= furthest))
+
+    return create_block_mask(sees, None, None, queries, past + queries + extra, device=str(device))

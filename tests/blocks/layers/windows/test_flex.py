@@ -1,0 +1,146 @@
+"""Windows by FlexAttention against plain products; on a CPU as it is without a compiler."""
+
+import logging
+
+import pytest
+import torch
+from torch.nn.attention import flex_attention
+from torch.testing import assert_close
+
+from activemem.blocks.layers import window_attention
+from activemem.blocks.layers.windows import choice
+from activemem.blocks.layers.windows.choice import Kernel, compute_window, fused_fault, trial_fault
+from activemem.blocks.layers.windows.flex import fused_window
+from activemem.blocks.layers.windows.inputs import WindowForm, WindowInputs
+from activemem.blocks.layers.windows.products import window_products
+from activemem.blocks.testing.fixtures import make_block, parse_block, prefix_mask, random_sequences
+from activemem.grammar.vocabulary.attention_window import iter_chunks
+
+HEADS = "heads=2, head_width=3"
+BLOCKS = [
+    f"sa({HEADS}, span=3)",
+    f"sa({HEADS}, pos=relative, span=30, adaptive=true, ramp=9, self=true)",
+    f"sa({HEADS}, span=9, logit_cap=0.3, adaptive=true)",
+    f"all_attn(N=5, span=9, {HEADS})",
+    f"all_attn(N=5, span=90, {HEADS}, adaptive=true)",
+    f"head_split(N=0, span=6, {HEADS})",
+]
+every_block = pytest.mark.parametrize("text", BLOCKS)
+cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+
+
+def ways(text, monkeypatch, *, causal=True):
+    """A block whose heads see differently far, and what sets how it is computed."""
+    block = make_block(parse_block(text), causal=causal)
+    if "adaptive" in text:
+        with torch.no_grad():
+            block.window.spans.z.copy_(torch.linspace(0.1, 0.8, len(block.window.spans.z)))
+        block.after_optimiser_step()
+
+    def compute_by(way):
+        monkeypatch.setattr(window_attention, "compute_window", lambda form, given, _kept: way(form, given))
+
+    return block, compute_by
+
+
+def outputs(block):
+    """Of sequences that are whole, padded, and, where it is causal, behind a past."""
+    x, mask = random_sequences(3, 29), prefix_mask([29, 1, 17], 29)
+    found = [block(x), block(x, mask)[mask]]
+    if block.context_length and block.window.window.causal:
+        found += [block.forward_with_past(x[:, place:], x[:, :place]) for place in (4, 28)]
+    return found
+
+
+@pytest.mark.heavy  # loads torch's compiler
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@every_block
+def test_outputs_are_those_of_products(text, causal, monkeypatch):
+    monkeypatch.setattr(flex_attention, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True)
+    block, compute_by = ways(text, monkeypatch, causal=causal)
+    found = []
+    with torch.no_grad():
+        for way in (fused_window, window_products):
+            compute_by(way)
+            found.append(outputs(block))
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # the compiler's own
+@every_block
+def test_gradients_are_those_of_products(text, monkeypatch):
+    monkeypatch.setattr(
+        flex_attention, "_validate_device", lambda *_: None
+    )  # it has none on a CPU, but for this
+    torch.compiler.reset()
+    block, compute_by = ways(text, monkeypatch)
+    found = []
+    for way in (fused_window, window_products):
+        compute_by(way)
+        total = sum(y.sin().sum() for y in outputs(block))
+        found.append(torch.autograd.grad(total, list(block.parameters())))
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def window(dtype=torch.float32, head_width=16, **given):
+    """A form and inputs of 40 queries behind 30 keys."""
+    q, k = (torch.randn(2, 1, length, head_width, dtype=dtype) for length in (40, 70))
+    vectors = torch.randn(20, head_width, dtype=dtype)
+    form = WindowForm(
+        pieces=tuple(iter_chunks(40, 30, 1, 20)),
+        pos_values=given.pop("pos_values", False),
+        first_sees_nothing=False,
+    )
+    return form, WindowInputs(q, k, k, vectors, **given)
+
+
+def test_what_fused_kernels_cannot_do_is_told():
+    kept = [torch.ones(2, 1, 40, 60, dtype=torch.bool)]
+    assert fused_fault(*window(), kept) == "weights are dropped ([model] attention_dropout)"
+    assert fused_fault(*window(pos_values=True)) == "position vectors are on values too (pos_values)"
+    assert fused_fault(*window(dtype=torch.float64)) == "numbers have 64 bits"
+    assert fused_fault(*window(head_width=8)) == "heads are narrower than 16"
+
+
+def test_a_device_on_which_a_small_window_fails_has_products():
+    assert fused_fault(*window()).startswith(
+        "NotImplementedError: FlexAttention does not support backward on CPU"
+    )
+
+
+def test_a_window_that_is_not_as_by_products_has_products(monkeypatch):
+    kernel = Kernel(torch.device("cpu"), torch.float32, 16, by_distance=True, mask=True, capped=True)
+    monkeypatch.setattr(
+        "activemem.blocks.layers.windows.flex.fused_window", lambda *args: 1.1 * window_products(*args)
+    )
+    assert trial_fault.__wrapped__(kernel) == "a small window was not as by products"
+    monkeypatch.setattr("activemem.blocks.layers.windows.flex.fused_window", window_products)
+    assert trial_fault.__wrapped__(kernel) is None
+
+
+def test_a_reason_is_told_once(caplog):
+    choice._tell.cache_clear()
+    with caplog.at_level(logging.WARNING):
+        choice._tell("it is Sunday")
+        choice._tell("it is Sunday")
+    assert caplog.messages == ["windows are not computed by FlexAttention: it is Sunday"]
+
+
+@cuda
+@every_block
+def test_on_a_gpu_a_window_is_fused_and_gives_what_products_give(text, monkeypatch):
+    text = text.replace("head_width=3", "head_width=16").replace("span=9,", "span=90,")
+    block, compute_by = ways(text, monkeypatch)
+    block, x = block.float().cuda(), random_sequences(2, 300, dtype=torch.float32).cuda()
+    found = []
+    for way in (lambda form, given: compute_window(form, given), window_products):
+        compute_by(way)
+        y = block(x)
+        found.append([y.detach(), *torch.autograd.grad(y.sin().sum(), list(block.parameters()))])
+    assert trial_fault.cache_info().currsize
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other, rtol=1e-2, atol=1e-2)
