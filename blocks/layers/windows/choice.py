@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -41,7 +41,7 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
     if has_tiles(keys) and not torch.compiler.is_compiling():
         if device == "cpu" and not form.cap and not torch.is_autocast_enabled("cpu"):
             return window_tiles(form, given, kept)
-        if device == "cuda" and not _is_stacked(given.q):
+        if device == "cuda" and not is_stacked(given.q):
             fault = fused_fault(form, given, kept)
             if fault is None:
                 from .flex import fused_window  # noqa: PLC0415 -- loads much that few processes need
@@ -128,9 +128,35 @@ def _with_gradients(
     return [y.detach(), *torch.autograd.grad(y.square().sum(), wanted)]
 
 
-def _is_stacked(numbers: Tensor) -> bool:
+def is_stacked(numbers: Tensor) -> bool:
     """Whether the numbers are of several models at once, within a vmap, which FlexAttention does not know."""
-    return torch._C._functorch.is_batchedtensor(numbers)  # pyright: ignore -- no public name
+    sizes: list[int] = []
+    _Look.apply(sizes.append, numbers.detach())
+    return bool(sizes)
+
+
+class _Look(torch.autograd.Function):
+    """Computes nothing; a vmap around it is told by its size."""
+
+    @staticmethod
+    def forward(_tell: Callable[[int], None], numbers: Tensor) -> Tensor:
+        """An empty tensor."""
+        return numbers.new_empty(0)
+
+    @staticmethod
+    def setup_context(ctx: object, inputs: object, output: object) -> None:
+        """Nothing is kept."""
+
+    @staticmethod
+    def vmap(
+        info: Any,  # noqa: ANN401 -- torch names no type
+        in_dims: object,
+        *args: Any,  # noqa: ANN401 -- those of forward, as torch has it
+    ) -> tuple[Tensor, None]:
+        """Called by torch within a vmap of the numbers alone."""
+        tell, numbers = args
+        tell(info.batch_size)
+        return numbers.new_empty(0), None
 
 
 @lru_cache

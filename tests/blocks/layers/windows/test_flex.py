@@ -122,6 +122,19 @@ def test_a_window_that_is_not_as_by_products_has_products(monkeypatch):
     assert trial_fault.__wrapped__(kernel) is None
 
 
+def test_models_that_are_stacked_are_known():
+    seen = []
+
+    def look(numbers, more):
+        seen.append((choice.is_stacked(numbers), choice.is_stacked(more)))
+        return numbers
+
+    more = torch.ones(2, requires_grad=True)
+    torch.vmap(look, (0, None))(torch.ones(3, 2, requires_grad=True), more)
+    assert seen == [(True, False)]
+    assert not choice.is_stacked(more)
+
+
 def test_a_reason_is_told_once(caplog):
     choice._tell.cache_clear()
     with caplog.at_level(logging.WARNING):
