@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
+from unittest.mock import patch
 
 import torch
 from released_attention import ReleasedAttention
@@ -25,10 +27,9 @@ from torch.profiler import ProfilerActivity, profile
 
 from activemem.blocks import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
-from activemem.blocks.layers import window_attention
 from activemem.blocks.layers.all_attention import AllAttention
 from activemem.blocks.layers.windows.products import window_products
-from activemem.blocks.testing.conformance import parse_block
+from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import ModelConfig
 
 HEADS, HEAD_WIDTH, WIDTH, VECTORS, SPAN = 8, 64, 512, 1024, 1024
@@ -123,12 +124,8 @@ def by_products(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
     """The same step with windows by plain products, whatever the device has."""
 
     def run() -> Tensor:
-        chosen = window_attention.compute_window
-        window_attention.compute_window = window_products
-        try:
+        with patch("activemem.blocks.layers.window_attention.compute_window", window_products):
             return step()
-        finally:
-            window_attention.compute_window = chosen
 
     return run
 
@@ -159,7 +156,8 @@ def peak_mib(step: Callable[[], Tensor], size: Size) -> float:
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
         step().square().mean().backward()
     assert watched.profiler is not None, "nothing was watched"
-    events = watched.profiler.kineto_results.events()
+    results: Any = watched.profiler.kineto_results
+    events = results.events()
     changes = sorted((each.start_ns(), each.nbytes()) for each in events if each.name() == "[memory]")
     return max(accumulate(change for _, change in changes)) / 2**20
 
