@@ -17,7 +17,7 @@ from ...studies.schema.level_names import one_line
 from ...studies.schema.objectives import is_known_before
 from ...studies.schema.search_settings import DATA, EPOCHS, LENGTH
 from ...studies.schema.settings import Level
-from ...studies.searches.points import FoundPoint, SearchGoal, SearchPoints
+from ...studies.searches.points import FoundPoint, SearchGoal, SearchPoints, point_key
 from ...studies.study import Study
 from ...studies.text.document import parse_document
 from ...studies.text.toml_writer import toml_comment, toml_leaves, toml_table
@@ -39,11 +39,12 @@ class PromotionError(ActivememError):
 
 
 def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = FRESH_SEEDS) -> str:
-    """The file of a study of the best points and the baseline, with a claim for each; PromotionError."""
-    winners = found.ranked()[:best]
+    """The file of a study of the baseline and the best other points, a claim for each; PromotionError."""
     baseline = study.baseline
+    winners = [point for point in found.ranked() if point.key != point_key(baseline)][:best]
     if not winners:
-        raise PromotionError(f"{study.name} has no point yet whose seeds all have a value: run it first")
+        other = "no other point than its baseline" if found.complete else "no point"
+        raise PromotionError(f"{study.name} has {other} yet whose seeds all have a value: run it first")
     if not baseline and len(winners) < 2:
         raise PromotionError(
             f"expected something to compare {study.name}'s best point with: [study] baseline = {{ … }},"

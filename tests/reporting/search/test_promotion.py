@@ -48,6 +48,11 @@ def test_winners_are_trained_as_in_the_search_on_seeds_that_it_has_not_seen(resu
     assert not {trial.id for trial in study.trials} & set(results.store.trials()["trial"])
 
 
+def test_a_baseline_among_the_best_is_no_winner_beside_itself(results):
+    levels = {trial.levels["point"] for trial in load_study(results.promote(best=5)).trials}
+    assert levels == {"baseline", "best_1", "best_2", "best_3", "best_4"}  # of five that are whole
+
+
 def test_the_claims_are_decided_by_the_fresh_trainings_alone(results, tmp_path):
     study, store = load_study(results.promote(best=2)), Store(tmp_path)
     lengths = {"baseline": 11.0, "best_1": 17.0, "best_2": 11.5}
