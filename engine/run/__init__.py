@@ -1,6 +1,6 @@
 """A run takes what a study lacks to this process or to Ray, in any order, and survives any crash.
 
-`driver` finds what is missing and hands it to this machine, by what is in `local`, or to `ray_cluster`, whose
+`driver` hands what `rounds` find missing to this machine, by what is in `local`, or to `ray_cluster`, whose
 workers are `ray_actor`, on nodes that `cluster_nodes` has looked at; those that do not see the store reach
 it by `remote_store`. `head_watch` leaves a cluster whose head is gone, `gpu_share` says what trials have of
 a GPU. Trials come from `cohort_sources`, or from a `search`, and run as `cohorts`, whose short trials

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -13,34 +11,30 @@ from functools import partial
 from ...storage import Store
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.planning.population import passed_trials
-from ...studies.planning.shorter_trials import ShorterTrials
 from ...studies.planning.status import study_outcomes
-from ...studies.planning.trials_to_run import trials_to_run
-from ...studies.resolve.trial import Trial
 from ...studies.rounds import follow_rounds, has_more
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..core.events import NOBODY, ClusterNode, Ended, Event, Listener, MachineFailed, Taken
+from ..core.events import NOBODY, Listener
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import keep_files
 from ..optimisers.parameter_groups import group_sizes
 from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
-from ..trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often, remove_final
+from ..trial.checkpoints import remove_final
 from ..trial.machine_failures import MachineError
-from ..trial.outcome import Job
 from .cohort_sources import CohortSource, GridCohorts
 from .gpu_share import device_bytes, resolve_here
 from .interrupts import Stop, on_interrupt
 from .local.in_process import run_local
 from .local.isolated import run_isolated
 from .local.last_resort import killed_if_stuck
-from .other_drivers import OtherDrivers
 from .preflight import check_gpu, check_leaks, check_precisions, check_test_lengths, prepare_corpora
+from .rounds import RunCounter, RunRounds, find_missing
 
-MERGED_TOGETHER, ENDED_BETWEEN_LOOKS = 256, 32
-"""While a run goes on, the files of so many ended trials become one; it looks when so many more ended."""
+MERGED_TOGETHER = 256
+"""While a run goes on, the files of so many ended trials become one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,61 +58,6 @@ class Summary:
     def is_cut_short(self) -> bool:
         """Whether something ended the run before its time."""
         return self.stopped or bool(self.given_up) or self.stop_reason is not None
-
-
-class _Counter(Listener):
-    """Passes everything on, notes what ends and what others train, and asks for a stop where it must.
-
-    It has the files of what has ended merged now and then, so that a folder never holds thousands.
-    """
-
-    def __init__(
-        self, listener: Listener, stop: Stop, max_failures: int | None, merge: Callable[[], object]
-    ) -> None:
-        self._listener, self._stop, self._max_failures = listener, stop, max_failures
-        self._merge = merge
-        self.planned: set[str] = set()
-        self.ended: dict[str, str] = {}
-        self.machine_failure: str | None = None
-        self.taken: dict[str, Taken] = {}
-
-    @property
-    def has_failed_too_often(self) -> bool:
-        """Whether as many trials have failed as are allowed."""
-        failed = list(self.ended.values()).count("failed")
-        return self._max_failures is not None and failed >= self._max_failures
-
-    def pop_taken(self) -> dict[str, Taken]:
-        """What others train, as heard of since the last call."""
-        taken, self.taken = self.taken, {}
-        return taken
-
-    def on_planned(self, trials: Sequence[Trial]) -> None:
-        self.planned.update(trial.id for trial in trials)
-        self._listener.on_planned(trials)
-
-    def stopping(self) -> None:
-        self._listener.stopping()
-
-    def waiting(self, others: Sequence[Taken]) -> None:
-        self._listener.waiting(others)
-
-    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        self._listener.on_nodes(nodes)
-
-    def on_event(self, event: Event) -> None:
-        if isinstance(event, Ended):
-            self.ended[event.trial] = event.status
-            if len(self.ended) % ENDED_BETWEEN_LOOKS == 0:
-                with suppress(OSError):  # it can wait for the end of the run
-                    self._merge()
-        elif isinstance(event, MachineFailed):
-            self.machine_failure = event.reason
-        elif isinstance(event, Taken):
-            self.taken[event.trial] = event
-            self.planned.discard(event.trial)
-        self._stop.requested |= self.machine_failure is not None or self.has_failed_too_often
-        self._listener.on_event(event)
 
 
 def run_study(
@@ -182,7 +121,7 @@ def _run_round(
     check_gpu(machine)
     # before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
-    missing = _missing(study, store, trial_ids, retry_failed=retry_failed)
+    missing = find_missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
     if machine.address is None:
         machine = resolve_here(machine, settings, local=local, cpus=os.cpu_count() or 1)
@@ -190,7 +129,7 @@ def _run_round(
     _save_record(study, store)
     with on_interrupt(listener.stopping) as stop:
         merge = partial(store.merge_ended, study.name, at_least=MERGED_TOGETHER)
-        counter = _Counter(listener, stop, max_failures, merge)
+        counter = RunCounter(listener, stop, max_failures, merge)
 
         def run(source: CohortSource) -> list[str]:
             return _run(
@@ -198,11 +137,12 @@ def _run_round(
             )
 
         make_grid = partial(GridCohorts, pack=machine.most_packed)
-        rounds = _Rounds(study, store, counter, stop, run, make_grid=make_grid)
+        rounds = RunRounds(study, store, counter, stop, run, make_grid=make_grid)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
     if study.is_population:
+        study = follow_rounds(study, store)
         remove_final(store, passed_trials(study, store.trials()))
     store.compact()
     return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
@@ -235,112 +175,6 @@ def _save_record(study: Study, store: Store) -> None:
     )
 
 
-class _Rounds:
-    """Trains what is missing: first all that is free, then what other drivers leave, until nothing is."""
-
-    def __init__(
-        self,
-        study: Study,
-        store: Store,
-        counter: _Counter,
-        stop: Stop,
-        run: Callable[[CohortSource], list[str]],
-        *,
-        make_grid: Callable[[Sequence[Job]], CohortSource],
-    ) -> None:
-        self._study, self._store, self._counter = study, store, counter
-        self._make_grid = make_grid
-        self._stop, self._run, self._id = stop, run, uuid.uuid4().hex
-        self._others = OtherDrivers(store, self._id, counter)
-
-    def train(
-        self,
-        missing: Sequence[Trial],
-        last: Mapping[str, int],
-        max_trials: int | None,
-        *,
-        retry_failed: bool,
-    ) -> list[str]:
-        """Train what is missing of a grid, or search; why cohorts were given up. What is left has stopped."""
-        try:
-            if self._study.search is None or self._study.is_population:
-                return self.train_grid(missing, last, max_trials)
-            return self.search(max_trials, retry_failed=retry_failed)
-        finally:
-            left = self._counter.planned - self._counter.ended.keys()
-            with suppress(OSError):  # what cannot be written counts as a death
-                for trial in self._store.trials_with_checkpoint(left):
-                    checkpoint_of(self._store, trial).record_stop()
-
-    def train_grid(
-        self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
-    ) -> list[str]:
-        """Train these trials, at most so many, after the last attempts at them; why cohorts were given up."""
-        folder, shorter = self._store.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
-        jobs = {
-            trial.id: Job(
-                trial=trial,
-                attempt=last.get(trial.id, -1) + 1,
-                run=self._id,
-                keep_weights=self._study.keep_weights,
-                keep_checkpoint=self._study.keeps_checkpoint_of(trial),
-                shorter=shorter.find(trial),
-            )
-            for trial in sorted(missing, key=lambda trial: dies_often(folder / trial.id))
-        }
-        free, elsewhere, given_up = list(jobs.values()), dict[str, Taken](), list[str]()
-        left = len(jobs) if max_trials is None else max_trials
-        while free and left > 0 and not self._stop.requested:
-            now, free = free[:left], free[left:]
-            self._counter.on_planned([job.trial for job in now])
-            given_up += self._run(self._make_grid(now))
-            taken = self._counter.pop_taken()
-            left -= len(now) - len(taken)
-            elsewhere |= {trial: event for trial, event in taken.items() if not event.ended}
-            if not free and left > 0:
-                found = self._others.wait(elsewhere, self._stop)
-                free = [replace(jobs[trial], gone=gone) for trial, gone in found.items()]
-                for trial in found:
-                    del elsewhere[trial]
-        return given_up
-
-    def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
-        """Search until its points are tried, at most so many trials; why cohorts were given up."""
-        from .search.optuna_search import OptunaSearch  # noqa: PLC0415 -- Optuna is loaded for searches only
-
-        given_up: list[str] = []
-        gone: dict[str, int] = {}
-        while True:
-            left = None if max_trials is None else max_trials - len(self._counter.ended)
-            given_up += self._run(
-                OptunaSearch(
-                    self._study,
-                    self._store,
-                    self._id,
-                    self._counter,
-                    max_trials=left,
-                    retry_failed=retry_failed,
-                    gone=gone,
-                )
-            )
-            taken = self._counter.pop_taken()
-            if not taken or len(self._counter.ended) == max_trials:
-                return given_up
-            gone = self._others.wait(taken, self._stop)
-            if self._stop.requested:
-                return given_up
-
-
-def _missing(
-    study: Study, store: Store, trial_ids: Collection[str] | None, *, retry_failed: bool
-) -> list[Trial]:
-    """The trials that a run is to train; of a search that asks a sampler the ends of its dimensions."""
-    if study.search is not None and not study.is_population:
-        return study.boundary_trials()
-    statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
-    return trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed)
-
-
 def _run(
     source: CohortSource,
     study: Study,
@@ -366,7 +200,9 @@ def _run(
     return run_cohorts(source, store, machine, listener, stop, settings=settings, metric=metric)
 
 
-def _summary(study: Study, store: Store, counter: _Counter, *, stopped: bool, given_up: list[str]) -> Summary:
+def _summary(
+    study: Study, store: Store, counter: RunCounter, *, stopped: bool, given_up: list[str]
+) -> Summary:
     held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
     if study.search is None or study.is_population:
         wanted = {trial.id for trial in study.trials}

@@ -1,0 +1,155 @@
+"""The rounds of a run: what is missing is trained, then what other drivers leave, until nothing is."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from ....storage import Store
+from ....studies.planning.population import passed_trials
+from ....studies.planning.shorter_trials import ShorterTrials
+from ....studies.planning.trials_to_run import trials_to_run
+from ....studies.resolve.trial import Trial
+from ....studies.rounds import follow_rounds
+from ....studies.study import Study
+from ...core.events import Taken
+from ...trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often, remove_final
+from ...trial.outcome import Job
+from ..cohort_sources import CohortSource
+from ..interrupts import Stop
+from ..other_drivers import OtherDrivers
+from ..search.generation_cohorts import GenerationCohorts
+from .counter import RunCounter
+
+
+class RunRounds:
+    """Trains what is missing: first all that is free, then what other drivers leave, until nothing is."""
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        counter: RunCounter,
+        stop: Stop,
+        run: Callable[[CohortSource], list[str]],
+        *,
+        make_grid: Callable[[Sequence[Job]], CohortSource],
+    ) -> None:
+        self._study, self._store, self._counter = study, store, counter
+        self._make_grid = make_grid
+        self._stop, self._run, self._id = stop, run, uuid.uuid4().hex
+        self._others = OtherDrivers(store, self._id, counter)
+        self._made = dict[str, Job]()  # by trial
+
+    def train(
+        self,
+        missing: Sequence[Trial],
+        last: Mapping[str, int],
+        max_trials: int | None,
+        *,
+        retry_failed: bool,
+    ) -> list[str]:
+        """Train what is missing of a grid, or search; why cohorts were given up. What is left has stopped."""
+        try:
+            if self._study.search is None or self._study.is_population:
+                return self.train_grid(missing, last, max_trials)
+            return self.search(max_trials, retry_failed=retry_failed)
+        finally:
+            left = self._counter.planned - self._counter.ended.keys()
+            with suppress(OSError):  # what cannot be written counts as a death
+                for trial in self._store.trials_with_checkpoint(left):
+                    checkpoint_of(self._store, trial).record_stop()
+
+    def train_grid(
+        self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None
+    ) -> list[str]:
+        """Train these trials, at most so many, after the last attempts at them; why cohorts were given up."""
+        free, elsewhere, given_up = self._jobs(missing, last), dict[str, Taken](), list[str]()
+        left = len(free) if max_trials is None else max_trials
+        while free and left > 0 and not self._stop.requested:
+            now, free = free[:left], free[left:]
+            self._counter.on_planned([job.trial for job in now])
+            source = self._source(now, None if max_trials is None else left)
+            given_up += self._run(source)
+            taken = self._counter.pop_taken()
+            further = source.handed_out - len(now) if isinstance(source, GenerationCohorts) else 0
+            left -= len(now) + (0 if max_trials is None else further) - len(taken)
+            elsewhere |= {trial: event for trial, event in taken.items() if not event.ended}
+            if not free and left > 0:
+                found = self._others.wait(elsewhere, self._stop)
+                free = [replace(self._made[trial], gone=gone) for trial, gone in found.items()]
+                for trial in found:
+                    del elsewhere[trial]
+        return given_up
+
+    def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
+        """What is to be done for these trials, those first that no process has died of."""
+        folder, shorter = self._store.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
+        jobs = [
+            Job(
+                trial=trial,
+                attempt=last.get(trial.id, -1) + 1,
+                run=self._id,
+                keep_weights=self._study.keep_weights,
+                keep_checkpoint=self._study.keeps_checkpoint_of(trial),
+                shorter=shorter.find(trial),
+            )
+            for trial in sorted(missing, key=lambda trial: dies_often(folder / trial.id))
+        ]
+        self._made |= {job.trial.id: job for job in jobs}
+        return jobs
+
+    def _source(self, jobs: Sequence[Job], max_jobs: int | None) -> CohortSource:
+        """The cohorts of these jobs; those of a population go on with the next generation."""
+        if not self._study.is_population:
+            return self._make_grid(jobs)
+        return GenerationCohorts(
+            jobs, self._next_generation, self._make_grid, self._counter, max_jobs=max_jobs
+        )
+
+    def _next_generation(self) -> list[Job]:
+        """What is to be done for a population now, if this run has not begun it."""
+        last = self._store.last_numbers()  # before the outcomes, as in a run
+        study = follow_rounds(self._study, self._store)
+        remove_final(self._store, passed_trials(study, self._store.trials()))
+        known = {trial.id for trial in self._study.trials} | self._made.keys()
+        missing = find_missing(study, self._store, None, retry_failed=False)
+        return self._jobs([trial for trial in missing if trial.id not in known], last)
+
+    def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
+        """Search until its points are tried, at most so many trials; why cohorts were given up."""
+        from ..search.optuna_search import OptunaSearch  # noqa: PLC0415 -- Optuna is loaded for searches only
+
+        given_up: list[str] = []
+        gone: dict[str, int] = {}
+        while True:
+            left = None if max_trials is None else max_trials - len(self._counter.ended)
+            given_up += self._run(
+                OptunaSearch(
+                    self._study,
+                    self._store,
+                    self._id,
+                    self._counter,
+                    max_trials=left,
+                    retry_failed=retry_failed,
+                    gone=gone,
+                )
+            )
+            taken = self._counter.pop_taken()
+            if not taken or len(self._counter.ended) == max_trials:
+                return given_up
+            gone = self._others.wait(taken, self._stop)
+            if self._stop.requested:
+                return given_up
+
+
+def find_missing(
+    study: Study, store: Store, trial_ids: Collection[str] | None, *, retry_failed: bool
+) -> list[Trial]:
+    """The trials that a run is to train; of a search that asks a sampler the ends of its dimensions."""
+    if study.search is not None and not study.is_population:
+        return study.boundary_trials()
+    statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
+    return trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed)
