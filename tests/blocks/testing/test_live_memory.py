@@ -5,13 +5,19 @@ import torch
 
 from activemem.blocks import build
 from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, random_sequences
-from activemem.grammar import CostContext, ModelConfig, lookup, render
+from activemem.grammar import CostContext, ModelConfig, lookup
 
 from ..example_blocks import SEQUENCE_BLOCKS, example_block
 from .live_memory import LiveMemory, has_own_backward, step_memory
 
 WIDTH, TOKENS = 64, 1024
-MOST = {"mamba(channels=64)": 2.0, "rg_lru(heads=4, head_width=16)": 1.8, "min_gru(channels=64)": 3.5}
+MOST = {
+    "mamba(channels=64)": 2.0,
+    "rg_lru(heads=4, head_width=16)": 1.8,
+    "min_gru(channels=64)": 3.5,
+    "sa(heads=4, head_width=16, span=64)": 1.8,
+    "all_attn(8, heads=4, head_width=16, span=64)": 1.8,
+}
 """Blocks whose backward is their own, and the most that both passes hold as a multiple of what is kept."""
 
 
@@ -45,7 +51,10 @@ def test_these_blocks_have_a_backward_of_their_own():
         for name in SEQUENCE_BLOCKS
         if has_own_backward(make_block(example_block(name), causal=True), random_sequences(1, 3))
     }
-    assert found == {parse_block(text).name for text in MOST}, [render(example_block(each)) for each in found]
+    assert found <= {parse_block(text).name for text in MOST}
+    for text in MOST:  # windows only where they are long
+        block = make_block(parse_block(text), causal=True, width=WIDTH, dtype=torch.float32)
+        assert has_own_backward(block, random_sequences(1, 256, width=WIDTH, dtype=torch.float32)), text
 
 
 @pytest.mark.parametrize("length", [256, 512])
