@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 import sys
-import time
 from pathlib import Path
 
 import torch
+from clock import CPU, make_clock
 
 from activemem.blocks.core.block import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
@@ -54,6 +54,7 @@ DOCUMENT = Path(__file__).parents[1] / "docs" / "blocks.md"
 MARK = re.compile(r"(<!-- measured: python bench/mixers.py --write -->\n).*?(<!-- end -->)", re.DOTALL)
 
 CONFIG = ModelConfig(d_model=WIDTH, causal=True)
+NOW = make_clock(CPU)
 
 
 def parse_mixer(text: str) -> nodes.BlockNode:
@@ -68,10 +69,17 @@ def parse_mixer(text: str) -> nodes.BlockNode:
 
 
 def step_s(block: Block, x: torch.Tensor) -> float:
-    """The wall time of one forward and backward pass."""
-    begin = time.perf_counter()
+    """The processor's time of one forward and backward pass."""
+    begin = NOW()
     block(x).sum().backward()
-    return time.perf_counter() - begin
+    return NOW() - begin
+
+
+def saved_numbers(node: nodes.BlockNode, length: int) -> int:
+    """The numbers that training saves of a sequence."""
+    spec = lookup(node.name)
+    assert spec is not None
+    return spec.cost(spec.settings(node), CostContext(config=CONFIG, length=length)).saved
 
 
 def compare(length: int, rounds: int) -> list[tuple[float, float]]:
@@ -87,11 +95,7 @@ def compare(length: int, rounds: int) -> list[tuple[float, float]]:
         step_s(block, x)
     times = torch.tensor([[step_s(block, x) for block in blocks] for _ in range(rounds)])
     ratios = (times / times[:, :1]).median(0).values
-    saved: list[int] = []
-    for node in parsed:
-        spec = lookup(node.name)
-        assert spec is not None
-        saved.append(spec.cost(spec.settings(node), CostContext(config=CONFIG, length=length)).saved)
+    saved = [saved_numbers(node, length) for node in parsed]
     return [(float(ratio), each / saved[0]) for ratio, each in zip(ratios, saved, strict=True)]
 
 

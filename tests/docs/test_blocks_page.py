@@ -1,0 +1,28 @@
+"""The memory of mixers beside attention, as docs/blocks.md tells it, is that of the analysis today."""
+
+import re
+from pathlib import Path
+
+from activemem.grammar import CostContext, ModelConfig, lookup, nodes, parse
+
+PAGE = Path(__file__).parents[2] / "docs" / "blocks.md"
+LENGTHS = (64, 256, 1024)
+
+
+def saved(text, length):
+    """What training saves of a sequence, with four heads of 16 where there are heads."""
+    block = parse(text).root
+    if lookup(block.name).parameter("heads") is not None:
+        arguments = {"heads": 4, "head_width": 16} | dict(block.arguments)
+        block = nodes.BlockNode(block.name, tuple(arguments.items()))
+    spec, config = lookup(block.name), ModelConfig(d_model=64, causal=True)
+    return spec.cost(spec.settings(block), CostContext(config=config, length=length)).saved
+
+
+def test_the_memory_beside_attention_is_that_of_the_analysis():
+    _, measured = PAGE.read_text(encoding="utf-8").split("<!-- measured: python bench/mixers.py --write -->")
+    rows = re.findall(r"^\| `(.+?)` \| (.+) \|$", measured.split("<!-- end -->")[0], re.MULTILINE)
+    assert len(rows) > 20
+    for text, cells in rows:
+        told = cells.split(" | ")[1::2]
+        assert told == [f"{saved(text, each) / saved('sa', each):.2f}" for each in LENGTHS], text
