@@ -19,6 +19,7 @@ from ..schema.settings import TrialSettings
 from ..study import Study
 from .fitting_trials import count_points
 from .memory_estimates import CountState, StepMemory, TrialTest, costliest_test, largest_step
+from .population import population_standing
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
 from .stale_trials import StaleTrial, find_stale_trials
@@ -118,6 +119,7 @@ def make_plan(
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
         left = _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
+        left = [] if population_standing(study, outcomes).has_died_out else left
     else:
         counts, left = _grid_estimates(planned, to_run)
     labelled = _labelled(study, trials)

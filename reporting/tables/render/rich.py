@@ -31,7 +31,17 @@ def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
     the best and faint for the published numbers, and changes no visible character.
     """
     lines = [line for sentence in table.caption for line in wrap(sentence, width)]
-    cells = list(zip(*table.cells, strict=True))  # by column
+    lines += _body(table, width, ansi=ansi) if table.rows else [""]
+    for note in table.footnotes:
+        head = f"  {note.mark:<4}"
+        lines += wrap(note.text, width, initial_indent=head, subsequent_indent=" " * len(head))
+    lines += wrap(table.provenance, width, initial_indent="  ", subsequent_indent="  ")
+    return "\n".join([*lines, ""])
+
+
+def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
+    """The rows, beside as many columns as there is room for, and then beside the others."""
+    lines, cells = list[str](), list(zip(*table.cells, strict=True))  # by column
     columns = [
         _column(head, column, tuple(line[number] for line in table.column_headings), ansi=ansi)
         for number, (head, column) in enumerate(zip(table.columns, cells, strict=True))
@@ -48,11 +58,7 @@ def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
     if shortened:
         in_full = f"In full: {', '.join(omitted_arguments(table.rows))}."
         lines += wrap(in_full, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
-    for note in table.footnotes:
-        head = f"  {note.mark:<4}"
-        lines += wrap(note.text, width, initial_indent=head, subsequent_indent=" " * len(head))
-    lines += wrap(table.provenance, width, initial_indent="  ", subsequent_indent="  ")
-    return "\n".join([*lines, ""])
+    return lines
 
 
 def _layout(
