@@ -5,7 +5,7 @@ A distance is that from a query back to a key, negative for keys to its right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .spec import Cost, CostContext, Reach
@@ -13,8 +13,8 @@ from .spec import Cost, CostContext, Reach
 CHUNK_LENGTH = 128
 """Queries are taken in pieces of this length."""
 
-MAX_WHOLE_LENGTH = 64
-"""Behind up to so many keys a CPU computes plain products of all heads at once, behind more in tiles."""
+MAX_WHOLE_SCORES = 512
+"""Of up to so many scores of a query a CPU computes plain products of all heads at once, of more in tiles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +107,9 @@ def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) ->
         )
 
 
-def has_tiles(keys: int, cap: float = 0.0) -> bool:
-    """Whether a CPU computes a window of so many keys in tiles; with a cap on scores it never does."""
-    return keys > MAX_WHOLE_LENGTH and not cap
+def has_tiles(chunks: Sequence[QueryChunk], extra: int, cap: float) -> bool:
+    """Whether a CPU computes a window with `extra` keys in tiles; with a cap on scores it never does."""
+    return not cap and max(piece.key_count for piece in chunks) + extra > MAX_WHOLE_SCORES
 
 
 def window_attention_cost(
@@ -135,7 +135,7 @@ def window_attention_cost(
     inner = heads * window.head_width
     outer = (heads if query_heads is None else query_heads) * window.head_width
     keys, mapped = length + past, (kv_heads or heads) * window.head_width
-    if has_tiles(keys, cap):
+    if has_tiles(every, persistent_vectors, cap):
         saved = _saved_of_tiles(every, heads, persistent_vectors, context)
         saved += length * inner if adds_to_output else 0
         saved_once = 0 if window.ramp is None else heads * _count_distances(every) * 13 // 4

@@ -18,6 +18,9 @@ from .tiles import window_tiles
 MIN_FUSED_HEAD_WIDTH = 16
 """FlexAttention multiplies no narrower heads."""
 
+MIN_FUSED_KEYS = 128
+"""Fewer are but one of FlexAttention's blocks."""
+
 _MAX_DIFFERENCE = 0.03
 """So far, of their norm, numbers may be from those of products, which may have 7 bits after the first."""
 
@@ -37,17 +40,19 @@ class Kernel(NamedTuple):
 
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
     """What each query sees, (heads, batch, queries, head_width)."""
-    keys, device = given.k.shape[2], given.q.device.type
-    if has_tiles(keys) and not torch.compiler.is_compiling():
-        if device == "cpu" and not form.cap and not torch.is_autocast_enabled("cpu"):
-            return window_tiles(form, given, kept)
-        if device == "cuda" and not is_stacked(given.q):
+    match "compiled" if torch.compiler.is_compiling() else given.q.device.type:
+        case "cpu" if has_tiles(form.pieces, given.num_extra, form.cap):
+            if not torch.is_autocast_enabled("cpu"):
+                return window_tiles(form, given, kept)
+        case "cuda" if given.k.shape[2] + given.num_extra >= MIN_FUSED_KEYS and not is_stacked(given.q):
             fault = fused_fault(form, given, kept)
             if fault is None:
                 from .flex import fused_window  # noqa: PLC0415 -- loads much that few processes need
 
                 return fused_window(form, given)
             _tell(fault)
+        case _:
+            pass
     return window_products(form, given, kept)
 
 

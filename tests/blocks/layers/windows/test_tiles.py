@@ -4,9 +4,17 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from activemem.blocks import build
 from activemem.blocks.core.dropout import given_dropout
 from activemem.blocks.testing import conformance
-from activemem.blocks.testing.fixtures import make_block, parse_block, prefix_mask, random_sequences
+from activemem.blocks.testing.fixtures import (
+    make_block,
+    parse_block,
+    prefix_mask,
+    random_sequences,
+    saved_bytes,
+)
+from activemem.grammar import analyse
 from activemem.grammar.vocabulary import attention_window
 
 HEADS = "heads=2, head_width=3"
@@ -47,7 +55,7 @@ def assert_both_give_the_same(monkeypatch, block, run, *inputs):
     found = []
     for pieces, whole in ((8, 0), (1000, 1000)):
         monkeypatch.setattr(attention_window, "CHUNK_LENGTH", pieces)
-        monkeypatch.setattr(attention_window, "MAX_WHOLE_LENGTH", whole)
+        monkeypatch.setattr(attention_window, "MAX_WHOLE_SCORES", whole)
         found.append(gradients(block, run, *inputs))
     for one, other in zip(*found, strict=True):
         assert_close(one, other, rtol=1e-10, atol=1e-10)
@@ -80,7 +88,7 @@ def test_the_same_weights_are_dropped_in_tiles(text, monkeypatch):
 
     found = []
     for whole in (0, 1000):
-        monkeypatch.setattr(attention_window, "MAX_WHOLE_LENGTH", whole)
+        monkeypatch.setattr(attention_window, "MAX_WHOLE_SCORES", whole)
         found.append(gradients(block, run, x))
     block.eval()
     assert not block(x).allclose(found[0][0])
@@ -89,7 +97,7 @@ def test_the_same_weights_are_dropped_in_tiles(text, monkeypatch):
 
 
 def test_factors_that_are_given_stand_for_what_is_dropped(monkeypatch):
-    monkeypatch.setattr(attention_window, "MAX_WHOLE_LENGTH", 0)
+    monkeypatch.setattr(attention_window, "MAX_WHOLE_SCORES", 0)
     block, x = make(BLOCKS[4], causal=True), random_sequences(3, 29)
     plain = block(x)
     block.train().window.dropout.rate = 0.3
@@ -98,13 +106,23 @@ def test_factors_that_are_given_stand_for_what_is_dropped(monkeypatch):
 
 
 def test_stacked_weights_have_products(monkeypatch):
-    monkeypatch.setattr(attention_window, "MAX_WHOLE_LENGTH", 0)
+    monkeypatch.setattr(attention_window, "MAX_WHOLE_SCORES", 0)
     for text in (BLOCKS[2], BLOCKS[5]):
         conformance.weights_can_be_stacked(text, causal=True)
 
 
+@every_block
+def test_tiles_take_the_products_and_keep_the_memory_that_are_stated(text, monkeypatch):
+    monkeypatch.setattr(attention_window, "MAX_WHOLE_SCORES", 0)
+    conformance.flops_are_counted(text, causal=True)
+    for dropout in (0.0, 0.3):
+        sizes = {"d_model": 8, "vocab": 7, "causal": True, "dropout": 0.0, "attention_dropout": dropout}
+        stated = analyse(text, length=150, **sizes).memory(2).activations
+        assert stated == pytest.approx(saved_bytes(build(text, **sizes), batch=2, length=150), rel=0.01)
+
+
 def test_nothing_is_kept_where_no_gradient_is_wanted(monkeypatch):
-    monkeypatch.setattr(attention_window, "MAX_WHOLE_LENGTH", 0)
+    monkeypatch.setattr(attention_window, "MAX_WHOLE_SCORES", 0)
     block, x = make(BLOCKS[5], causal=True), random_sequences(3, 29)
     with torch.no_grad():
         alone = block(x)
