@@ -181,7 +181,8 @@ def _saved_weights(
 ) -> int:
     """The numbers that training keeps of the weights: if some are dropped, twice as many and a byte for each.
 
-    To that come the weights by distance, for positions on values.
+    To that come the weights by distance, for positions on values, and of several pieces the queries once more
+    where they meet position vectors or persistent ones.
     """
     found = sum(heads * piece.query_count * (piece.key_count + persistent_vectors) for piece in chunks)
     if context.config.attention_dropout:
@@ -189,6 +190,9 @@ def _saved_weights(
     for piece in chunks:
         if window.pos_values:
             found += heads * piece.query_count * piece.distance_count
+        if len(chunks) > 1:
+            copies = window.relative + (persistent_vectors > 0)
+            found += copies * piece.query_count * heads * window.head_width
     return found
 
 
