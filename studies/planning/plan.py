@@ -10,6 +10,7 @@ from typing import Literal
 
 import polars as pl
 
+from ...grammar.positions import POSITIONS
 from ...storage import Store
 from ..resolve.costs import REFERENCE_TOKENS, cost, step_flops
 from ..resolve.parameter_matching import SizeMatch
@@ -29,11 +30,12 @@ from .trials_to_run import trials_missing_weights, trials_to_run
 
 SIZE_KEYS = (
     *("recipe", "d_model", "norm", "residual", "tied", "tied_bias", "output_bias"),
-    *("cutoffs", "project_first_cluster"),
+    *("cutoffs", "project_first_cluster", "norm_kind"),
 )
-"""The keys of [model] that determine parameters and operations."""
+"""The keys of [model] that determine parameters and operations, but for positions, which few models learn."""
 
 _SIZE_PATHS = tuple(("model", key) for key in SIZE_KEYS)
+_POSITION_PATHS = (("model", "position"), ("model", "max_positions"))
 
 TrialStatus = Literal["done", "failed", "pruned", "incomplete", "missing"]
 
@@ -191,9 +193,15 @@ def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
     """The trials of each distinct model, in the order of the first of each."""
     groups: dict[tuple[object, ...], list[Trial]] = {}
     for trial in trials:
-        key = tuple(getattr(trial.settings.model, name) for name in SIZE_KEYS)
+        key = (*(getattr(trial.settings.model, name) for name in SIZE_KEYS), _learned_positions(trial))
         groups.setdefault(key, []).append(trial)
     return list(groups.values())
+
+
+def _learned_positions(trial: Trial) -> int:
+    """How many numbers a trial's model learns for its positions."""
+    model = trial.settings.model
+    return POSITIONS[model.position].sized_to(model.max_positions).parameters(model.d_model)
 
 
 def _models(study: Study, trials: Iterable[Trial], estimator: TimeEstimator) -> tuple[ModelCost, ...]:
@@ -236,7 +244,8 @@ def _label_names(study: Study) -> list[str]:
     """The factors with several levels by which the models of a study differ; all dimensions of a search."""
     if study.search:
         return list(study.dimensions)
-    names = {name for path in _SIZE_PATHS for name in study.template.names_at(path, study.factors)}
+    paths = (*_SIZE_PATHS, *(_POSITION_PATHS if any(map(_learned_positions, study.trials)) else ()))
+    names = {name for path in paths for name in study.template.names_at(path, study.factors)}
     return [name for name, levels in study.factors.items() if name in names and len(levels) > 1]
 
 

@@ -312,6 +312,17 @@ def test_models_are_called_by_the_levels_in_which_they_differ(store):
     assert [one.trials for one in make_plan(load_study(one), store).models] == [4]
 
 
+@pytest.mark.parametrize(
+    ("key", "levels", "more"),
+    [("position", ["timing", "learned", "none"], {"timing": 0, "learned": 2048 * 16}),
+     ("norm_kind", ["layer_norm", "rms_norm"], {"layer_norm": 0, "rms_norm": -5 * 16})],
+)  # fmt: skip
+def test_models_that_learn_other_positions_or_norms_are_told_apart(store, key, levels, more):
+    text = SMALL.replace("{mixer}", "sa").replace('mixer = ["sa", "conv(k=5)"]', f"{key} = {levels}")
+    models = make_plan(load_study(text, [f'model.{key}="{{{key}}}"']), store).models
+    assert {one.label: one.parameters - models[0].parameters for one in models} == more
+
+
 def test_a_search_is_planned_by_the_ends_of_its_dimensions(store):
     study = load_study(SEARCH)
     found = make_plan(study, store)
