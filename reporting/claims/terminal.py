@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from ...studies.catalog.metrics import with_sign
-from ...studies.text.units import number_range
+from ...studies.text.units import degrees_of_freedom
 from ..statistics.paired_tests import TESTS
 from ..statistics.power import MAX_PAIRS
 from .verdicts import ClaimResult, ComparisonResult, Verdict
@@ -121,7 +121,7 @@ def _degrees(checked: Sequence[ClaimResult]) -> str:
         for finding in each.findings
         if finding.degrees is not None
     ]
-    return f" ({number_range(sorted(known))} degrees of freedom)" if known else ""
+    return f" ({degrees_of_freedom(sorted(known))})" if known else ""
 
 
 def format_number(value: float, decimals: int) -> str:

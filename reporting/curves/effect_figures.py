@@ -16,6 +16,7 @@ from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_names, one_line, short_level_names
 from ...studies.schema.settings import Level
 from ...studies.study import Study
+from ...studies.text.units import degrees_of_freedom
 from ..factor_models import StudyModel, model_factors
 from ..observations import observe, selected_trials, shown_factors
 from ..outcomes import omitted_trials
@@ -142,7 +143,9 @@ def _notes(spec: EffectsCurveSpec | InteractionSpec, found: StudyModel) -> Itera
     if isinstance(spec, EffectsCurveSpec):
         tests = sum(effect.p is not None for effect in found.model.effects())
         yield "Dotted: the mean of all values. η²: share of the sum of squares" + (
-            f"; p: F test, {error.degrees} degrees of freedom, Holm over {tests} effects." if error else "."
+            f"; p: F test, {degrees_of_freedom([error.degrees])}, Holm over {tests} effects."
+            if error
+            else "."
         )
     elif (spec.x, spec.series) not in found.model.told and (spec.series, spec.x) not in found.model.told:
         yield "The cells cannot tell this interaction, which is taken to be nothing."

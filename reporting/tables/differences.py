@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...studies.catalog.metrics import Metric
 from ...studies.presentation.table import Center, Significance, TableSpec
-from ...studies.text.units import number_range, plural
+from ...studies.text.units import degrees_of_freedom, number_range, plural
 from ..claims.terminal import format_p
 from ..statistics.decided_differences import (
     SIGNIFICANCE_LEVEL,
@@ -244,6 +244,6 @@ def test_words(found: Sequence[Difference], over: str = "the column") -> str:
     degrees = sorted({each.degrees for each in found if each.degrees is not None and not each.is_permuted})
     if not degrees:
         return "paired permutation test"
-    pooled = f"t with the variance pooled over {over}, {number_range(degrees)} degrees of freedom"
+    pooled = f"t with the variance pooled over {over}, {degrees_of_freedom(degrees)}"
     permuted = any(each.is_permuted for each in found)
     return f"{pooled}, or a paired permutation test where there are seeds enough" if permuted else pooled

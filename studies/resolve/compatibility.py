@@ -36,6 +36,7 @@ from ..schema.epoch_metrics import epoch_metrics
 from ..schema.settings import TrialSettings, read_recipe
 from ..text.pydantic_messages import ValidationProblem
 from ..text.toml_positions import KeyPath
+from ..text.units import plural
 from .costs import longest_pair, model_config, most_tokens
 from .template import D_MODEL_PATH, RECIPE_PATH
 
@@ -195,11 +196,11 @@ def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
     if (fault := pair_position_fault(read_recipe(settings.model.recipe).root, name)) is not None:
         return fault
     if longest is not None and _streams(task):
-        endless = f"{name} has {longest:,} positions, and a stream has no end"
+        endless = f"{name} has {plural(longest, 'position')}, and a stream has no end"
         return f'{endless}: take others, or read lines (batching = "lines")'
     tokens = most_tokens(settings)
     if longest is not None and tokens is not None and tokens > longest:
-        return f"{name} has {longest:,} positions, and a sequence has {tokens:,}"
+        return f"{name} has {plural(longest, 'position')}, and a sequence has {tokens:,}"
     return None
 
 

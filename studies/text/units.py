@@ -101,3 +101,8 @@ def _side(tokens: float) -> str:
 def number_range(numbers: Sequence[int]) -> str:
     """Numbers in order, as the first and the last of them."""
     return f"{numbers[0]}" if numbers[0] == numbers[-1] else f"{numbers[0]} to {numbers[-1]}"
+
+
+def degrees_of_freedom(numbers: Sequence[int]) -> str:
+    """`1 degree of freedom`, `14 to 21 degrees of freedom`; numbers in order."""
+    return f"{number_range(numbers)} degree{'' if numbers[-1] == 1 else 's'} of freedom"

@@ -14,7 +14,7 @@ from ....studies.schema.factors import SEED
 from ....studies.schema.level_names import one_line
 from ....studies.schema.settings import Level
 from ....studies.study import Study
-from ....studies.text.units import plural
+from ....studies.text.units import degrees_of_freedom, plural
 from ...factor_models import StudyModel
 from ...observations import selected_trials
 from ...outcomes import omitted_trials
@@ -121,7 +121,7 @@ def _how_found(columns: Sequence[EffectsColumn]) -> Iterator[str]:
     if not known:
         yield "With nothing that tells the noise there are no intervals and no tests."
         return
-    degrees = number_range(sorted({error.degrees for error in known}))
+    degrees = degrees_of_freedom(sorted({error.degrees for error in known}))
     within = all(error.is_within_cells for error in known)
     source = "the noise within cells" if within else "what the effects leave over"
     tests = sorted({column.tests for column in columns if column.tests})
@@ -129,7 +129,7 @@ def _how_found(columns: Sequence[EffectsColumn]) -> Iterator[str]:
     limits = detectable_words(found, " between two levels")
     yield "In brackets: 95 % interval, of each effect by itself."
     yield (
-        f"p: F test by the variance of {source}, {degrees} degrees of freedom;"
+        f"p: F test by the variance of {source}, {degrees};"
         f" Holm over {number_range(tests)} test{'' if tests == [1] else 's'} of the column"
         f"{limits}."
     )

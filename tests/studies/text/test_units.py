@@ -5,6 +5,7 @@ import pytest
 from activemem.grammar import Reach
 from activemem.studies.text.units import (
     abbreviate_all,
+    degrees_of_freedom,
     format_bytes,
     format_duration,
     format_reach,
@@ -50,6 +51,8 @@ def test_a_prefix_brings_a_number_to_at_least_one():
 
 def test_one_thing_is_not_plural():
     assert [plural(count, "trial") for count in (0, 1, 1440)] == ["0 trials", "1 trial", "1,440 trials"]
+    told = [degrees_of_freedom(numbers) for numbers in ([1], [3], [1, 2])]
+    assert told == [f"{numbers} of freedom" for numbers in ("1 degree", "3 degrees", "1 to 2 degrees")]
 
 
 def test_a_reach_without_bound_is_all_and_none_is_zero():
