@@ -20,7 +20,7 @@ from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.training import ParameterGroupSettings
 from ...studies.searches.best_points import comparison_note
 from ...studies.searches.rung_costs import rung_costs
-from ...studies.searches.space_size import space_size
+from ...studies.searches.space_size import has_too_few, space_size
 from ...studies.searches.words import generation_words, rung_words, search_words
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
@@ -123,7 +123,8 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     elif study.fidelity is not None:
         yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
     if not study.is_population and (size := space_size(study)) is not None:
-        yield "space", str(size)
+        few = ", fewer than the points asked for: a run ends when it has tried all of them"
+        yield "space", f"{size}{few if has_too_few(study, size) else ''}"
     yield "note", comparison_note(study)
 
 

@@ -25,6 +25,15 @@ def space_size(study: Study) -> Cardinality | None:
     return Cardinality(forms=found.forms, infinite=found.infinite, exact=found.exact and not shared)
 
 
+def has_too_few(study: Study, size: Cardinality) -> bool:
+    """Whether a search of recipes alone asks for more points than there are architectures."""
+    ends = {name: representative_values(dimension) for name, dimension in study.dimensions.items()}
+    paths = (path for path in study.template.holes if path != RECIPE_PATH)
+    elsewhere = {name for path in paths for name in study.template.names_at(path, {**study.factors, **ends})}
+    points = study.search.trials if study.search else 0
+    return size.members is not None and size.members < points and not elsewhere & study.dimensions.keys()
+
+
 def _uses(study: Study, text: str) -> Counter[str]:
     """How often each name fills a hole of one recipe, at most."""
     found = Counter[str]()

@@ -14,6 +14,7 @@ from ....studies.resolve.search_points import contains
 from ....studies.schema.search import as_listed, representative_values
 from ....studies.schema.settings import Level
 from ....studies.study import Study
+from ....studies.text.pydantic_messages import format_value
 from .stored_points import SearchPoint
 
 KEYS = ("values", "recipe", "id")
@@ -81,7 +82,7 @@ def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[s
         elif (level := _level(dimension, given[name])) is not None:
             return level
         else:
-            faults.append(f"{name}: expected {_text(dimension)}, got {given[name]!r}")
+            faults.append(f"{name}: expected {_text(dimension)}, got {format_value(given[name])}")
         return representative_values(dimension)[0]
 
     used = study.choose(take)

@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.studies.resolve.search_points import enumerate_points
-from activemem.studies.searches.space_size import space_size
+from activemem.studies.searches.space_size import has_too_few, space_size
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
@@ -43,6 +43,19 @@ def test_each_recipe_counts_once_whatever_leads_to_it(recipe, space, told):
     assert str(space_size(study)) == told
     found = {study.trial_for(values).settings.model.recipe for values in enumerate_points(study.choose)}
     assert len(found) == (4 if told.startswith("at most") else space_size(study).forms)
+
+
+@pytest.mark.parametrize(
+    ("trials", "lr", "too_few"), [(4, "1e-3", False), (5, "1e-3", True), (5, "'{rate}'", False)]
+)
+def test_more_points_than_architectures_are_told_if_nothing_else_is_chosen(trials, lr, too_few):
+    space = {"k": "integer(2, 5)", "rate": "choice(1e-3, 1e-2)"} if "rate" in lr else {"k": "integer(2, 5)"}
+    text = study_text(
+        model={"recipe": "conv(k={k})"}, task={"name": "sort"}, factors={"seed": [0]},
+        search={"trials": trials, "metric": "loss"}, space=space,
+    )  # fmt: skip
+    study = load_study(text, [f"train.optimizer.lr={lr}"])
+    assert has_too_few(study, space_size(study)) == too_few
 
 
 def test_a_grid_has_no_space():

@@ -105,6 +105,9 @@ REFUSED = {
         "k: the other values make a point that has no such dimension",
         "kk: search has no such dimension; nearest: k",
     ],
+    json.dumps({"values": {"choice": "ff(8)", "lr": True}}): [
+        "lr: expected real(0.001, 0.1, log=true), got true",
+    ],
     json.dumps({"values": {"choice": "{mixer}"}}): [
         "mixer: expected choice(sa(heads=1), highway_conv(k={k})), got nothing",
         "lr: expected real(0.001, 0.1, log=true), got nothing",
