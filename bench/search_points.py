@@ -39,7 +39,7 @@ TIMED = 256
 SAMPLERS = ("random", "evolution", "quasi_random", "gp_trees", "nsga2", "cmaes", "grid", "tpe")
 
 WIDER = (
-    "search.trials=1000000",
+    "search.trials=100000",
     "model.recipe={count} * ({mixer} >> ff({filter}))",
     'search.space.mixer="choice(sa(heads={heads}), conv(k={kernel}) + conv(k={other}), gru)"',
     'search.space.count="integer(1, 4)"',
