@@ -1,89 +1,177 @@
 """What rungs save, replayed from a table: architectures trained with a part of their steps, and with all.
 
-The table has a sample of those of `search_table.toml`, each trained three times: with 16 and with 48 steps,
-and with all 150, as `search_table.parquet` has it. What a search with `fidelity = "data"` would do is done
-with its own code: points are drawn, the best of each rung go on, one training at a time. Work is counted in
-whole trainings, by steps. Regret is how far the best point with all of its steps is from the best of the
-sample, as a share of how far the median is; means over seeds, with 95 % intervals of the normal
-distribution.
+The table has all architectures of `search_table.toml` whose kernels are 9, each trained three times: with 16
+and with 48 steps, and with all 150, as `search_table.parquet` has it. What a search with `fidelity = "data"`
+would do is done with its own code: a sampler proposes points, the best of each rung go on, one training at a
+time, and what is proposed is learnt from the highest rung with enough points. Work is counted in whole
+trainings, by steps. Regret is how far the best point with all of its steps is from the best of all, as a
+share of how far the median is; means over seeds, with 95 % intervals of the normal distribution. A good prior
+names the values of the 20th best point, a bad one those of the 20th worst.
 
-Run: python bench/rungs.py [SEEDS]
+Run: python bench/rungs.py [SEEDS [WAY …]]
      python bench/rungs.py --make RESULTS, after these two with 16 and with 48 for STEPS:
-     activemem study run bench/search_table.toml --local --results RESULTS --set search.sampler=random
-         --set search.trials=150 --set train.steps_per_epoch=STEPS --set study.name=rung-STEPS
+     activemem study run bench/search_table.toml --local --results RESULTS --set search.trials=406
+         --set "search.space.k=integer(9, 9)" --set "search.space.l=integer(9, 9)"
+         --set train.steps_per_epoch=STEPS --set study.name=rung-STEPS
 """
 
 from __future__ import annotations
 
 import json
 import math
-import random
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from statistics import correlation, fmean, median, stdev
 
+import optuna
 import polars as pl
+from optuna.trial import TrialState, create_trial
 
+from activemem.engine.run.search.optuna_search import MAX_REJECTED_PROPOSALS
+from activemem.engine.run.search.samplers.factory import make_sampler
+from activemem.engine.run.search.samplers.optuna_space import distribution, suggest
+from activemem.engine.run.search.samplers.prior_band import PriorBandSampler
 from activemem.engine.run.search.schedulers.rungs import RungBoard
+from activemem.engine.run.search.stored_points import PointEnd
+from activemem.engine.run.search.told_studies import ToldStudies, enough_points
+from activemem.engine.run.search.unseen_points import UnseenPoints
 from activemem.storage import Store
-from activemem.studies.fidelity import Fidelity
-from activemem.studies.study import load_study
+from activemem.studies.study import Study, load_study
 
 TABLE = Path(__file__).with_name("rungs.parquet")
 WHOLE = Path(__file__).with_name("search_table.parquet")
 STUDY = WHOLE.with_suffix(".toml")
+SPACE = ("search.space.k=integer(9, 9)", "search.space.l=integer(9, 9)")
 STEPS = (16, 48, 150)
 METRIC = "dev_loss"
 BUDGETS = (4, 8, 16, 24, 32)
 """What is looked at: regret after so many whole trainings' work."""
 
-WAYS = {
-    "whole trainings": None,
-    "asha": Fidelity(name="data", rungs=STEPS, reduction=3, brackets=False),
-    "hyperband": Fidelity(name="data", rungs=STEPS, reduction=3, brackets=True),
+RANK = 20
+"""The place, from the best or from the worst, of the point that a prior names."""
+
+WAYS: dict[str, tuple[str, ...]] = {
+    "random": ("random",),
+    "tpe": ("tpe",),
+    "asha": ("random", "asha"),
+    "asha, tpe": ("tpe", "asha"),
+    "hyperband": ("random", "hyperband"),
+    "BOHB": ("tpe", "hyperband"),
+    "PriorBand, good prior": ("priorband", "hyperband", "good"),
+    "PriorBand, bad prior": ("priorband", "hyperband", "bad"),
 }
+"""The sampler, the scheduler if points are trained less at first, and a prior."""
 
 Losses = Mapping[str, Sequence[float]]
 """The loss of each point on each rung."""
 
 
-def search(losses: Losses, fidelity: Fidelity | None, seed: int) -> list[tuple[float, float]]:
-    """The work that was done and the best whole loss so far, after each training."""
-    order = sorted(losses)
-    random.Random(seed).shuffle(order)
-    board = None if fidelity is None else RungBoard(fidelity)
-    top, work, best, course = len(STEPS) - 1, 0.0, math.inf, list[tuple[float, float]]()
-    while work < BUDGETS[-1]:
-        if board is not None and (promoted := board.next_promoted()) is not None:
-            point, rung = promoted
-        elif order:
-            point, rung = order.pop(), top if board is None else board.next_first()
+def load(way: Sequence[str], losses: Losses, seed: int) -> Study:
+    """The search of a way."""
+    sampler, *more = way
+    changes = [f"search.sampler={sampler}", f"search.seed={seed}"]
+    if more:
+        changes += [f"search.scheduler={more[0]}", "search.fidelity=data", f"search.min_fidelity={STEPS[0]}"]
+        changes += ["search.reduction=3"]
+    if more[1:]:
+        ranked = sorted(losses, key=lambda point: losses[point][-1], reverse=more[1] == "bad")
+        values = json.loads(ranked[RANK - 1])
+        changes += [
+            f"search.prior={{ {', '.join(f'{name} = {json.dumps(each)}' for name, each in values.items())} }}"
+        ]
+    study = load_study(STUDY, [*SPACE, f"search.trials={len(losses)}", *changes])
+    assert study.fidelity is None or study.fidelity.rungs == STEPS, study.fidelity
+    return study
+
+
+@dataclass
+class Replay:
+    """A search, one training at a time."""
+
+    study: Study
+    losses: Losses
+
+    def __post_init__(self) -> None:
+        """What a search knows before its first point."""
+        study = self.study
+        assert study.search is not None
+        make = partial(optuna.create_study, sampler=make_sampler(study.search, study))
+        self._told = ToldStudies(make, len(STEPS) if study.fidelity else 1, enough=enough_points(study))
+        self._board = None if study.fidelity is None else RungBoard(study.fidelity)
+        self._unseen, self._known = UnseenPoints(study, study.search.seed), set[str]()
+        self._refused = 0 if study.search.sampler == "random" else MAX_REJECTED_PROPOSALS
+
+    def run(self, work: float) -> list[tuple[float, float]]:
+        """The work that was done and the best whole loss so far, after each training, up to so much work."""
+        done, best, course = 0.0, math.inf, list[tuple[float, float]]()
+        while done < work:
+            promoted = self._board.next_promoted() if self._board is not None else None
+            if promoted is not None:
+                (point, rung), trial = promoted, None
+            elif len(self._known) == len(self.losses):
+                break
+            else:
+                point, rung, trial = self._begin()
+            step = rung if self._board is not None else len(STEPS) - 1
+            loss = self.losses[point][step]
+            done += STEPS[step] / STEPS[-1]
+            best = min(best, loss) if STEPS[step] == STEPS[-1] else best
+            course.append((done, best))
+            self._end(point, rung, loss, trial)
+        return course
+
+    def _begin(self) -> tuple[str, int, optuna.Trial]:
+        """A point that is not known, and where it begins; one that is left where so many in a row are."""
+        rung = 0 if self._board is None else self._board.next_first()
+        asked = self._told.asked
+        if isinstance(band := asked.sampler, PriorBandSampler):
+            band.begin(rung, known=len(self._known), has_whole=self._told.has_whole)
+        for _ in range(self._refused):
+            trial = asked.ask()
+            values = self.study.choose(partial(suggest, trial))
+            self._unseen.note(values)
+            if (point := json.dumps(values)) not in self._known:
+                break
+            asked.tell(trial, state=TrialState.FAIL)
         else:
-            break
-        if board is not None:
-            board.begin(point, rung)
-            board.end(point, rung, losses[point][rung])
-        work += STEPS[rung] / STEPS[top]
-        best = min(best, losses[point][rung]) if rung == top else best
-        course.append((work, best))
-    return course
+            left = chain(self._unseen.draw(len(self._known)), self._unseen.in_order())
+            asked.enqueue_trial(values := dict(next(left)))
+            trial = asked.ask()
+            values = self.study.choose(partial(suggest, trial))
+            self._unseen.note(values)
+            point = json.dumps(values)
+        self._known.add(point)
+        return point, rung, trial
+
+    def _end(self, point: str, rung: int, loss: float, trial: optuna.Trial | None) -> None:
+        """Tell how a point has ended on a rung."""
+        if self._board is not None:
+            self._board.begin(point, rung)
+            self._board.end(point, rung, loss)
+        if trial is None or not self._told.tell(trial, PointEnd(TrialState.COMPLETE, 1, (loss,)), rung):
+            values = json.loads(point)
+            space = {name: distribution(self.study.dimensions[name]) for name in values}
+            self._told.add(create_trial(params=values, distributions=space, value=loss), rung)
 
 
 def read_losses() -> Losses:
-    """The points of the table."""
+    """The points of the table, by their values as JSON."""
     table = pl.read_parquet(TABLE)
-    return {point: losses for point, *losses in table.select("recipe", *map(str, STEPS)).iter_rows()}
+    return {point: losses for point, *losses in table.select("values", *map(str, STEPS)).iter_rows()}
 
 
 def make(results: str) -> None:
     """Write the table of the points that have been trained with each number of steps."""
-    whole = dict(pl.read_parquet(WHOLE).select("recipe", METRIC).iter_rows())
+    whole = {recipe: each for recipe, *each in pl.read_parquet(WHOLE)["recipe", "values", METRIC].iter_rows()}
     rows = Store(results).trials().filter(status="done")
-    found: list[dict[int, float]] = []
+    found: list[dict[str, float]] = []
     for steps in STEPS[:-1]:
-        study = load_study(STUDY, [f"train.steps_per_epoch={steps}", f"study.name=rung-{steps}"])
-        own = rows.filter(study=study.name).iter_rows(named=True)
+        own = rows.filter(study=f"rung-{steps}").iter_rows(named=True)
         found.append(
             {
                 row["recipe"]: next(each["value"] for each in row["metrics"] if each["name"] == METRIC)
@@ -91,9 +179,10 @@ def make(results: str) -> None:
             }
         )
     points = sorted(set(whole).intersection(*found))
-    columns = [*found, whole]
-    data = {str(steps): [each[point] for point in points] for steps, each in zip(STEPS, columns, strict=True)}
-    pl.DataFrame({"recipe": points, **data}).write_parquet(TABLE, compression="zstd")
+    data = {str(steps): [each[point] for point in points] for steps, each in zip(STEPS, found, strict=False)}
+    last = {str(STEPS[-1]): [whole[point][1] for point in points]}
+    table = pl.DataFrame({"values": [whole[point][0] for point in points], **data, **last})
+    table.write_parquet(TABLE, compression="zstd")
     print(json.dumps({"points": len(points), "bytes": TABLE.stat().st_size}))
 
 
@@ -105,7 +194,9 @@ def ranks(values: Sequence[float]) -> list[float]:
 
 def main() -> None:
     """Print how well lower rungs rank, and regrets by the work that was done."""
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     losses = read_losses()
     columns = list(zip(*losses.values(), strict=True))
     whole = columns[-1]
@@ -115,14 +206,14 @@ def main() -> None:
     low, middle = min(whole), median(whole)
     print(f"{len(losses)} architectures, {seeds} seeds")
     print(f"{'regret after work of':<24}" + "".join(f"{budget:>16}" for budget in BUDGETS))
-    for name, fidelity in WAYS.items():
-        runs = [search(losses, fidelity, seed) for seed in range(seeds)]
+    for name in sys.argv[2:] or WAYS:
+        runs = [Replay(load(WAYS[name], losses, seed), losses).run(BUDGETS[-1]) for seed in range(seeds)]
         cells = []
         for budget in BUDGETS:
             best = [min((loss for work, loss in run if work <= budget), default=math.inf) for run in runs]
             found = [(each - low) / (middle - low) for each in best]
             cells.append("–" if math.inf in found else interval(found))
-        print(f"{name:<24}" + "".join(f"{cell:>16}" for cell in cells))
+        print(f"{name:<24}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
 
 
 def interval(values: Sequence[float]) -> str:

@@ -89,13 +89,13 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         self._listed: dict[Path, set[str]] = {}  # those that there were last
         self._rows: dict[str, dict[str, Any]] = {}
         self._numbers: dict[str, int] = {}
-        self._order: list[str] = []
+        self._arrivals: list[str] = []
 
     def refresh(self) -> None:
         """Read the files that are new.
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
-        it; so a folder that has changed is listed twice, and again until it is the same. Names alone are
+        it; so a folder that has changed is listed again until it is the same. Names alone are
         compared, and folders in which nothing has come for a while are left alone: a search refreshes often.
         """
         for partition in self._layout.partitions("trials"):
@@ -104,8 +104,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
             known, names = self._known.setdefault(partition, set()), all_names(partition)
             while names != self._listed.get(partition):
                 self._listed[partition] = names
-                new = (names | all_names(partition)) - known
-                paths = (partition / name for name in new if name.endswith(DATA_ENDING))
+                paths = (partition / name for name in names - known if name.endswith(DATA_ENDING))
                 self._read(sorted(paths, key=lambda path: (not is_compacted(path), path.name)), known)
                 names = all_names(partition)
 
@@ -125,8 +124,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         return False
 
     def since(self, count: int) -> list[str]:
-        """The trials in the order in which they were first read, without so many of the first."""
-        return self._order[count:]
+        """The trials in the order in which rows of them came that count, without so many of the first."""
+        return self._arrivals[count:]
 
     def last_number(self, trial: str) -> int:
         """The number of a trial's last attempt, whether or not it counts; -1 without any."""
@@ -161,8 +160,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         if (trial, row["attempt"]) in self._incomplete:
             row |= {"status": INCOMPLETE, "reason": INCOMPLETE_REASON}
         self._numbers[trial] = max(row["attempt"], self.last_number(trial))
-        if known is None:
-            self._order.append(trial)
+        if known is None or _counts_as(known) < _counts_as(row):
+            self._arrivals.append(trial)
         if known is None or _counts_as(known) <= _counts_as(row):
             self._rows[trial] = row
 

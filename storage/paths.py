@@ -150,10 +150,12 @@ class Layout:
     def remove(self, *paths: Path) -> None:
         """Remove files and folders with their contents, as far as they are there."""
         for path in paths:
-            if path.is_dir() and not path.is_symlink():
+            try:
+                path.unlink(missing_ok=True)  # a search merges many files, and looking at each takes as long
+            except (IsADirectoryError, PermissionError):  # the latter of a folder on macOS
+                if not path.is_dir():
+                    raise
                 shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
 
     def move_aside(self, path: Path, target: Path) -> Path:
         """Rename a file to a path that no file has, this one or one with a number; return which.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,17 +91,31 @@ def counts(row: Mapping[str, Any]) -> bool:
     return bool(row["epochs"]) or row["status"] != "pruned"
 
 
-def is_spent(budget: SearchBudget | None, rows: Sequence[Mapping[str, Any]], running: int = 0) -> bool:
+@dataclass(slots=True)
+class Spent:
+    """What trainings have taken."""
+
+    trainings: int = 0
+    flops: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, row: Mapping[str, Any], times: int = 1) -> None:
+        """Take a training's row into account, so many times."""
+        self.trainings += times
+        self.flops += times * (row["flops"] or 0)
+        self.seconds += times * row["seconds"]
+
+
+def is_spent(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
     """Whether a search's trainings, so many that run among them, have come to an end of its budget."""
     if budget is None:
         return False
-    spent = {
-        "trainings": len(rows) + running,
-        "flops": sum(row["flops"] or 0 for row in rows),
-        "hours": sum(row["seconds"] for row in rows) / 3600,
-    }
-    limits = {name: getattr(budget, name) for name in spent}
-    return any(limit is not None and spent[name] >= limit for name, limit in limits.items())
+    limits = (
+        (budget.trainings, spent.trainings + running),
+        (budget.flops, spent.flops),
+        (budget.hours, spent.seconds / 3600),
+    )
+    return any(limit is not None and taken >= limit for limit, taken in limits)
 
 
 def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]) -> int | None:
@@ -112,8 +126,11 @@ def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]
     """
     own = tried.filter(pl.col("study") == study.name)
     columns = own.select("status", "epochs", "flops", "seconds")
-    trained = [row for row in columns.iter_rows(named=True) if counts(row)]
-    if study.search is None or not is_spent(study.search.budget, trained):
+    spent = Spent()
+    for row in columns.iter_rows(named=True):
+        if counts(row):
+            spent.add(row)
+    if study.search is None or not is_spent(study.search.budget, spent):
         return None
     levels = [json.loads(factors) for factors in own["factors"]]
     points = {_point(study, each): each for each in (*levels, *(trial.levels for trial in begun))}

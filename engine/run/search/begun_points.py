@@ -10,7 +10,7 @@ from ....storage import Store
 from ....storage.checkpoint_notes import STARTS_FILE
 from ....studies.planning.fitting_trials import FittingTrials
 from ....studies.planning.status import tried_point
-from ....studies.planning.trials_to_run import counts, unfinished_trials
+from ....studies.planning.trials_to_run import Spent, counts, unfinished_trials
 from ....studies.resolve.plugin_code import changed_code
 from ....studies.schema.settings import Level
 from ....studies.study import Study
@@ -28,31 +28,33 @@ class Missing(Protocol):
 class BegunPoints:
     """Looks for what is new; `own` are the trials that this driver has begun, which are no news.
 
-    `trained` are those of the study that the store has.
+    `spent` is what the trainings of the study that the store has have taken.
     """
 
     def __init__(self, study: Study, store: Store, points: StoredPoints, missing: Missing) -> None:
         assert study.search is not None
         self._study, self._store, self._points, self._missing = study, store, points, missing
         self._fitting = FittingTrials(study) if study.search.warm_start else None
-        self._read = 0  # so many of the stored trials have been looked at
+        self._read = 0  # so many of the stored rows have been looked at
         self._seen: set[str] = set()  # trials of this study that the store holds or others have begun
         self.own: set[str] = set()
-        self.trained: set[str] = set()
+        self.spent = Spent()
+        self._counted: dict[str, Mapping[str, Any]] = {}  # of which trials it is
 
     def new(self) -> list[SearchPoint]:
         """The points that have rows or checkpoints since the last call; of other studies the whole ones."""
         stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
         elsewhere: set[str] = set()
-        new = [*stored.since(self._read)]
-        self._read = len(stored)
+        arrived = stored.since(self._read)
+        self._read += len(arrived)
+        new = dict.fromkeys(arrived)
         ends = {trial: (stored[trial]["finished"], trial) for trial in new}
         for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
             row, is_known = stored[trial], trial in self.own or trial in self._seen
             self._seen.add(trial)
             if trial in self.own or (row["study"] == self._study.name and self._is_own(trial, row)):
                 begun |= {} if is_known else {trial: json.loads(row["factors"])}
-                self.trained |= {trial} if counts(row) else set()
+                self._count(trial, row)
             elif (
                 self._fitting is not None and not is_known and (found := self._fitting.find(row)) is not None
             ):
@@ -68,6 +70,14 @@ class BegunPoints:
             or not own.isdisjoint(ids)
             or not self._missing(each)
         ]
+
+    def _count(self, trial: str, row: Mapping[str, Any]) -> None:
+        """Add up what a training has taken, in place of what an earlier attempt at it had."""
+        if (before := self._counted.pop(trial, None)) is not None:
+            self.spent.add(before, times=-1)
+        if counts(row):
+            self.spent.add(row)
+            self._counted[trial] = row
 
     def _unfinished(self) -> dict[str, Mapping[str, Level]]:
         """The levels of trials of this search that have begun, by id, of which nothing was known."""

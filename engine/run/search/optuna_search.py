@@ -259,8 +259,7 @@ class OptunaSearch:
     def _is_spent(self) -> bool:
         """Whether this search's trainings, those that run among them, have come to an end of its budget."""
         running = sum(len(jobs) for _, _, jobs in self._open.values())
-        rows = [self._stored[trial] for trial in self._others.trained] if self._settings.budget else []
-        return is_spent(self._settings.budget, rows, running)
+        return is_spent(self._settings.budget, self._others.spent, running)
 
     def _learn_from_others(self) -> None:
         """Take note of points that other drivers have begun, and tell Optuna those that they have ended."""
