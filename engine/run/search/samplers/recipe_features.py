@@ -71,24 +71,24 @@ class RecipeFeatures:
 
     def of(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
         """The numbers of points, a row for each."""
-        places, numbers = list[int](), list[float]()
-        for row, values in enumerate(points):
-            known = self._known(frozenset(values.items()))
-            places += [row * self.size + place for place in known]
-            numbers += known.values()
-        found = np.bincount(np.array(places), np.array(numbers), len(points) * self.size)
-        return found.astype(np.float64).reshape(len(points), self.size)
+        found = np.zeros((len(points), self.size))
+        for row, values in zip(found, points, strict=True):
+            places, numbers = self._known(frozenset(values.items()))
+            row[places] = numbers
+        return found
 
-    def _numbers(self, values: Mapping[str, Level]) -> dict[int, float]:
-        """The numbers of a point that are not 0, by their places."""
-        counts = dict[int, int]()
+    def _numbers(self, values: Mapping[str, Level]) -> tuple[NDArray[np.int64], Numbers]:
+        """The numbers of a point that are not 0, and their places before them."""
+        counts = dict[int, float]()
         for label, occurs in self.labels(values).items():
-            counts[label % PLACES] = counts.get(label % PLACES, 0) + occurs
-        found = {place: math.sqrt(occurs) for place, occurs in counts.items()}
+            place = label % PLACES
+            counts[place] = counts.get(place, 0) + occurs
+        found = [(place, math.sqrt(occurs)) for place, occurs in counts.items()]
         for name, value in values.items():
             begin = self._begins[name]
-            found |= {begin + place: number for place, number in self._values[name].of(value)}
-        return found
+            found += [(begin + place, number) for place, number in self._values[name].of(value)]
+        places, numbers = zip(*found, strict=True)
+        return np.array(places), np.array(numbers)
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
         """How often each label occurs in the tree of a point's recipe."""
