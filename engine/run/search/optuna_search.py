@@ -43,6 +43,9 @@ REJECTED_PROPOSALS = {"grid": 0, "evolution": 50}
 BEGUN, BASELINE = "begun", "baseline"
 """What proposes a point that somebody has begun, or handed in, and that with which a study begins."""
 
+CHECKED = (BEGUN, BASELINE, "random", "grid")
+"""What proposes points of which it is known already that they are new, or begun."""
+
 
 class OptunaSearch:
     """The points of a study's search; a source of cohorts.
@@ -238,8 +241,9 @@ class OptunaSearch:
         if len(self._known) >= self._settings.trials or (self._is_spent and not self._waiting):
             return None
         for trial, source in self._proposals():
-            point = self._points.of_values(self._study.choose(partial(suggest, trial)))
-            if self._is_new(point):
+            values = self._study.choose(partial(suggest, trial))
+            may_be_new = source in CHECKED or values in self._unseen  # asked first: trials take long to make
+            if may_be_new and self._is_new(point := self._points.of_values(values)):
                 return self._on_first_rung(point), trial, source
             trial.study.tell(trial, state=TrialState.FAIL)
         return None

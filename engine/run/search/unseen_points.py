@@ -39,6 +39,10 @@ class UnseenPoints:
         """Leave a point out from now on."""
         self._noted.add(point_key(values))
 
+    def __contains__(self, values: Mapping[str, Level]) -> bool:
+        """Whether a point was not noted."""
+        return point_key(values) not in self._noted
+
     def draw(self, known: int) -> Iterator[dict[str, Level]]:
         """Points that are drawn evenly in each dimension, for a search that knows so many."""
         rng = Random(f"{self._seed} {known}")
@@ -48,11 +52,11 @@ class UnseenPoints:
             return draw(self._space[name], rng)
 
         for _ in range(DRAWN if self._is_enumerable else DRAWN_OF_REALS):
-            if point_key(values := self._choose(value)) not in self._noted:
+            if (values := self._choose(value)) in self:
                 yield values
 
     def in_order(self) -> Iterator[dict[str, Level]]:
         """Points in order, each once in a search; none of a space with real dimensions."""
         for values in islice(self._in_order, MAX_ENUMERATED_POINTS):
-            if point_key(values) not in self._noted:
+            if values in self:
                 yield values
