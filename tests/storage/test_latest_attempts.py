@@ -24,6 +24,7 @@ def test_what_comes_is_there_after_a_refresh_and_later_attempts_take_the_place_o
     latest.refresh()
     assert same(latest, store)
     assert latest[make_trial_id(1)]["attempt"] == 10
+    assert latest.since(2) == [make_trial_id(1)], "expected the trial again whose later attempt counts"
 
 
 def test_a_file_is_read_once_and_a_merged_one_as_a_new_one(tmp_path, monkeypatch):

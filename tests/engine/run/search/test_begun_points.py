@@ -1,0 +1,36 @@
+"""What a search has spent is added up as rows come, and a later attempt takes the place of an earlier one."""
+
+from datetime import UTC, datetime
+
+from activemem.engine.run.search.begun_points import BegunPoints
+from activemem.engine.run.search.conformance import STUDY
+from activemem.engine.run.search.stored_points import StoredPoints
+from activemem.engine.trial.outcome import Job, Totals, trial_row
+from activemem.storage import Store
+from activemem.studies.planning.trials_to_run import is_spent
+from activemem.studies.schema.search_settings import SearchBudget
+from activemem.studies.study import load_study
+
+
+def test_what_is_spent_is_that_of_the_attempts_that_count(tmp_path):
+    study, store = load_study(STUDY), Store(tmp_path)
+    points = StoredPoints(study, store)
+    begun = BegunPoints(study, store, points, lambda _: ())
+    values = {"mixer": "sa(heads={heads})", "heads": 1, "rate": 1e-3}
+
+    def end(heads, attempt, flops, status="done"):
+        job = Job(trial=study.trial_for({**values, "heads": heads}), attempt=attempt, run="run")
+        totals = Totals(epochs=1, seconds=1800.0, flops=flops)
+        reason = None if status == "done" else "out of memory"
+        row = trial_row(job, totals, {}, status=status, reason=reason, started=datetime.now(UTC))
+        store.write(row, [])
+        points.attempts.refresh()
+        begun.new()
+        return begun.spent.trainings, begun.spent.flops, begun.spent.seconds
+
+    assert end(1, 0, 5.0, "failed") == (1, 5.0, 1800.0)
+    assert end(2, 0, 7.0) == (2, 12.0, 3600.0)
+    assert end(1, 1, 1.0) == (2, 8.0, 3600.0)
+    assert is_spent(SearchBudget(hours=1), begun.spent)
+    assert not is_spent(SearchBudget(trainings=3), begun.spent)
+    assert is_spent(SearchBudget(trainings=3), begun.spent, running=1)
