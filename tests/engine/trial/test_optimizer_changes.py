@@ -29,8 +29,10 @@ def groups(training):
     ]
 
 
-@pytest.mark.parametrize("name", ["adamw", "muon", "sgd", "lion", "adagrad", "adafactor"])
-@pytest.mark.parametrize("schedule", ["constant", "cosine"])
+@pytest.mark.parametrize(
+    ("name", "schedule"),
+    [("adamw", "cosine"), ("muon", "constant"), ("sgd", "constant"), ("adagrad", "constant")],
+)
 def test_a_training_with_changes_is_the_same_in_pieces(settings, name, schedule):
     changes = [{"after": 1, "lr": 0.003}, {"after": 2, "lr": 0.004, "weight_decay": 0.1}]
     made = settings(

@@ -13,7 +13,7 @@ from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
 from ...studies.planning.test_plan import keep
-from ...study_texts import replaced, study_text
+from ...study_texts import SEARCH_OF_RUNGS, replaced, study_text
 from .conftest import CONV, POINTS, SEARCH, WITH_BASELINE, fill_search
 
 WITH_SEEDS = study_text(study={"baseline_seeds": 3}, factors={"mixer": ["sa"], "task": ["sort"]})
@@ -239,3 +239,19 @@ def test_steps_that_read_alike_are_told_apart_by_their_factors(tmp_path):
         keep(store, trial, metrics=(("loss", 1.0),))
     rows = StudyResults(follow_rounds(path, store), store).table().table.rows
     assert rows == ("baseline", "+ conv(k=3) (first)", "+ conv(k=3) (second)")
+
+
+def test_the_winners_of_rungs_that_are_settings_are_trained_with_all_of_them(tmp_path):
+    text = replaced(
+        SEARCH_OF_RUNGS,
+        ('width = "integer(8, 72)"\n', ""),
+        ("{width}", "8"),
+        ("[model]", "baseline = { k = 3 }\n[model]"),
+    )
+    study, store = load_study(text, ["search.fidelity=data"]), Store(tmp_path)
+    for loss, values in enumerate(({"k": 3}, {"k": 4})):
+        for trial in study.point_trials(values):
+            factors, settings = json.dumps(dict(trial.levels)), trial.settings.model_dump_json()
+            keep(store, trial, metrics=(("loss", float(loss)),), settings=settings, factors=factors)
+    winners = load_study(StudyResults(study, store).promote(best=2))
+    assert {trial.settings.train.steps_per_epoch for trial in winners.trials} == {27}
