@@ -12,7 +12,7 @@ class StudyPlanPage(TypedDict):
 
     `refused` are over the budget, `stale` were trained with other code, `ceilings` are lengths out of reach,
     `elsewhere` are the points of a search that other studies have trained, `ladder` are sizes of [ladder],
-    `rungs` those of a search with another fidelity than epochs.
+    `rungs` those of a search with another fidelity than epochs, or the generations of a population.
     """
 
     schema: int
