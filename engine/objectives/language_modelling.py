@@ -31,9 +31,6 @@ from .drawn_batches import DrawnBatches
 from .registered_metrics import RegisteredMetrics
 from .text_scores import TextScore, score_lines, score_stream
 
-_CAUSAL_LINES = 1000
-"""Among so many lines is the one that shows whether a model sees its future."""
-
 
 class LanguageObjective(Objective[Model]):
     """The loss on a text, and the scores of its dev and test splits."""
@@ -237,11 +234,11 @@ class LineObjective(LanguageObjective):
         self._drawn.restore(state)
 
     def _causal_tokens(self) -> Tensor:
-        """The longest of the first lines that are not too long to be trained on."""
-        split = self._text.dev
-        lengths = split.line_lengths[:_CAUSAL_LINES]
-        fitting = torch.where(lengths <= self._task.longest + 1, lengths, 0)
-        line = int(fitting.argmax())
+        """The longest of the lines that are scored and not too long to be trained on."""
+        splits, most = (self._text.dev, self._text.test), self._task.longest + 1
+        lengths = [torch.where(each.line_lengths <= most, each.line_lengths, 0) for each in splits]
+        split, found = max(zip(splits, lengths, strict=True), key=lambda each: int(each[1].max()))
+        line = int(found.argmax())
         return split.tokens[int(split.lines[line]) : int(split.lines[line + 1])].long()
 
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:

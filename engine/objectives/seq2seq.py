@@ -27,9 +27,6 @@ from .drawn_batches import DrawnBatches
 from .generation import Decoding, PairData, generate, score_outputs, write_outputs
 from .registered_metrics import RegisteredMetrics
 
-_CAUSAL_PAIRS = 1000
-"""Among so many pairs is the one that shows whether a decoder sees its future."""
-
 
 class Seq2SeqObjective(Objective[TransductionModel]):
     """Pairs of sequences; outputs for the test split are generated too, and scored as the task says."""
@@ -105,12 +102,15 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return {"source": vocabulary_to_dict(text.source), "target": vocabulary_to_dict(text.target)}
 
     def causal_view(self) -> CausalView | None:
-        """The longest of the first pairs of the dev split, and what is said of each symbol of its target.
+        """The longest of the pairs that are scored, and what is said of each symbol of its target.
 
-        The decoder reads the symbols before the one that it writes.
+        Of those that are longer than any in training it is the first. The decoder reads the symbols before
+        the one that it writes.
         """
-        lengths = self._pairs.dev.target.line_lengths[:_CAUSAL_PAIRS]
-        batch = collate(self._pairs.dev, [int(lengths.clamp(max=self._pairs.max_length).argmax())])
+        splits, most = (self._pairs.dev, self._pairs.test), self._pairs.max_length
+        lengths = [split.target.line_lengths.clamp(max=most) for split in splits]
+        split, found = max(zip(splits, lengths, strict=True), key=lambda each: int(each[1].max()))
+        batch = collate(split, [int(found.argmax())])
         source, target = batch.sources.to(self.device), batch.targets[0].to(self.device)
         assert self.interface.vocab is not None, "targets have symbols"
 

@@ -126,6 +126,33 @@ def test_a_decoder_that_looks_ahead_is_found(few, block, tmp_path):
         Training(asked, CPU, tmp_path).advance()
 
 
+@pytest.mark.heavy
+def test_what_is_tested_alone_may_be_what_is_long_enough_to_show_a_far_look(tmp_path):
+    def write(name, length, count):
+        rows = [" ".join("abcd"[(row + place) % 4] for place in range(length)) for row in range(count)]
+        (tmp_path / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+        return {"source": name, "target": name}
+
+    splits = {
+        "train": write("train.txt", 19, 30),
+        "dev": write("dev.txt", 4, 8),
+        "test": write("test.txt", 20, 8),
+    }
+    text = study_text(
+        model={"recipe": "{mixer}"},
+        task={"name": "translation", "corpus": splits, "tokens": "words"},
+        train={"curriculum": None, "epochs": 1},
+        factors={"mixer": ["seq2seq(conv(k=3), conv(k=3) >> twelve(k=1))"]},
+    )
+    path = tmp_path / "tiny.toml"
+    path.write_text(text, encoding="utf-8")
+    store = Store(tmp_path / "results")
+    run_study(load_study(path), store, ONE_CPU, NOBODY, local=True)
+    (row,) = store.trials().to_dicts()
+    assert row["status"] == "failed"
+    assert row["reason"].startswith("sees the future: output ")
+
+
 @pytest.mark.parametrize(
     "recipe",
     [
