@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...grammar import Recipe, lookup
+from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.nodes import BlockNode, HoleNode, Node, RepeatNode, walk
 from ..schema.settings import Level, keep_recipe, read_recipe
 from ..text.toml_positions import KeyPath
@@ -25,7 +25,7 @@ class Template:
     """The tables that define a trial; some of their texts have holes.
 
     `fragments` fill holes of the recipe, of its levels and of each other. Recipes are cached by the values
-    that they use, so that large grids parse few of them, and so are the names in levels.
+    that they use, so that large grids parse few of them, and so are levels with what fills them.
     """
 
     tables: Mapping[str, Any]
@@ -37,6 +37,7 @@ class Template:
     )  # these, and what has them
     _expanded: dict[str, Recipe] = field(default_factory=dict, init=False, compare=False, repr=False)
     _names: dict[str, list[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _levels: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
     _recipes: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -125,10 +126,24 @@ class Template:
         if key not in self._recipes:
             chosen = {name: values[name] for name, _ in recipe.dimensions if name in values}
             recipe = recipe.choose(chosen) if chosen else recipe
-            filled = _filled_recipe(recipe, {**values, **self.fragments})
+            levels = {name: self._filled_level(level, values) for name, level in values.items()}
+            filled = _filled_recipe(recipe, {**levels, **self.fragments})
             keep_recipe(filled.text, filled)
             self._recipes[key] = filled.text
         return self._recipes[key]
+
+    def _filled_level(self, level: Level, values: Mapping[str, Level]) -> Level:
+        """A level with its holes filled, so that a recipe is parsed once; as it is where it is none itself."""
+        names = self.names_in_level(level)
+        if not names or not all(name in values for name in names):
+            return level
+        key = (level, *((type(values[name]), values[name]) for name in names))
+        if key not in self._levels:
+            try:
+                self._levels[key] = _filled_recipe(self.expand(str(level)), values).text
+            except RecipeError:  # told of the whole recipe, if it is wrong
+                self._levels[key] = str(level)
+        return self._levels[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
         """The names of a recipe's dimensions and holes, and of those in their values.
