@@ -133,9 +133,14 @@ class Template:
         return self._recipes[key]
 
     def _filled_level(self, level: Level, values: Mapping[str, Level]) -> Level:
-        """A level with its holes filled, so that a recipe is parsed once; as it is where it is none itself."""
-        names = self.names_in_level(level)
-        if not names or not all(name in values for name in names):
+        """A level with its holes filled, so that a recipe is parsed once; as it is where it is none."""
+        if not self.names_in_level(level):
+            return level
+        names = _with_inner_names(
+            self.names_in_level(level),
+            lambda name: self.names_in_level(values[name]) if name in values else [],
+        )
+        if not all(name in values for name in names):
             return level
         key = (level, *((type(values[name]), values[name]) for name in names))
         if key not in self._levels:
