@@ -14,7 +14,7 @@ from ...engine.core.resources import Machine
 from ...reporting.results import StudyResults
 from ...storage import Store
 from ...studies.planning.stale_trials import describe_stale, keep_stale_trials
-from ...studies.planning.status import study_status
+from ...studies.planning.status import StudyStatus, study_status
 from ...studies.rounds import follow_rounds
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
@@ -164,10 +164,19 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
     if summary.stop_reason:
         print_stderr(f"stopped, as {summary.stop_reason}. Continue: {request.resume_command}")
         return
+    if _has_run_out(request, now):
+        print_stderr("  no point is left: its space has no other that is new and that the study allows")
     for line in format_best_points(request.study, StudyResults(request.study, store).best_points):
         print_stderr(line)
     if now.stored and request.study.tables:
         print_stderr(f"see: {request.table_command}")
+
+
+def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:
+    """Whether a search that was run to its end has fewer points than it asks for."""
+    if request.study.search is None or request.max_trials is not None or status.spent:
+        return False
+    return status.num_remaining > 0 and not status.begun and not status.waiting
 
 
 def _check_reachable(address: str | None) -> None:

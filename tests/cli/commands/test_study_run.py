@@ -99,7 +99,7 @@ def test_a_search_ends_with_its_best_points(run, tiny):
     text = text.replace("{mixer}", "conv(k={k})").replace("{task}", "not").replace('"tiny"', '"hunt"')
     text += (
         '[factors]\nseed = [0, 1]\n[search]\ntrials = 2\nmetric = "loss"\ndirection = "min"\n'
-        '[search.space]\nk = "integer(2, 9)"\n'
+        '[search.space]\nk = "integer(2, 3)"\n'
     )
     Path("hunt.toml").write_text(text, encoding="utf-8")
     result = run("study", "run", "hunt.toml", "--local")
@@ -112,6 +112,9 @@ def test_a_search_ends_with_its_best_points(run, tiny):
     assert float(found[0][1]) <= float(found[1][1])
     assert run("study", "status", "hunt").stdout.splitlines()[2:] == [best, second, *note]
     assert note[0].startswith("  note   loss is at the length that each point's curriculum has come to")
+    more = run("study", "run", "hunt.toml", "--local", "--set", "search.trials=3")
+    assert (more.exit_code, "4 of 6 trials done · 2 left" in more.stderr) == (0, True)
+    assert "\n  no point is left: its space has no other that is new" in more.stderr
 
 
 def test_the_streams_of_a_process_are_kept_apart(process, tiny):
