@@ -1,6 +1,5 @@
 """The store: everything that happened, in one folder or below one address."""
 
-import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
@@ -13,6 +12,7 @@ from .checkpoint_notes import NOTE_FILE, CheckpointNote, read_note
 from .compaction import compact, latest_copies, merge_ended
 from .durable_write import encode, write_durably, write_group, write_once
 from .integrity.quarantine import Quarantine
+from .integrity.regular_file import is_other_than_file
 from .latest_attempts import LatestAttempts, read_latest
 from .leases import Leases, remove_old_leases, this_process
 from .objects.address import is_address
@@ -378,7 +378,7 @@ class Store:
 
     def _make_way(self, path: Path) -> None:
         """Quarantine what is no file and has the name of one that is to be written."""
-        if os.path.lexists(path) and not path.is_file():
+        if is_other_than_file(path):
             self._quarantine.move(path, "expected a file", "it was in the way of a trial's")
 
     def _of_latest(self, datasets: Sequence[str], trials: Collection[str] | None) -> pl.DataFrame:

@@ -54,6 +54,15 @@ def read_regular(path: Path) -> bytes:
         raise _unreadable(error) from error
 
 
+def is_other_than_file(path: Path) -> bool:
+    """Whether something that is no file has this name, by one look: others may remove a file meanwhile."""
+    try:
+        kind = stat.S_IFMT(path.lstat().st_mode)
+    except OSError:
+        return False
+    return kind != stat.S_IFREG and not (kind == stat.S_IFLNK and path.is_file())
+
+
 def _unreadable(error: OSError) -> Exception:
     """Return what to raise for an error: one of this file alone is told apart from one of the machine."""
     if error.errno not in _OF_THIS_FILE:
