@@ -23,6 +23,7 @@ def is_harmless(text):
     return all(sign == "\n" or sign.isprintable() for sign in text)
 
 
+@pytest.mark.heavy
 def test_no_command_lets_the_texts_of_a_study_reach_a_terminal_as_they_are(run, hostile):
     where = ("study", "run", hostile, "--local", "--max-trials", "1", "--set", "train.epochs=1")
     said = [run(*where, "--set", "train.steps_per_epoch=1")]

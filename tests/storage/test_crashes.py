@@ -22,6 +22,7 @@ def deaths(template, folder, action):
     return [folder / str(step) for step in range(len(steps))], folder / str(len(steps)), steps
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("empty", [True, False], ids=["a new store", "a store in use"])
 def test_a_writer_killed_at_any_step_leaves_all_of_its_trial_or_nothing(root, tmp_path, empty):
     root.mkdir()

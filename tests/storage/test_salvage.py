@@ -79,6 +79,7 @@ def test_a_damaged_row_group_costs_its_trials_alone(root, caplog):
     assert str(Store(root).trials().rows()) == str(before.rows())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("dataset", ["trials", "metrics"])
 def test_a_flipped_bit_anywhere_costs_one_row_group_at_most_and_alters_nothing(root, dataset):
     chance = random.Random(8)

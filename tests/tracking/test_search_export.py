@@ -46,6 +46,7 @@ def read(path):
     return optuna.load_study(study_name="search", storage=f"sqlite:///{path}")
 
 
+@pytest.mark.heavy
 def test_each_point_is_a_trial_with_its_parameters_values_and_moments(searched, tmp_path):
     study, store = searched
     path = tmp_path / "new" / "search.db"

@@ -103,6 +103,7 @@ def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew_o
     assert not store.copy_outcome(block, edited)
 
 
+@pytest.mark.heavy
 def test_the_same_source_from_another_path_is_the_same_code(process, scaling):
     found = trials(process, *scaling)
     Path("elsewhere").mkdir()

@@ -105,6 +105,7 @@ def test_what_is_learnt_is_written_too(tmp_path):
     assert last["test_exact"] == 0.0
 
 
+@pytest.mark.heavy
 def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
     easy = replace(require_task("reverse_copy"), symbols=4, min_length=1, max_length=4, sequences=240)
     monkeypatch.setitem(TASKS._items, "reverse_copy", easy)

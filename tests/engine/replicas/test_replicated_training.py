@@ -121,6 +121,7 @@ def test_two_devices_with_a_part_of_each_weight_compute_what_one_does(two, form)
     assert sum(each.to_local().numel() for each in found.model.parameters()) <= 0.55 * alone.parameters
 
 
+@pytest.mark.heavy
 def test_a_sharded_training_goes_on_with_any_number_of_devices(two):
     asked = shardable(STREAM, clip_norm=0.5, optimizer={"name": "sgd", "lr": 0.1, "momentum": 0.9})
     begun = ShardedTraining(asked, two.group, Path("data"))

@@ -63,7 +63,13 @@ def test_a_step_that_never_ends_is_left_soon_after_the_time_limit_and_the_next_t
     assert Store(folder / "results").trials()["seconds"].max() < 2 + 5 + 30
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, id="Ctrl-C"),
+        pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.heavy),
+    ],
+)
 def test_one_signal_ends_a_step_that_never_ends_and_says_how_to_go_on(folder, number):
     process = begin(folder, "loop")
     wait_for(lambda: any((folder / "results").glob("checkpoints/*/begun")))
@@ -90,6 +96,7 @@ def test_a_second_ctrl_c_ends_a_step_at_once(folder):
     )
 
 
+@pytest.mark.heavy
 def test_two_signals_end_native_code_that_does_not_come_back(folder):
     process = begin(folder, "native")
     wait_for((folder / "native").exists)

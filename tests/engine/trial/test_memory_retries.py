@@ -81,6 +81,7 @@ def test_a_trial_that_was_short_of_memory_once_is_as_if_nothing_had_been(tmp_pat
     assert [row[name] for name in same] == [whole[name] for name in same]
 
 
+@pytest.mark.heavy
 def test_a_trial_fails_when_a_sequence_at_a_time_is_too_much(tmp_path, job):
     tries = []
     events, row = outcome(tmp_path, job(batch_size=4), room_for(0, tries))

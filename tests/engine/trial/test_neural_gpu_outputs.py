@@ -82,6 +82,7 @@ def final(store):
     return {each["name"]: each["value"] for each in store.trials()["metrics"].to_list()[0]}
 
 
+@pytest.mark.heavy
 def test_of_the_lengths_that_are_tried_trees_are_preferred(tmp_path, monkeypatch):
     register_trees(tmp_path, monkeypatch)
     store = Store(tmp_path / "results")

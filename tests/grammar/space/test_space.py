@@ -140,6 +140,7 @@ def test_a_recipe_is_in_a_space_only_if_the_space_lists_it(root: Node, other: No
     assert all((found in Space(Recipe(root))) == (found in listed) for found in Space(Recipe(other)))
 
 
+@pytest.mark.heavy
 @settings(deadline=None, max_examples=12, suppress_health_check=list(HealthCheck))
 @given(SPACES)
 def test_any_member_becomes_any_other_in_some_changes(root: Node):

@@ -15,6 +15,7 @@ SIZED = "4 * (choice(sa, conv(k=integer(3, 40))) >> ff(integer(8, 64, step=8)))"
 BUDGET = Budget(max_parameters=500_000, d_model=64, vocab=20)
 
 
+@pytest.mark.heavy
 def test_a_budget_leaves_members_out_and_says_how_many_remain():
     space = Space(SIZED, BUDGET)
     listed, rng = list(space), Random(0)

@@ -34,6 +34,7 @@ def text_of(part):
     return f"document.getElementById('{part}').innerText"
 
 
+@pytest.mark.heavy
 def test_a_row_appears_in_an_open_page_which_stays_as_it_is(window, server, store, drawn):
     window.open(f"http://127.0.0.1:{server.port}/study/everything", width=900, height=700)
     wait_for(window, "document.getElementById('live').textContent === 'live'")

@@ -50,6 +50,7 @@ def counted(recipe, task, d_model=16, norm="pre"):
     ).parameters
 
 
+@pytest.mark.heavy
 def test_every_cell_has_the_size_that_brute_force_finds():
     study = load_study(TEXT)
     recipe = parse("2 * ({mixer} >> ff({filter}))")

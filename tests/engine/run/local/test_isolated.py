@@ -101,6 +101,7 @@ def test_ctrl_c_ends_a_worker_that_hangs_within_seconds(folder):
     assert psutil.wait_procs(family, timeout=PATIENCE_S)[1] == []
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills a process with its parent")
 def test_no_worker_outlives_a_run_that_is_killed(folder):
     process, family = stuck(folder)

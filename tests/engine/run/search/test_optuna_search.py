@@ -194,6 +194,7 @@ def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):
     assert len(notes.of(EpochFinished)) == store.trials()["epochs"].sum()
 
 
+@pytest.mark.heavy
 def test_a_search_that_is_continued_again_and_again_still_gives_points_up(tmp_path, notes):
     overrides = [
         *("search.scheduler=asha", "search.trials=12", "search.metric=loss", "search.direction=min"),
