@@ -59,6 +59,7 @@ def test_expressions_load_nothing_heavy():
     assert not loaded(program) & set(HEAVY)
 
 
+@pytest.mark.heavy
 def test_building_loads_torch():
     assert "torch" in loaded("from activemem import build")
 

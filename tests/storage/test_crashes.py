@@ -115,6 +115,7 @@ def test_a_file_is_flushed_before_it_gets_its_name_and_the_name_before_the_next_
     assert steps == [*replaced * 2, "open", "open", "fsync", "link", "remove", "open", "fsync"]
 
 
+@pytest.mark.heavy
 def test_originals_are_removed_only_when_the_merged_file_has_its_name_for_good(root, tmp_path):
     fill_store(root, [1, 2])
     *_, steps = deaths(root, tmp_path / "dead", "compact")

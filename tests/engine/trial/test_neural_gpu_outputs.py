@@ -125,6 +125,7 @@ def rewrite(study, store, folder, *, prefer_trees):
     )
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("recipe", ["neural_gpu", "extended_neural_gpu"])
 def test_translations_of_spelled_words_are_scored(recipe, tmp_path, monkeypatch):
     register_numbers(tmp_path, monkeypatch)

@@ -57,6 +57,7 @@ def window(tmp_path_factory):
         yield opened
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["everything", "algorithmic-small"])
 @pytest.mark.parametrize(
     "how",

@@ -186,6 +186,7 @@ def documents(draw):
     return text
 
 
+@pytest.mark.heavy
 @settings(max_examples=200, deadline=None)
 @given(documents())
 def test_every_path_of_any_text_is_located(text):
