@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from ..engine.core.events import ClusterNode, Ended, EpochFinished, Event, Listener, Started, Taken
+from ..engine.core.events import Ended, EpochFinished, Event, Listener, Relay, Started, Taken
 from ..studies.resolve.trial import Trial
 from ..studies.text.units import plural
 from .contract import TrackedEnd, TrackedTable, TrackedTrial, Tracker
@@ -14,34 +14,22 @@ from .feed import CLOSE_S, END, Begun, Feed, Finished, Left, Measured, News, Tab
 from .trials import tracked_trial
 
 
-class Tracking(Listener):
+class Tracking(Relay):
     """Hears of a study in the driver's process, so that workers know of no tracker; never waits for one."""
 
     def __init__(self, listener: Listener, trackers: Mapping[str, Tracker]) -> None:
-        self._listener = listener
+        super().__init__(listener)
         self._trials: dict[str, TrackedTrial] = {}
         self._feeds = [Feed(name, tracker) for name, tracker in trackers.items()]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Know these trials by their ids."""
         self._trials |= {trial.id: tracked_trial(trial) for trial in trials}
-        self._listener.on_planned(trials)
-
-    def stopping(self) -> None:
-        """Pass it on, from a signal's handler."""
-        self._listener.stopping()
-
-    def waiting(self, others: Sequence[Taken]) -> None:
-        """Pass it on."""
-        self._listener.waiting(others)
-
-    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        """Pass it on."""
-        self._listener.on_nodes(nodes)
+        super().on_planned(trials)
 
     def on_event(self, event: Event) -> None:
         """Pass it on, and tell the trackers of it when they have time."""
-        self._listener.on_event(event)
+        super().on_event(event)
         if (news := self._news(event, time.time())) is not None:
             self._tell(news)
 

@@ -95,5 +95,32 @@ class Listener:
         """Take note of one event."""
 
 
+class Relay(Listener):
+    """Passes everything on to another listener; a subclass does something of its own as well."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def on_planned(self, trials: Sequence[Trial]) -> None:
+        """Pass it on."""
+        self._listener.on_planned(trials)
+
+    def stopping(self) -> None:
+        """Pass it on, from a signal's handler."""
+        self._listener.stopping()
+
+    def waiting(self, others: Sequence[Taken]) -> None:
+        """Pass it on."""
+        self._listener.waiting(others)
+
+    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
+        """Pass it on."""
+        self._listener.on_nodes(nodes)
+
+    def on_event(self, event: Event) -> None:
+        """Pass it on."""
+        self._listener.on_event(event)
+
+
 NOBODY = Listener()
 """Hears nothing."""

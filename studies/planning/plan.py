@@ -110,11 +110,7 @@ def make_plan(
     tried = study_outcomes(study, outcomes)
     statuses: dict[str, TrialStatus] = dict(tried.select("trial", "status").iter_rows())
     estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials())
-    planned = tuple(
-        PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
-        for one in study.trials
-        if only is None or one.id in only
-    )
+    planned = _planned(study, statuses, estimator, only)
     trials = [one.trial for one in planned]
     to_run = trials_to_run(study, store, statuses, only=only)
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
@@ -144,6 +140,20 @@ def make_plan(
         over_budget=_models(study, study.over_budget, estimator),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
+    )
+
+
+def _planned(
+    study: Study,
+    statuses: Mapping[str, TrialStatus],
+    estimator: TimeEstimator,
+    only: Collection[str] | None,
+) -> tuple[PlannedTrial, ...]:
+    """The trials of a grid, or some of them, with how they ended and what they may take."""
+    return tuple(
+        PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
+        for one in study.trials
+        if only is None or one.id in only
     )
 
 

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from ....studies.resolve.trial import Trial
-from ...core.events import ClusterNode, Ended, Event, Listener, MachineFailed, Taken
+from ...core.events import Ended, Event, Listener, MachineFailed, Relay, Taken
 from ..interrupts import Stop
 
 ENDED_BETWEEN_LOOKS = 32
 """When so many more trials have ended, it is seen whether their files are to be merged."""
 
 
-class RunCounter(Listener):
+class RunCounter(Relay):
     """Passes everything on, notes what ends and what others train, and asks for a stop where it must.
 
     It has the files of what has ended merged now and then, so that a folder never holds thousands.
@@ -22,8 +22,8 @@ class RunCounter(Listener):
     def __init__(
         self, listener: Listener, stop: Stop, max_failures: int | None, merge: Callable[[], object]
     ) -> None:
-        self._listener, self._stop, self._max_failures = listener, stop, max_failures
-        self._merge = merge
+        super().__init__(listener)
+        self._stop, self._max_failures, self._merge = stop, max_failures, merge
         self.planned: set[str] = set()
         self.ended: dict[str, str] = {}
         self.machine_failure: str | None = None
@@ -43,19 +43,7 @@ class RunCounter(Listener):
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Note them as trials of this run."""
         self.planned.update(trial.id for trial in trials)
-        self._listener.on_planned(trials)
-
-    def stopping(self) -> None:
-        """Pass it on."""
-        self._listener.stopping()
-
-    def waiting(self, others: Sequence[Taken]) -> None:
-        """Pass it on."""
-        self._listener.waiting(others)
-
-    def on_nodes(self, nodes: Sequence[ClusterNode]) -> None:
-        """Pass it on."""
-        self._listener.on_nodes(nodes)
+        super().on_planned(trials)
 
     def on_event(self, event: Event) -> None:
         """Note what ends and what others train."""
@@ -70,4 +58,4 @@ class RunCounter(Listener):
             self.taken[event.trial] = event
             self.planned.discard(event.trial)
         self._stop.requested |= self.machine_failure is not None or self.has_failed_too_often
-        self._listener.on_event(event)
+        super().on_event(event)
