@@ -42,7 +42,7 @@ class Dropout(nn.Module):
         if _given is not None:
             return _given.drop(x, self.rate)
         if x.device.type != "cpu":
-            return functional.dropout(x, self.rate)
+            return functional.dropout(x.contiguous(), self.rate)  # of other strides, other numbers would drop
         return x * _factors(_draw_bits(x.shape), self.rate, x.dtype)
 
     @property
@@ -192,14 +192,16 @@ def _device_factors(call: RandomCall, generator: Generator, device: torch.device
     if isinstance(call, KeyCall):
         bounds, shape = (-(2**63), 2**63 - 1), (call.num_draws,)
         return torch.randint(*bounds, shape, generator=generator, device=device)
-    ones, random = torch.ones(call.shape, dtype=call.dtype, device=device), torch.get_device_module(device)
-    before = random.get_rng_state(device)
-    random.set_rng_state(generator.get_state(), device)
+    ones = torch.ones(call.shape, dtype=call.dtype, device=device)
+    process = torch.cuda.default_generators[generator.device.index]
+    before = process.graphsafe_get_state()
+    process.graphsafe_set_state(
+        generator
+    )  # torch's dropout takes no generator; a graph can have this recorded
     try:
         return functional.dropout(ones, call.rate)
     finally:
-        generator.set_state(random.get_rng_state(device))
-        random.set_rng_state(before, device)
+        process.graphsafe_set_state(before)
 
 
 def _num_draws(numbers: int) -> int:

@@ -27,12 +27,6 @@ class DeviceStream:
     def state(self, state: Tensor) -> None:
         self._state = state.cpu()
 
-    def generator(self) -> Generator:
-        """A generator that draws what comes next; `state` takes note of where it then is."""
-        made = Generator(self._device)
-        made.set_state(self._state)
-        return made
-
     @contextmanager
     def in_process(self) -> Iterator[None]:
         """A context in which what draws from the process's generator draws from this."""

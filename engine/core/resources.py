@@ -41,8 +41,8 @@ class Machine:
     trials cannot be trained end the run before it begins, unless `skip_unfit_nodes`. With `isolate` a local
     run trains in a process of its own, as it does where there is a `memory_limit`, of bytes that a worker's
     process may occupy. With a `pack` trials of one form take their steps together, so many at once, or with
-    "auto" as many as one worker has where that is faster. With `graphs` the gradients of a trial that trains
-    alone on a GPU are recorded as CUDA graphs, where they can be.
+    "auto" as many as one worker has where that is faster. With `graphs` the gradients of a trial, or of those
+    that are packed, are recorded on a GPU as CUDA graphs, where they can be.
     """
 
     cpus: float = 1.0
@@ -62,10 +62,6 @@ class Machine:
             raise ResourceError(f"gpus: {fault}")
         if not isinstance(self.pack, str) and self.pack < 1:
             raise ResourceError(f"pack: expected auto, off or at least 1 trial, got {self.pack}")
-        if self.graphs and self.pack != "off":
-            raise ResourceError(
-                f"graphs: expected false where trials are packed, got true and pack = {self.pack}"
-            )
         if self.graphs and self.devices > 1:
             told = f"gpus = {self.devices} for each trial, whose replicas wait for each other"
             raise ResourceError(f"graphs: expected false with {told}, got true")

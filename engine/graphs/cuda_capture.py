@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from weakref import WeakSet
 
 import torch
+from torch import Generator
+
+from .recorded_work import BrokenRecordingError, Work
 
 _WARM_UPS = 3
 """So often work is done before it is recorded: libraries and the autograd engine prepare themselves then."""
@@ -13,30 +18,66 @@ _WARM_UPS = 3
 class CudaCapture:
     """Records work of one device; what recordings hold meanwhile is of one pool, as they never overlap.
 
-    Random numbers come from the process's generator, which torch registers with each graph: a replay draws
-    what comes next, as the work itself would. Warming up and recording leave it where it was.
+    A replay draws what comes next of the generators, as the work itself would: of the process's, which torch
+    registers with each graph, and of those that the work has of its own.
     """
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._pool = device, torch.cuda.graph_pool_handle()
+        self._alive = WeakSet[torch.cuda.CUDAGraph]()
 
-    def __call__(self, work: Callable[[], None]) -> Callable[[], None]:
-        """What does the work again; RuntimeError for work that cannot be recorded."""
-        before = torch.cuda.get_rng_state(self._device)
-        try:
+    def __call__(self, work: Work, generators: Sequence[Generator] = ()) -> Work:
+        """What does the work again.
+
+        Raises RuntimeError for work that cannot be recorded, as it waits for the GPU, and
+        BrokenRecordingError where that was found out too late for torch to record anything from then on.
+        """
+        with self._as_before(generators):
             self._warm_up(work)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self._pool):
-                work()
-        finally:
-            torch.cuda.set_rng_state(before, self._device)
+            for generator in generators:
+                graph.register_generator_state(generator)
+            if not self._alive:  # torch has no pool any more whose graphs are gone
+                self._pool = torch.cuda.graph_pool_handle()
+            try:
+                with torch.cuda.graph(graph, pool=self._pool):
+                    work()
+            except RuntimeError as error:
+                first = error.__context__ or error  # that the recording then cannot end tells nothing
+                raise BrokenRecordingError(*first.args) from error
+        self._alive.add(graph)
         return graph.replay
 
-    def _warm_up(self, work: Callable[[], None]) -> None:
-        """Do the work on a stream beside the current one, as it is recorded."""
+    @contextmanager
+    def _as_before(self, generators: Sequence[Generator]) -> Iterator[None]:
+        """A context that leaves the current stream and all generators as they were, whatever is raised.
+
+        A capture that fails may leave them as ones that are captured: they then have other states of torch's.
+        """
+        drawn_from = (torch.cuda.default_generators[torch.cuda.current_device()], *generators)
+        states = [each.get_state() for each in drawn_from]
+        try:
+            with torch.cuda.stream(torch.cuda.current_stream(self._device)):
+                yield
+        except BrokenRecordingError:
+            for each in drawn_from:
+                each.graphsafe_set_state(Generator(self._device))
+            raise
+        finally:
+            for each, state in zip(drawn_from, states, strict=True):
+                each.set_state(state)
+
+    def _warm_up(self, work: Work) -> None:
+        """Do the work on a stream beside the current one, as it is recorded; at last it must not wait."""
         current, beside = torch.cuda.current_stream(self._device), torch.cuda.Stream(self._device)
         beside.wait_stream(current)
         with torch.cuda.stream(beside):
-            for _ in range(_WARM_UPS):
+            for _ in range(_WARM_UPS - 1):
                 work()
+            waiting = torch.cuda.get_sync_debug_mode()
+            torch.cuda.set_sync_debug_mode("error")
+            try:
+                work()
+            finally:
+                torch.cuda.set_sync_debug_mode(waiting)
         current.wait_stream(beside)

@@ -12,9 +12,18 @@ from ...studies.schema.settings import TrialSettings
 from ..objectives import Stackable
 from ..trial.training import Training
 from .cuda_capture import CudaCapture
-from .recorded_gradients import Record, RecordedGradients
+from .recorded_gradients import RecordedGradients
+from .recorded_work import Recordings
 
 _log = logging.getLogger(__name__)
+
+
+def make_recordings(device: torch.device) -> Recordings | None:
+    """What a worker records on a device; None where there is no GPU, which is told."""
+    if device.type == "cuda":
+        return Recordings(CudaCapture(device))
+    _log.warning("steps are not recorded as graphs: there is no GPU")
+    return None
 
 
 def graph_fault(training: Training) -> str | None:
@@ -33,27 +42,17 @@ def graph_fault(training: Training) -> str | None:
 
 
 class GraphedTrainings:
-    """Makes trainings whose gradients are recorded where they can be; each other reason is told once.
+    """Makes trainings whose gradients are recorded where they can be; each other reason is told once."""
 
-    `record` is that of the device.
-    """
-
-    def __init__(self, record: Record | None = None) -> None:
-        self._record, self._told = record, set[str]()
+    def __init__(self, recordings: Recordings) -> None:
+        self._recordings = recordings
 
     def __call__(self, settings: TrialSettings, device: torch.device, data: Path) -> Training:
         """A training on this device."""
         training = Training(settings, device, data)
-        record = self._record
-        if record is None and device.type == "cuda":
-            record = CudaCapture(device)
-        fault = "there is no GPU" if record is None else graph_fault(training)
-        if fault is not None:
-            if fault not in self._told:
-                self._told.add(fault)
-                _log.warning("steps are not recorded as graphs: %s", fault)
+        if (fault := graph_fault(training)) is not None:
+            self._recordings.tell(fault)
         else:
-            assert record is not None, "it was looked at before"
             assert isinstance(training.objective, Stackable), "it was looked at before"
-            training.gradients = RecordedGradients(training.model, training.objective, record)
+            training.gradients = RecordedGradients(training.model, training.objective, self._recordings)
         return training

@@ -55,7 +55,7 @@ class Stackable(Protocol):
     """An objective whose batches of one length are of one shape, so that trials can take steps together."""
 
     def draw(self) -> tuple[Tensor, ...]:
-        """The whole next batch, on the device; its tensors have the same shapes in each of these trials."""
+        """The whole next batch, on the CPU; its tensors have the same shapes in each of these trials."""
         ...
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:

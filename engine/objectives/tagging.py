@@ -49,8 +49,8 @@ class TaggingObjective(Objective[Model]):
         return functional.cross_entropy(logits, targets.flatten())
 
     def draw(self) -> tuple[Tensor, ...]:
-        """The whole next batch, on the device."""
-        return tuple(rows.to(self.device) for rows in self._draw_batch())
+        """The whole next batch, on the CPU."""
+        return tuple(self._draw_batch())
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
         """Cross-entropy of every token of a whole batch."""

@@ -9,10 +9,12 @@ from operator import itemgetter
 
 from ..core.events import Event, MachineFailed
 from ..core.interruption import StoppedMidway
+from ..graphs.recorded_work import Recordings
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .form import form_of
 from .gate import Gate
+from .graphed_passes import GraphedPacks
 from .pack import Member, Pack
 from .stacked_steps import stacking_fault
 
@@ -32,12 +34,22 @@ class Packer:
     begin their epoch again, and take their steps one by one from then on, so that each fails by itself.
     """
 
-    def __init__(self, most: int, gate: Gate | None = None) -> None:
+    def __init__(self, most: int, gate: Gate | None = None, recordings: Recordings | None = None) -> None:
+        """With what a worker records, steps taken together are recorded too."""
         self._most, self._gate = most, gate
+        self._graphs = None if recordings is None else GraphedPacks(recordings)
         self._given_up: set[str] = set()
 
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
         """All trials to their ends, an epoch of each at a time: each event, up to the machine's failure."""
+        try:
+            yield from self._events(attempts)
+        finally:
+            if self._graphs is not None:
+                self._graphs.clear()
+
+    def _events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
+        """As `events`, whatever is recorded on the way."""
         for attempt in attempts:
             yield (event := attempt.advance())
             if isinstance(event, MachineFailed):
@@ -58,7 +70,7 @@ class Packer:
         """
         for form, members in self._groups(attempts):
             try:
-                Pack(form, members, self._gate).take_steps()
+                Pack(form, members, self._gate, self._graphs).take_steps()
             except StoppedMidway:
                 for attempt in attempts:
                     attempt.save_midway()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from ..core.interruption import TimeLimitPassed, interruptible, leave_if_asked
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .gate import Gate
+from .graphed_passes import GraphedPacks
 from .stacked_steps import StackedSteps
 
 TIMED_STEPS = 2
@@ -35,8 +36,10 @@ class Member(NamedTuple):
 class Pack:
     """Trials of one form that are at the same length, for what is left of an epoch."""
 
-    def __init__(self, form: str, members: Sequence[Member], gate: Gate | None) -> None:
-        self._form, self._gate, self._members = form, gate, members
+    def __init__(
+        self, form: str, members: Sequence[Member], gate: Gate | None, graphs: GraphedPacks | None = None
+    ) -> None:
+        self._form, self._gate, self._members, self._graphs = form, gate, members, graphs
         self._attempts = [member.attempt for member in members]
         self._trainings = [member.training for member in members]
         self._device = self._trainings[0].device
@@ -82,6 +85,7 @@ class Pack:
         if self._gate is None:
             return True
         shape = f"{len(self._members)} x {self._trainings[0].objective.step_shape}"
+        shape = shape if self._graphs is None else f"{shape}, recorded"
         ratio = self._gate.ratio(self._form, shape)
         if ratio is None and self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS):
             ratio = self._measured_ratio()
@@ -91,28 +95,34 @@ class Pack:
     def _measured_ratio(self) -> float:
         """How much longer a step takes alone than together, the costs of stacking spread over an epoch."""
         began = self._now()
-        together = self._together(1 + TIMED_STEPS)
+        together = self._together(1 + TIMED_STEPS, self._now)
         stacking = self._now() - began - sum(together)
         alone = [self._one_by_one() for _ in range(1 + TIMED_STEPS)]
         steps = self._trainings[0].settings.train.steps_per_epoch
         return min(alone[1:]) / (min(together[1:]) + stacking / steps)
 
-    def _together(self, steps: int) -> list[float]:
-        """Take so many steps together, fewer where something has to be saved or time is over; their times."""
+    def _together(self, steps: int, now: Callable[[], float] = time.perf_counter) -> list[float]:
+        """Take so many steps together, fewer where something has to be saved or time is over; their times.
+
+        The clock need not wait for a GPU where nobody asks how long its steps take.
+        """
         began, times = time.perf_counter(), list[float]()
         left_s = self._time_left_s()
         try:
-            with StackedSteps(self._trainings) as stacked:
+            passes = None if self._graphs is None else self._graphs.passes(self._form, self._trainings)
+            with StackedSteps(self._trainings, passes) as stacked:
                 while len(times) < steps:
                     leave_if_asked()
-                    step_began = self._now()
+                    step_began = now()
                     stacked.step()
-                    times.append(self._now() - step_began)
+                    times.append(now() - step_began)
                     passed_s = (time.perf_counter() - began) / len(self._members)
                     if (left_s is not None and passed_s > left_s) or any(
                         attempt.save_is_due for attempt in self._attempts
                     ):
                         break
+            if self._device.type != "cpu":
+                torch.accelerator.synchronize(self._device)  # or whoever is evaluated first pays for all
         finally:
             self._count(time.perf_counter() - began)
         return times

@@ -13,7 +13,8 @@ import torch
 from ...storage import Store
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
 from ..core.resources import Machine
-from ..graphs.graphable import GraphedTrainings
+from ..graphs.graphable import GraphedTrainings, make_recordings
+from ..graphs.recorded_work import Recordings
 from ..packs.attempts import Packer
 from ..packs.form import form_of
 from ..packs.gate import Gate, machine_file
@@ -44,13 +45,16 @@ class Worker:
         if machine.devices > 1 and make_training is Training:
             devices = [torch.device("cuda", each) for each in range(machine.devices)]
             self._begin = ReplicatedTrainings(devices, device_bytes())
-        elif machine.graphs and make_training is Training:
-            self._begin = GraphedTrainings()
+        recordings = None
+        if machine.graphs and make_training is Training:
+            recordings = make_recordings(torch.device(machine.device))
+        if recordings is not None:
+            self._begin = GraphedTrainings(recordings)
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
         self._device = torch.device(machine.device)
         self._claims: dict[str, Claims] = {}
-        self._packer = _make_packer(machine, self._device)
+        self._packer = _make_packer(machine, self._device, recordings)
         self._held = HeldOutcomes(store)
         provenance.commit()  # now: the files may change while it trains
 
@@ -114,12 +118,12 @@ class Worker:
         return self._claims[run]
 
 
-def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
+def _make_packer(machine: Machine, device: torch.device, recordings: Recordings | None) -> Packer | None:
     """What trains trials together, if that is wanted."""
     if machine.pack == "off":
         return None
     gate = Gate(device, machine_file()) if machine.pack == "auto" else None
-    return Packer(machine.most_packed, gate)
+    return Packer(machine.most_packed, gate, recordings)
 
 
 def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:

@@ -2,37 +2,23 @@
 
 import copy
 import logging
+from gc import collect
 from pathlib import Path
+from weakref import ref
 
 import pytest
 import torch
 
 from activemem.engine.graphs.cuda_capture import CudaCapture
-from activemem.engine.graphs.graphable import GraphedTrainings
-from activemem.engine.graphs.recorded_gradients import RecordedGradients
+from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
+from activemem.engine.graphs.recorded_work import BrokenRecordingError, Recordings
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 
+from .recorders import Recorder, refuse
+
 CPU = torch.device("cpu")
 NEEDS_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-
-
-class Recorder:
-    """What a GPU does, on a CPU: work is done to be recorded, and again to be replayed."""
-
-    def __init__(self):
-        self.recorded = self.replayed = 0
-
-    def __call__(self, work):
-        self.recorded += 1
-        with torch.random.fork_rng():
-            work()
-
-        def replay():
-            self.replayed += 1
-            work()
-
-        return replay
 
 
 def settings(recipe="2 * (sa(heads=2) >> ff(16))", dropout=0.1, **train):
@@ -53,6 +39,11 @@ def settings(recipe="2 * (sa(heads=2) >> ff(16))", dropout=0.1, **train):
     )
 
 
+def recording(asked, record, most=64, device=CPU):
+    """A training whose gradients are recorded so."""
+    return GraphedTrainings(Recordings(record, most))(asked, device, Path("data"))
+
+
 def untimed(metrics):
     return {name: value for name, value in metrics.items() if name != "tokens_per_s"}
 
@@ -64,7 +55,7 @@ def untimed(metrics):
 )
 def test_recorded_steps_are_those_of_the_training_and_each_length_is_recorded_once(asked):
     recorder = Recorder()
-    plain, found = Training(asked, CPU), GraphedTrainings(recorder)(asked, CPU, Path("data"))
+    plain, found = Training(asked, CPU), recording(asked, recorder)
     for _ in range(2):
         assert untimed(found.advance()) == untimed(plain.advance())
     for name, weight in plain.weights().items():
@@ -75,7 +66,7 @@ def test_recorded_steps_are_those_of_the_training_and_each_length_is_recorded_on
 
 def test_a_training_goes_on_with_recordings_or_without_from_a_state_of_either():
     asked = settings()
-    plain, found = Training(asked, CPU), GraphedTrainings(Recorder())(asked, CPU, Path("data"))
+    plain, found = Training(asked, CPU), recording(asked, Recorder())
     plain.advance()
     state = copy.deepcopy(plain.state())
     found.advance()
@@ -89,35 +80,69 @@ def test_a_training_goes_on_with_recordings_or_without_from_a_state_of_either():
 
 def test_of_too_many_recordings_that_goes_which_was_not_replayed_for_longest():
     asked, recorder = settings(lengths=[3, 8]), Recorder()
-    plain, found = Training(asked, CPU), Training(asked, CPU)
-    found.gradients = RecordedGradients(found.model, found.objective, recorder, most=2)
+    plain, found = Training(asked, CPU), recording(asked, recorder, most=2)
     assert untimed(found.advance()) == untimed(plain.advance())
     assert len(found.gradients) == 2 < recorder.recorded
 
 
+def test_trainings_of_a_worker_share_what_is_kept_and_give_it_back_as_they_end():
+    asked, recorder = settings(lengths=[5, 5]), Recorder()
+    recordings = Recordings(recorder, most=2)
+    make = GraphedTrainings(recordings)
+    first, second, third = (make(asked, CPU, Path("data")) for _ in range(3))
+    for training in (first, second, third, second):
+        training.take_step()
+    assert [len(each.gradients) for each in (first, second, third)] == [0, 1, 1]
+    assert recorder.recorded == 3
+    gone = ref(second.gradients)
+    del second, training
+    collect()  # what stands in for a recording refers to what it records
+    assert gone() is None and len(recordings) == 1
+    first.take_step()
+    assert [len(each.gradients) for each in (first, third)] == [1, 1]
+
+
 def test_work_that_cannot_be_recorded_is_done_without_and_told_once(caplog):
-    asked, tries = settings(), []
-
-    def record(work):
-        with torch.random.fork_rng():
-            tries.append(work())
-        raise RuntimeError("operation not permitted when stream is capturing\nand more")
-
-    plain, found = Training(asked, CPU), GraphedTrainings(record)(asked, CPU, Path("data"))
+    asked = settings()
+    recordings = Recordings(refuse)
+    plain = Training(asked, CPU)
+    found, other = (GraphedTrainings(recordings)(asked, CPU, Path("data")) for _ in range(2))
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            assert untimed(found.advance()) == pytest.approx(untimed(plain.advance()), rel=1e-6)
-    assert len(tries) == 1
-    told = "steps are not recorded as graphs: operation not permitted when stream is capturing"
+            expected = untimed(plain.advance())
+            for each in (found, other):
+                assert untimed(each.advance()) == pytest.approx(expected, rel=1e-6)
+    assert found.gradients.reason == "operation not permitted when stream is capturing"
+    told = f"steps are not recorded as graphs: {found.gradients.reason}"
     assert [record.getMessage() for record in caplog.records] == [told]
 
 
+def test_behind_a_recording_that_broke_nothing_is_recorded_or_replayed():
+    asked, recorder = settings(lengths=[3, 5]), Recorder()
+
+    def record(work, generators=()):
+        if recorder.recorded == 2:
+            raise BrokenRecordingError("out of memory")
+        return recorder(work, generators)
+
+    recordings = Recordings(record)
+    make = GraphedTrainings(recordings)
+    first, second = (make(asked, CPU, Path("data")) for _ in range(2))
+    plain = Training(asked, CPU)
+    first.take_step()
+    expected = untimed(plain.advance())
+    assert untimed(second.advance()) == pytest.approx(expected, rel=1e-6)
+    assert untimed(first.advance()) == pytest.approx(expected, rel=1e-6)
+    assert recordings.closed and len(recordings) == len(first.gradients) == len(second.gradients) == 0
+    assert recorder.recorded == 2
+
+
 def test_trainings_that_cannot_be_recorded_are_told_once_and_train_without(caplog):
-    make = GraphedTrainings(Recorder())
+    make = GraphedTrainings(Recordings(Recorder()))
     with caplog.at_level(logging.WARNING):
         for asked in [settings(accumulate=2)] * 2 + [settings("sa(span=8, adaptive=true)")]:
             assert make(asked, CPU, Path("data")).gradients is None
-        assert GraphedTrainings()(settings(), CPU, Path("data")).gradients is None
+        assert make_recordings(CPU) is None
     assert [record.getMessage().partition(": ")[2] for record in caplog.records] == [
         "the parts of a batch come one after the other ([train] accumulate)",
         "its model looks at its weights between steps",
@@ -130,7 +155,7 @@ def test_trainings_that_cannot_be_recorded_are_told_once_and_train_without(caplo
 def test_a_graph_of_a_gpu_computes_what_the_gpu_does(dropout):
     device = torch.device("cuda")
     asked = settings(dropout=dropout, lengths=[3, 5])
-    plain, found = Training(asked, device), GraphedTrainings()(asked, device, Path("data"))
+    plain, found = Training(asked, device), recording(asked, CudaCapture(device), device=device)
     for _ in range(3):
         assert untimed(found.advance()) == pytest.approx(untimed(plain.advance()), rel=1e-4)
     assert found.gradients.reason is None
@@ -138,9 +163,20 @@ def test_a_graph_of_a_gpu_computes_what_the_gpu_does(dropout):
 
 
 @NEEDS_A_GPU
-def test_work_that_waits_for_the_gpu_cannot_be_recorded():
-    number = torch.ones((), device="cuda")
-    before = torch.cuda.get_rng_state()
-    with pytest.raises(RuntimeError):
-        CudaCapture(torch.device("cuda"))(lambda: number.item())
-    assert torch.equal(torch.cuda.get_rng_state(), before)
+def test_work_that_waits_for_the_gpu_cannot_be_recorded_and_others_can():
+    device = torch.device("cuda")
+    number, capture = torch.ones((), device=device), CudaCapture(device)
+    own, stream = torch.Generator(device), torch.cuda.current_stream()
+    before = torch.cuda.get_rng_state(), own.get_state()
+    with pytest.raises(RuntimeError, match="synchronizing") as raised:
+        capture(lambda: number.item(), [own])
+    assert not isinstance(raised.value, BrokenRecordingError)
+    assert torch.cuda.current_stream() == stream
+    assert all(map(torch.equal, (torch.cuda.get_rng_state(), own.get_state()), before))
+    replay = capture(lambda: number.add_(torch.rand((), device=device, generator=own)), [own])
+    torch.manual_seed(0)
+    assert torch.rand(2, device=device).isfinite().all()
+    number.zero_()
+    replay()
+    own.set_state(before[1])
+    assert torch.equal(number, torch.rand((), device=device, generator=own))

@@ -54,8 +54,6 @@ def test_a_trial_has_a_share_of_one_device_or_whole_ones():
         Machine(gpus=1.5)
     with pytest.raises(ResourceError, match="pack: expected off with gpus = 8 for each trial"):
         Machine(gpus=8.0, pack="auto")
-    with pytest.raises(ResourceError, match="graphs: expected false where trials are packed, got true"):
-        Machine(graphs=True, pack="auto")
     with pytest.raises(ResourceError, match="graphs: expected false with gpus = 8 for each trial, whose"):
         Machine(graphs=True, gpus=8.0)
 

@@ -1,0 +1,144 @@
+"""Work on batches, for each shape of a batch recorded once and replayed from then on."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from weakref import ref
+
+import torch
+from torch import Generator, Tensor
+
+MAX_RECORDINGS = 64
+"""So many recordings a worker has; of more, the one goes that was not replayed for longest."""
+
+Work = Callable[[], None]
+"""Reads and writes tensors in place."""
+
+Record = Callable[[Work, Sequence[Generator]], Work]
+"""Records work that draws from these generators and the process's own, which are left as they were.
+
+What does it again, with what the generators draw next. RuntimeError for work that cannot be recorded.
+"""
+
+Key = tuple[tuple[torch.Size, torch.dtype], ...]
+"""The shapes of a batch."""
+
+_log = logging.getLogger(__name__)
+
+
+class BrokenRecordingError(RuntimeError):
+    """Recording failed in a way that leaves nothing else to be recorded in this process, or replayed."""
+
+
+class Recordings:
+    """How a worker records, and which recordings of all its trainings and packs were replayed last."""
+
+    def __init__(self, record: Record, most: int = MAX_RECORDINGS) -> None:
+        self.record, self._most = record, most
+        self.closed = False  # nothing is recorded any more
+        self._used = OrderedDict[tuple[ref[RecordedWork], Key], None]()
+        self._told = set[str]()
+
+    def __len__(self) -> int:
+        return sum(owner() is not None for owner, _ in self._used)
+
+    def take_note(self, owner: RecordedWork, shape: Key) -> None:
+        """A recording is made or replayed now; those that are too many by it are dropped."""
+        entry = (ref(owner), shape)
+        if entry not in self._used:
+            for gone in [each for each in self._used if each[0]() is None]:
+                del self._used[gone]
+        self._used[entry] = None
+        self._used.move_to_end(entry)
+        while len(self._used) > self._most:
+            (longest, old), _ = self._used.popitem(last=False)
+            if (found := longest()) is not None:
+                found.drop(old)
+
+    def forget(self, owner: RecordedWork) -> None:
+        """Who has had recordings has none any more."""
+        for entry in [each for each in self._used if each[0]() is owner]:
+            del self._used[entry]
+
+    def close(self) -> None:
+        """Drop all, and have no others."""
+        self.closed = True
+        for owner in {owner for owner, _ in self._used}:
+            if (found := owner()) is not None:
+                found.clear()
+        self._used.clear()
+
+    def tell(self, reason: str) -> None:
+        """Say once why something is not recorded."""
+        if reason not in self._told:
+            self._told.add(reason)
+            _log.warning("steps are not recorded as graphs: %s", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    """What is replayed, and the batch that it reads."""
+
+    replay: Work
+    batch: tuple[Tensor, ...]
+
+
+class RecordedWork:
+    """The recordings of what is done with batches of one training or pack.
+
+    Where one cannot be made, none is kept and none made from then on; the reason is told.
+    """
+
+    def __init__(self, recordings: Recordings) -> None:
+        self._recordings, self._kept = recordings, dict[Key, _Recording]()
+        self.reason: str | None = None  # why nothing is recorded any more
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def do(
+        self,
+        batch: Sequence[Tensor],
+        make: Callable[[tuple[Tensor, ...]], Work],
+        generators: Sequence[Generator] = (),
+    ) -> bool:
+        """Do what was made for batches of this shape with this one; False if that cannot be recorded.
+
+        `make` gives the work on tensors that take the place of the batch; it draws from the generators.
+        """
+        if self.reason is not None or self._recordings.closed:
+            return False
+        shape = tuple((rows.shape, rows.dtype) for rows in batch)
+        if shape not in self._kept:
+            own = tuple(rows.clone() for rows in batch)
+            try:
+                self._kept[shape] = _Recording(self._recordings.record(make(own), generators), own)
+            except RuntimeError as error:
+                self._give_up(error)
+                return False
+        found = self._kept[shape]
+        self._recordings.take_note(self, shape)
+        for own, rows in zip(found.batch, batch, strict=True):
+            own.copy_(rows, non_blocking=True)
+        found.replay()
+        return True
+
+    def _give_up(self, error: RuntimeError) -> None:
+        self.reason = str(error).partition("\n")[0]
+        self._recordings.tell(self.reason)
+        if isinstance(error, BrokenRecordingError):
+            self._recordings.close()
+        else:
+            self._recordings.forget(self)
+        self.clear()
+
+    def drop(self, shape: Key) -> None:
+        """Have no recording for this shape until it comes again."""
+        self._kept.pop(shape, None)
+
+    def clear(self) -> None:
+        """Have no recordings for any shape until they come again."""
+        self._kept.clear()

@@ -1,0 +1,77 @@
+"""The forward and backward passes of several models of one form, whose weights are stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.func import functional_call
+
+from ...blocks.core.dropout import RandomCall, draw_dropout, given_dropout, noting_dropout
+from ..objectives import Objective, Stackable
+from ..trial.training import Training
+
+
+class StackedPasses:
+    """Computes the losses and the gradients of stacked weights, each as its training would alone.
+
+    The weights (trainings, …) are by the names that they have in a model; `noises` are what is dropped drawn
+    from, of each training in turn.
+    """
+
+    def __init__(self, trainings: Sequence[Training]) -> None:
+        first = trainings[0]
+        self._device, self._loss = first.device, _LossOf(first.model, first.objective)
+        self._losses = torch.vmap(self._loss_of_one)
+        self.noises = [Generator(first.device) for _ in trainings]
+        self.weights = {
+            name: weight.new_empty((len(trainings), *weight.shape)).requires_grad_(weight.requires_grad)
+            for name, weight in first.model.named_parameters()
+        }
+        self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
+
+    def begin(self, trainings: Sequence[Training]) -> None:
+        """Draw from now on as these do, which are as many; their weights are put in by who calls."""
+        self._loss.train()
+        for noise, training in zip(self.noises, trainings, strict=True):
+            noise.set_state(training.noise.state)
+
+    def take(self, batch: Sequence[Tensor]) -> Tensor:
+        """The losses (trainings,) of the next batches, stacked; the weights then have their gradients."""
+        return self._compute(batch, self._random_calls(batch))
+
+    def _compute(self, batch: Sequence[Tensor], calls: Sequence[RandomCall]) -> Tensor:
+        """As `take`, where these calls of the forward pass are random."""
+        losses = self._losses(self.weights, draw_dropout(calls, self.noises, self._device), *batch)
+        losses.sum().backward()
+        return losses.detach()
+
+    def _random_calls(self, batch: Sequence[Tensor]) -> list[RandomCall]:
+        """What is random in a pass over batches of this shape; the first pass of one model notes it."""
+        shape = tuple(rows.shape for rows in batch)
+        if self._calls is None or self._calls[0] != shape:
+            with torch.no_grad(), noting_dropout() as calls:
+                self._loss(*(rows[0] for rows in batch))
+            self._calls = shape, calls
+        return self._calls[1]
+
+    def _loss_of_one(self, weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
+        """The loss of one training, of all within the vmap."""
+        with given_dropout(factors):
+            named = {f"model.{name}": weight for name, weight in weights.items()}
+            return functional_call(self._loss, named, batch)
+
+
+class _LossOf(nn.Module):
+    """The loss of a model as a module, whose weights can be others."""
+
+    def __init__(self, model: nn.Module, objective: Objective[Any]) -> None:
+        super().__init__()
+        self.model, self._objective = model, objective
+
+    def forward(self, *batch: Tensor) -> Tensor:
+        """The loss of a batch."""
+        assert isinstance(self._objective, Stackable), "it was looked at before"
+        return self._objective.loss_of(self.model, *batch)
