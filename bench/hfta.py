@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from activemem.engine.objectives import Stackable
+from activemem.engine.objectives.base import on_device
 from activemem.engine.trial.training import Training
 
 LAYERS = 8
@@ -96,7 +97,7 @@ class FusedModels(nn.Module):
 
 
 def draw(training: Training) -> tuple[Tensor, ...]:
-    """The next batch of a training."""
+    """The next batch of a training, on the CPU."""
     assert isinstance(training.objective, Stackable), "expected an algorithmic task"
     return training.objective.draw()
 
@@ -107,7 +108,8 @@ def fused_steps(trainings: Sequence[Training]) -> Callable[[], None]:
     optimizer = torch.optim.Adam(models.parameters(), lr=2e-3, fused=True)
 
     def step() -> None:
-        tokens, targets = (torch.stack(alike) for alike in zip(*map(draw, trainings), strict=True))
+        drawn = zip(*map(draw, trainings), strict=True)
+        tokens, targets = (on_device(torch.stack(alike), trainings[0].device) for alike in drawn)
         optimizer.zero_grad()
         models.loss(tokens, targets).backward()
         optimizer.step()
@@ -118,7 +120,7 @@ def fused_steps(trainings: Sequence[Training]) -> Callable[[], None]:
 def check(trainings: Sequence[Training]) -> None:
     """Assert that the fused models give what each model gives alone."""
     fused = FusedModels(trainings).eval()
-    tokens = torch.stack([draw(training)[0] for training in trainings])
+    tokens = torch.stack([draw(training)[0] for training in trainings]).to(trainings[0].device)
     with torch.no_grad():
         found = fused(tokens)
         for each, training, own in zip(found, trainings, tokens, strict=True):

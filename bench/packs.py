@@ -20,6 +20,7 @@ from clock import CPU, make_clock
 
 from activemem.engine.core.events import Ended
 from activemem.engine.core.resources import Machine
+from activemem.engine.packs.graphed_passes import GraphedPacks
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.cohorts import Worker
 from activemem.engine.trial.outcome import Job
@@ -84,9 +85,15 @@ def make(mixer: str, width: int, length: int, seed: int, device: torch.device = 
 
 
 def times_ms(
-    trainings: Sequence[Training], rounds: int, others: dict[str, Callable[[], None]] | None = None
+    trainings: Sequence[Training],
+    rounds: int,
+    others: dict[str, Callable[[], None]] | None = None,
+    graphs: GraphedPacks | None = None,
 ) -> dict[str, float]:
-    """The shortest milliseconds of a step of each "alone", of all "together", and of what else is given."""
+    """The shortest milliseconds of a step of each "alone", of all "together", and of what else is given.
+
+    With graphs there are those of all together "recorded", too.
+    """
     now, found = make_clock(trainings[0].device), dict[str, list[float]]()
 
     def note(name: str, run: Callable[[], object]) -> None:
@@ -99,6 +106,10 @@ def times_ms(
         with StackedSteps(trainings) as stacked:
             stacked.step()
             note("together", stacked.step)
+        if graphs is not None:
+            with StackedSteps(trainings, graphs.passes("bench", trainings)) as stacked:
+                stacked.step()
+                note("recorded", stacked.step)
         for name, run in (others or {}).items():
             note(name, run)
     return {name: 1e3 * min(each[1:]) for name, each in found.items()}

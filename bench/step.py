@@ -9,6 +9,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import torch
 from clock import CPU, make_clock
@@ -41,9 +42,11 @@ def settings(recipe: str) -> TrialSettings:
     )
 
 
-def engine_loop(recipe: str, device: torch.device = CPU) -> Callable[[], None]:
+def engine_loop(
+    recipe: str, device: torch.device = CPU, begin: Callable[..., Training] = Training
+) -> Callable[[], None]:
     """Steps of the engine's own loop, as `Training.advance` makes them."""
-    training = Training(settings(recipe), device)
+    training = begin(settings(recipe), device, Path("data"))
 
     def steps() -> None:
         for _ in range(STEPS):

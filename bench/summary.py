@@ -25,8 +25,12 @@ import step
 import torch
 
 from activemem import __version__
+from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
+from activemem.engine.graphs.recorded_work import Recordings
+from activemem.engine.packs.graphed_passes import GraphedPacks
 from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT
 from activemem.engine.trial import provenance
+from activemem.engine.trial.precision import float32_products
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "performance.md"
 MARKS = {
@@ -99,6 +103,26 @@ def packed(rounds: int, device: torch.device) -> Iterator[Row]:
         yield Row(what, "HFTA's method, written by hand", found["together"], found["by hand"])
 
 
+def recorded(seconds: float, device: torch.device, recordings: Recordings) -> Iterator[Row]:
+    """Steps whose passes are replayed, of trials alone and in packs."""
+    for recipe in step.RECIPES:
+        loops = {
+            "recorded": step.engine_loop(recipe, device, GraphedTrainings(recordings)),
+            "plain": step.engine_loop(recipe, device),
+        }
+        found = step.median_step_ms(loops, seconds, device)
+        yield Row(f"a step of `{recipe}`, recorded", "the same", found["recorded"], found["plain"])
+    graphs = GraphedPacks(recordings)
+    for mixer, width, trials in PACKS_ON_GPU:
+        trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
+        found = packs.times_ms(trainings, max(3, int(seconds)), graphs=graphs)
+        what = (
+            f"a step of {trials} trials of `{packs.recipe(mixer, width)}`, width {width}, in a pack, recorded"
+        )
+        yield Row(what, "the same", found["recorded"], found["together"])
+        graphs.clear()
+
+
 def trials() -> Iterator[Row]:
     """Trials that do nothing."""
     os.environ.update(RAY_ENVIRONMENT)
@@ -127,8 +151,11 @@ def machine(device: torch.device) -> str:
 
 
 def table(seconds: float, device: torch.device) -> str:
-    """The whole table; trials that do nothing are no matter of a GPU."""
-    rows = [*steps(seconds, device), *layers(seconds, device), *packed(max(3, int(seconds)), device)]
+    """The whole table, all products in full precision; trials that do nothing are no matter of a GPU."""
+    with float32_products("float32"):
+        rows = [*steps(seconds, device), *layers(seconds, device), *packed(max(3, int(seconds)), device)]
+        if (recordings := make_recordings(device) if device.type == "cuda" else None) is not None:
+            rows += recorded(seconds, device, recordings)
     rows += trials() if device.type == "cpu" else ()
     head = ["| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |"]
     return "\n".join([*head, *map(str, rows), "", machine(device)])

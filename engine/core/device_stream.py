@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,14 +26,22 @@ class DeviceStream:
 
     @state.setter
     def state(self, state: Tensor) -> None:
-        self._state = state.cpu()
+        """Go on from a state; one of another kind of device is a seed of what follows."""
+        state = state.cpu()
+        if state.numel() != self._state.numel():
+            digest = hashlib.sha256(state.numpy().tobytes()).digest()
+            state = Generator(self._device).manual_seed(int.from_bytes(digest[:8])).get_state()
+        self._state = state
 
     @contextmanager
     def in_process(self) -> Iterator[None]:
         """A context in which what draws from the process's generator draws from this."""
         cuda = self._device.type == "cuda"
         with torch.random.fork_rng(devices=[self._device] if cuda else []):
-            (torch.cuda.set_rng_state if cuda else torch.set_rng_state)(self._state)
+            if cuda:
+                torch.cuda.set_rng_state(self._state, self._device)
+            else:
+                torch.set_rng_state(self._state)
             self._drawing = True
             try:
                 yield

@@ -77,6 +77,8 @@ class Packer:
                 raise
             except Exception as error:  # noqa: BLE001 -- whatever it is, the trial that has it fails by it alone
                 self._given_up.add(form)
+                if self._graphs is not None:
+                    self._graphs.clear()
                 what = " ".join(f"{type(error).__name__}: {error}".split())
                 _log.warning("%s: trials train one by one, together they fail: %s", members[0].recipe, what)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from pathlib import Path
 from typing import Any, Literal
@@ -85,7 +86,7 @@ class ReplicatedTraining(Training):
         """Have what the parts of the other replicas have handed on; MachineError if their weights differ."""
         ours = self.trained.fingerprint()
         for rank, (carried, theirs) in enumerate(self.group.ask(self._question("carried")), 1):
-            if theirs != ours:
+            if theirs != ours and not (math.isnan(theirs) and math.isnan(ours)):
                 why = f"the weights of replica {rank} are others: their sum is {theirs!r}, not {ours!r}"
                 raise MachineError(f"{why}, after step {self.step}")
             parts = range(rank * self._parts, (rank + 1) * self._parts)

@@ -183,6 +183,14 @@ def test_weights_that_have_parted_are_told(two):
         training.state()
 
 
+def test_weights_that_are_no_numbers_any_more_are_those_of_all_replicas(two):
+    training = two(
+        settings(SORT, optimizer={"name": "sgd", "lr": 1e39}, steps_per_epoch=1), CPU, Path("data")
+    )
+    training.advance()
+    assert any(weight.isnan().any() for weight in training.state()["model"].values())
+
+
 @pytest.mark.heavy
 def test_a_lost_replica_is_the_machine_s_failure_and_others_take_its_place(two):
     expected = trained(two(settings(SORT), CPU, Path("data")), 2)
