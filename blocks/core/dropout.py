@@ -169,22 +169,14 @@ def draw_dropout(
     for row, generator in zip(draws, generators, strict=True):  # one draw of all is as many draws in turn
         torch.randint(-(2**63), 2**63 - 1, row.shape, generator=generator, out=row)
     bits = draws.view(torch.int16)
-    first = calls[0]
-    if isinstance(first, DropoutCall) and all(_same_factors(first, call) for call in calls):
-        bits = _factors(bits, first.rate, first.dtype)
     drawn: list[Tensor] = []
     for call, (begin, end) in zip(calls, pairwise(ends), strict=True):
         if isinstance(call, KeyCall):
             drawn.append(draws[:, begin:end])
             continue
-        part = bits[:, 4 * begin : 4 * end][:, : prod(call.shape)].unflatten(1, call.shape)
-        drawn.append(part if part.is_floating_point() else _factors(part, call.rate, call.dtype))
+        part = bits[:, 4 * begin : 4 * end][:, : prod(call.shape)]
+        drawn.append(_factors(part, call.rate, call.dtype).unflatten(1, call.shape))
     return drawn
-
-
-def _same_factors(one: DropoutCall, other: RandomCall) -> bool:
-    """Whether the bits of both become factors in the same way."""
-    return isinstance(other, DropoutCall) and (one.rate, one.dtype) == (other.rate, other.dtype)
 
 
 def _device_factors(call: RandomCall, generator: Generator, device: torch.device) -> Tensor:

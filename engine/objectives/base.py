@@ -62,6 +62,10 @@ class Stackable(Protocol):
         """The loss of a whole batch, which depends on the model and on the batch alone."""
         ...
 
+    def losses_of(self, models: nn.Module, *batch: Tensor) -> Tensor:
+        """The losses (models,) of stacked models, which map (models, …), each of a whole batch of its own."""
+        ...
+
 
 class Objective(ABC, Generic[ModelOf]):
     """The data, the loss and the metrics of one trial, drawn from generators of its own.

@@ -57,6 +57,13 @@ class TaggingObjective(Objective[Model]):
         inputs, targets = batch
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
+    def losses_of(self, models: nn.Module, *batch: Tensor) -> Tensor:
+        """Cross-entropy of every token of whole batches (models, batch, tokens), by model."""
+        inputs, targets = batch
+        logits = models(inputs).flatten(0, 2)
+        losses = functional.cross_entropy(logits, targets.flatten(), reduction="none")
+        return losses.view(len(targets), -1).mean(1)
+
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """What is measured after each epoch, and after the last one at each test length."""
         measured = self._evaluate_epoch(model)

@@ -8,6 +8,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from ...blocks.stacked import part_of, stack_weights
 from ..optimisers.lion import Lion
 from ..trial.training import Training
 
@@ -59,7 +60,7 @@ class StackedOptimiser:
         for name, weight in self._stacked.items():
             for key, value in _state(self._made, weight).items():
                 for place, (optimizer, own) in enumerate(zip(self._owned, self._own, strict=True)):
-                    optimizer.state[own[name]][key] = _part(key, value, place)
+                    optimizer.state[own[name]][key] = _part(key, value, place, own[name])
 
 
 def stack_optimisers(
@@ -103,12 +104,12 @@ def _state(optimizer: torch.optim.Optimizer, weight: Tensor) -> dict[str, Any]:
 def _join(key: str, values: Sequence[object]) -> object:
     """The stacked form of what optimisers keep."""
     if key != _STEP and isinstance(values[0], Tensor):
-        return torch.stack([value for value in values if isinstance(value, Tensor)])
+        return stack_weights([value for value in values if isinstance(value, Tensor)])
     return values[0].clone() if isinstance(values[0], Tensor) else values[0]
 
 
-def _part(key: str, value: object, place: int) -> object:
-    """One training's part of that."""
+def _part(key: str, value: object, place: int, own: Tensor) -> object:
+    """The part of that of one training, for a weight of its own."""
     if isinstance(value, Tensor):
-        return value.clone() if key == _STEP else value[place].clone()
+        return value.clone() if key == _STEP else part_of(value, place, own).clone()
     return value

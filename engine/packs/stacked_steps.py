@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...blocks.layers.window_attention import looks_at_weights
+from ...blocks.stacked import part_of
 from ...errors import ActivememError
 from ..objectives import Stackable
 from ..objectives.base import on_device
@@ -46,9 +47,8 @@ class StackedSteps:
         self._own = own = [dict(training.model.named_parameters()) for training in self._trainings]
         self._homes = [{name: weight.data for name, weight in each.items()} for each in own]
         for name, stacked in self._stacked.items():
-            torch.stack([each[name] for each in self._homes], out=stacked.detach())
-            for each, view in zip(own, stacked.detach().unbind(), strict=True):
-                each[name].data = view
+            for place, (each, homes) in enumerate(zip(own, self._homes, strict=True)):
+                each[name].data = part_of(stacked.detach(), place, homes[name]).copy_(homes[name])
         self._optimiser = stack_optimisers(self._trainings, own, self._stacked)
         return self
 
@@ -98,8 +98,8 @@ class StackedSteps:
             return
         for name, stacked in self._stacked.items():
             if stacked.grad is not None:
-                for own, gradient in zip(self._own, stacked.grad.unbind(), strict=True):
-                    own[name].grad = gradient
+                for place, own in enumerate(self._own):
+                    own[name].grad = part_of(stacked.grad, place, own[name])
         for training in self._trainings:
             training.move_weights()
 
