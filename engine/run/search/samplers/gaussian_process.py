@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import lapack, solve_triangular
 
 Numbers = NDArray[np.float64]
+
+_ROOM = 64
+"""For so many points more there is room each time that a process is full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,34 +53,48 @@ def squared_lengths(rows: Numbers) -> Numbers:
 
 
 class GaussianProcess:
-    """What is known of points by others; the values' mean is 0, the variance of the signal is estimated."""
+    """What is known of points by others; the values' mean is 0, the variance of the signal is estimated.
+
+    Points that come later take rows of what there is room for: nothing is copied but where it is full.
+    """
 
     def __init__(self, points: Sequence[Numbers], settings: KernelSettings) -> None:
         """`points` has an array for each group of numbers, with a row for each point."""
-        self._settings, self._points = settings, settings.scaled(points)
-        self._lengths = squared_lengths(self._points)
+        self._settings, self._size = settings, len(points[0])
+        widths = [each.shape[1] for each in points]
+        self._divisors = np.repeat(np.array(settings.lengths), widths)
+        scaled = settings.scaled(points)
         distances = [squared_distances(each, each) for each in points]
-        self._root = np.linalg.inv(_cholesky(distances, settings))
+        self._columns = _with_room(scaled.T, (0, _ROOM))  # a row for each number
+        self._lengths = _with_room(squared_lengths(scaled), (_ROOM,))
+        inverse = np.asarray(np.linalg.inv(_cholesky(distances, settings)), dtype=np.float64)
+        self._inverse = _with_room(inverse, (_ROOM, _ROOM))
 
     def __len__(self) -> int:
-        return len(self._root)
+        return self._size
 
-    def add(self, point: Sequence[Numbers]) -> GaussianProcess:
-        """The process that knows one point more, a row in each group: the last of its inverse root is new."""
-        scaled, noise, size = self._settings.scaled(point), self._settings.noise, len(self)
-        inner = self._root @ self._across(scaled)[:, 0]
+    def add(self, point: Sequence[Numbers]) -> None:
+        """Know one point more, a row in each group: the last row of the inverse root is new."""
+        rows, noise, size = np.hstack(point), self._settings.noise, self._size
+        scaled = rows[0] / self._divisors
+        inner = self._root @ self._across(rows)[:, 0]
         last = 1 / math.sqrt(max(1 + noise - inner @ inner, noise))
-        found = object.__new__(GaussianProcess)
-        found._settings, found._points = self._settings, np.vstack([self._points, scaled])
-        found._lengths = np.concatenate([self._lengths, squared_lengths(scaled)])
-        found._root = np.zeros((size + 1, size + 1))
-        found._root[:size, :size] = self._root
-        found._root[size, :size], found._root[size, size] = -last * (inner @ self._root), last
-        return found
+        new = -last * (inner @ self._root)
+        if size == len(self._lengths):
+            self._columns = _with_room(self._columns, (0, _ROOM))
+            self._lengths = _with_room(self._lengths, (_ROOM,))
+            self._inverse = _with_room(self._inverse, (_ROOM, _ROOM))
+        self._columns[:, size], self._lengths[size] = scaled, scaled @ scaled
+        self._inverse[size, :size], self._inverse[size, size] = new, last
+        self._size += 1
+
+    def forget_last(self, count: int) -> None:
+        """Know so many points less: those that were added last."""
+        self._size -= count
 
     def predict(self, points: Sequence[Numbers], values: Numbers) -> tuple[Numbers, Numbers]:
         """The mean and the standard deviation of the signal at points, by the values of those known."""
-        whitened, inner = self._root @ values, self._root @ self._across(self._settings.scaled(points))
+        whitened, inner = self._root @ values, self._root @ self._across(np.hstack(points))
         signal = (whitened @ whitened) / len(values)
         return inner.T @ whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
 
@@ -85,23 +102,61 @@ class GaussianProcess:
         """The mean at the known points: their values without the noise."""
         return values - self._settings.noise * (self._root.T @ (self._root @ values))
 
-    def _across(self, scaled: Numbers) -> Numbers:
-        """The correlation of each known point with each of others."""
-        used = scaled.any(0)  # of the many labels that points may have
-        products = self._points[:, used] @ scaled[:, used].T
-        distances = self._lengths[:, None] + squared_lengths(scaled)[None] - 2 * products
-        return np.exp(-0.5 * np.maximum(distances, 0.0))
+    @property
+    def _root(self) -> Numbers:
+        """The inverse of the root of the covariance of the points that are known."""
+        return self._inverse[: self._size, : self._size]
+
+    def _across(self, rows: Numbers) -> Numbers:
+        """The correlation of each known point with each of others, given all numbers of these."""
+        used = np.flatnonzero(rows.any(0))  # of the many labels that points may have
+        scaled = rows[:, used] / self._divisors[used]
+        found = self._columns[used, : self._size].T @ scaled.T
+        found *= -2
+        found += self._lengths[: self._size, None] + squared_lengths(scaled)[None]
+        np.maximum(found, 0.0, out=found)
+        found *= -0.5
+        return np.exp(found, out=found)
+
+
+def _with_room(numbers: Numbers, room: tuple[int, ...]) -> Numbers:
+    """The same numbers with so many zeros behind them on each axis."""
+    return np.pad(numbers, [(0, more) for more in room])
 
 
 def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
-    """The settings under which the values of the points are likeliest; of equals the first."""
+    """The settings under which the values of the points are likeliest; of equals the first.
+
+    It is the maximum of `log_likelihood`, with the kernel of each group and length made once, and in place.
+    """
     distances = [squared_distances(each, each) for each in points]
-    return max(grid, key=lambda settings: log_likelihood(distances, values, settings))
+    covariance = np.empty((len(values), len(values)), order="F")
+    diagonal = np.einsum("ii->i", covariance)
+
+    @cache
+    def of_group(group: int, length: float) -> Numbers:
+        return np.exp(-0.5 * (distances[group] / length**2))
+
+    def likelihood(settings: KernelSettings) -> float:
+        covariance[...] = 1.0
+        for group, length in enumerate(settings.lengths):
+            np.multiply(covariance, of_group(group, length).T, out=covariance)  # both in Fortran's order
+        diagonal[...] += settings.noise
+        root, failed = lapack.dpotrf(covariance, lower=True, clean=False, overwrite_a=True)  # pyright: ignore[reportAttributeAccessIssue] -- scipy makes its names when it is loaded
+        if failed:
+            raise np.linalg.LinAlgError("a covariance is not positive definite")
+        return _log_likelihood(root, values)
+
+    return max(grid, key=likelihood)
 
 
 def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> float:
     """The logarithm of the marginal likelihood of the values, at the likeliest variance, up to a constant."""
-    root = _cholesky(distances, settings)
+    return _log_likelihood(_cholesky(distances, settings), values)
+
+
+def _log_likelihood(root: Numbers, values: Numbers) -> float:
+    """The same, given the root of the covariance in its lower triangle."""
     whitened = solve_triangular(root, values, lower=True, check_finite=False)
     signal = max((whitened @ whitened) / len(values), 1e-300)
     return float(-np.log(np.diag(root)).sum() - len(values) / 2 * math.log(signal))

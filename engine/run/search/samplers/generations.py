@@ -14,14 +14,14 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from .told_points import KnownOfShown, whole_study
+from .told_points import KnownOfShown, TrialsOfStudy, whole_study
 
 
 class _PointsByGeneration:
     """The points of a study that have ended, by generation, and the parents of each generation."""
 
     def __init__(self, study: optuna.Study, key: str) -> None:
-        self.study, self._key = study, key
+        self._trials, self._key = TrialsOfStudy(study), key
         self.space: dict[str, BaseDistribution] | None = None  # the dimensions that all points have
         self.members: dict[int, list[FrozenTrial]] = {}
         self.parents: dict[int, list[FrozenTrial]] = {0: []}
@@ -37,7 +37,8 @@ class _PointsByGeneration:
         """Take note of what has ended since, once before each trial."""
         if before == self._before:
             return
-        trials = self.study.get_trials(deepcopy=False)
+        trials = self._trials
+        trials.read()
         places = [*self._open, *range(self._read, len(trials))]
         self._before, self._read = before, len(trials)
         self._open = [place for place in places if not trials[place].state.is_finished()]

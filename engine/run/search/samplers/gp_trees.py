@@ -144,7 +144,7 @@ class Beliefs:
         self._members: list[EndedPoint] = []
         self._window = BestAndLast(best=KEPT, last=WINDOW - KEPT)
         self._process: GaussianProcess
-        self._now: GaussianProcess
+        self._in_training = 0  # so many of the process's last points
         self._values = np.empty(0)
         self._highest = 0.0
 
@@ -160,16 +160,18 @@ class Beliefs:
             self._read = self._renewed = renewed
             self._members = self._window.of(told.ended[: self._read])
             self._process = self._fitted()
+        else:
+            self._process.forget_last(self._in_training)
         for each in told.ended[self._read :]:
             self._members.append(each)
-            self._process = self._process.add(self._groups([each.values]))
+            self._process.add(self._groups([each.values]))
         self._read = len(told.ended)
         scores = normal_scores([each.goodness for each in self._members])
         self._highest = float(self._process.smooth(scores).max())
-        self._now = self._process
         for values in told.training:
-            self._now = self._now.add(self._groups([values]))
-        self._values = np.concatenate([scores, np.zeros(len(told.training))])
+            self._process.add(self._groups([values]))
+        self._in_training = len(told.training)
+        self._values = np.concatenate([scores, np.zeros(self._in_training)])
 
     def ranked(self, points: Sequence[Values], likelihood: Callable[[Values], float]) -> list[Values]:
         """Those that have not been proposed, each once, those of which most improvement is expected first."""
@@ -177,7 +179,7 @@ class Beliefs:
         new = [each for key, each in known.items() if key not in self.told]
         if not new:
             return []
-        means, deviations = self._now.predict(self._groups(new), self._values)
+        means, deviations = self._process.predict(self._groups(new), self._values)
         expected = [_improvement(*each) for each in zip(means - self._highest, deviations, strict=True)]
         expected = [gain * likelihood(point) for gain, point in zip(expected, new, strict=True)]
         return [new[place] for place in sorted(range(len(new)), key=expected.__getitem__, reverse=True)]

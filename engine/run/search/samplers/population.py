@@ -14,6 +14,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from .....studies.searches.pareto import crowding, ranks
+from .told_points import TrialsOfStudy
 
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
 
@@ -31,6 +32,7 @@ class Population:
 
     def __init__(self, study: optuna.Study, size: int) -> None:
         self.study, self.space = study, dict[str, BaseDistribution]()
+        self._trials = TrialsOfStudy(study)
         self.living: list[FrozenTrial] = []
         self.begun, self.tries = 0, 0
         self._size, self._signs = size, [_sign(each) for each in study.directions]
@@ -43,8 +45,8 @@ class Population:
         if before == self._before:
             return
         self._before = before
-        trials = self.study.get_trials(deepcopy=False)
-        end = self._next
+        trials, end = self._trials, self._next
+        trials.read()
         while end < len(trials) and trials[end].number < before:
             end += 1
         waiting = [*self._open, *range(self._next, end)]

@@ -24,6 +24,7 @@ from optuna.distributions import (
 from optuna.trial import FrozenTrial, TrialState
 
 from .numbers import at, draw, place_of
+from .told_points import TrialsOfStudy
 
 WIDTH = 0.15
 """How far from a number the best may be: a standard deviation, as a share of its range or its logarithm's."""
@@ -93,7 +94,7 @@ class PriorSampler(optuna.samplers.BaseSampler):
         self._asked = -1  # the trial that was asked for last, and the text that seeds its draws
         self._key = ""
         self._is_believed = False
-        self._study: optuna.Study | None = None
+        self._trials: TrialsOfStudy | None = None
         self._counted, self._failed = (
             0,
             0,
@@ -143,17 +144,21 @@ class PriorSampler(optuna.samplers.BaseSampler):
 
     def _count(self, study: optuna.Study, number: int) -> tuple[int, int]:
         """The points that were begun before a trial, and the proposals since that came to nothing."""
-        if self._study is not study:  # Hyperband shows another for each bracket
-            self._study, self._counted, self._failed = study, 0, 0
-        trials = study.get_trials(deepcopy=False)
-        while trials and trials[-1].number >= number:
-            trials.pop()
-        while self._counted < len(trials) and trials[self._counted].state.is_finished():
+        trials = self._trials
+        if trials is None or trials.study is not study:  # Hyperband shows another for each bracket
+            self._trials = trials = TrialsOfStudy(study)
+            self._counted, self._failed = 0, 0
+        trials.read()
+        end = len(trials)
+        while end and trials[end - 1].number >= number:
+            end -= 1
+        while self._counted < end and trials[self._counted].state.is_finished():
             self._failed += trials[self._counted].state == TrialState.FAIL
             self._counted += 1
-        failed = self._failed + sum(each.state == TrialState.FAIL for each in trials[self._counted :])
-        tries = sum(1 for _ in takewhile(lambda each: each.state == TrialState.FAIL, reversed(trials)))
-        return len(trials) - failed, tries
+        failed = self._failed + sum(each.state == TrialState.FAIL for each in trials[self._counted : end])
+        latest = (trials[place] for place in range(end - 1, -1, -1))
+        tries = sum(1 for _ in takewhile(lambda each: each.state == TrialState.FAIL, latest))
+        return end - failed, tries
 
 
 def _bounds(middle: float) -> tuple[float, float]:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate, pairwise
+from typing import TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -43,7 +44,7 @@ PLACES = 512
 """How many numbers a tree is told in: labels share them by their hashes."""
 
 _CACHED = 4096
-"""Of so many points the numbers are kept."""
+"""Of so many parts of recipes the labels are kept."""
 
 _MAX_COPIES = 8
 """Of a repeat so many copies are labelled."""
@@ -53,6 +54,8 @@ Labels = tuple[int, ...]
 
 Occurrences = tuple[tuple[int, int], ...]
 """Labels, and how often each occurs."""
+
+FoundT = TypeVar("FoundT")
 
 
 class RecipeFeatures:
@@ -64,31 +67,55 @@ class RecipeFeatures:
         self._root, self._has_dimensions = recipe.root, bool(recipe.dimensions)
         self._fixed = {name: levels[0] for name, levels in study.factors.items()}
         self._fillings: dict[Level, Value] = {}
+        self._parts: dict[object, _Part] = {}
         self._values = {name: _ValuePlaces(dimension) for name, dimension in study.dimensions.items()}
         ends = list(accumulate((each.size for each in self._values.values()), initial=PLACES))
         self._begins, self.size = dict(zip(self._values, ends, strict=False)), ends[-1]
-        self._known = lru_cache(maxsize=_CACHED)(lambda key: self._numbers(dict(key)))
 
     def of(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
         """The numbers of points, a row for each."""
         found = np.zeros((len(points), self.size))
-        for row, values in zip(found, points, strict=True):
-            places, numbers = self._known(frozenset(values.items()))
-            row[places] = numbers
+        labels, occurs, ends = list[int](), list[int](), list[int]()
+        places, numbers = list[int](), list[float]()
+        for row, values in enumerate(points):
+            counts = self.labels_by_parts(values)
+            labels += counts
+            occurs += counts.values()
+            ends.append(len(labels))
+            for name, value in values.items():
+                begin = row * self.size + self._begins[name]
+                for place, number in self._values[name].of(value):
+                    places.append(begin + place)
+                    numbers.append(number)
+        rows = np.repeat(np.arange(len(points)), np.diff(ends, prepend=0))
+        at = rows * PLACES + np.array(labels, dtype=np.int64) % PLACES
+        counted = np.bincount(at, weights=occurs, minlength=len(points) * PLACES)
+        found[:, :PLACES] = np.sqrt(counted).reshape(-1, PLACES)
+        found.ravel()[places] = numbers
         return found
 
-    def _numbers(self, values: Mapping[str, Level]) -> tuple[NDArray[np.int64], Numbers]:
-        """The numbers of a point that are not 0, and their places before them."""
-        counts = dict[int, float]()
-        for label, occurs in self.labels(values).items():
-            place = label % PLACES
-            counts[place] = counts.get(place, 0) + occurs
-        found = [(place, math.sqrt(occurs)) for place, occurs in counts.items()]
-        for name, value in values.items():
-            begin = self._begins[name]
-            found += [(begin + place, number) for place, number in self._values[name].of(value)]
-        places, numbers = zip(*found, strict=True)
-        return np.array(places), np.array(numbers)
+    def labels_by_parts(self, values: Mapping[str, Level]) -> dict[int, int]:
+        """What `labels` gives: what fills a hole is walked once for each of its values, and remembered."""
+        levels = {**self._fixed, **values}
+        walk = _LabelWalk(lambda name: self._filling(levels[name]), lambda name: self._part(name, levels))
+        walk.node(resolve(self._root, levels.get) if self._has_dimensions else self._root)
+        return walk.counts
+
+    def _part(self, name: str, levels: Mapping[str, Level]) -> _Part:
+        """What fills a hole, with the labels that are counted in it."""
+        key = self._key(levels[name], levels)
+        found = self._parts.get(key)
+        if found is None:
+            if len(self._parts) >= _CACHED:
+                self._parts.clear()
+            found = _Part(self._filling(levels[name]), lambda inner: self._filling(levels[inner]))
+            self._parts[key] = found
+        return found
+
+    def _key(self, level: Level, levels: Mapping[str, Level]) -> object:
+        """A level with those of its holes, and of the holes in these."""
+        names = self._template.names_in_level(level)
+        return (level, *(self._key(levels[name], levels) for name in names)) if names else level
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
         """How often each label occurs in the tree of a point's recipe."""
@@ -110,25 +137,29 @@ class RecipeFeatures:
 
 
 class _LabelWalk:
-    """A walk over a tree which counts its labels."""
+    """A walk over a tree which counts its labels.
 
-    def __init__(self, filling: Callable[[str], Value]) -> None:
-        self._filling = filling
+    Holes that `part` knows are filled with what it has counted of them, others are walked as `filling` says.
+    """
+
+    def __init__(self, filling: Callable[[str], Value], part: Callable[[str], _Part] | None = None) -> None:
+        self._filling, self._part = filling, part
         self.counts: dict[int, int] = {}
+        self._times = 1  # how often there is what is walked
 
     def node(self, node: Value) -> Labels:
         """The labels of a node, all of those in it being counted."""
         match node:
             case HoleNode():
-                return self.node(self._filling(node.name))
+                part = self._part and self._part(node.name)
+                return self._counted(part.as_node) if part else self.node(self._filling(node.name))
             case BlockNode():
                 return self._block(node)
             case SumNode():
                 return self._label("+", sorted(self.node(part) for part in node.parts))
             case SeriesNode() | RepeatNode():
-                parts = self._parts(node)
-                for before, after in pairwise(parts):
-                    self._count(hash((before[1], after[1])))
+                parts = self.parts(node)
+                self._count([hash((before[1], after[1])) for before, after in pairwise(parts)])
                 return self._label(">>", parts)
             case TiedNode():
                 return self._label("tied", [self.node(node.body)])
@@ -140,28 +171,25 @@ class _LabelWalk:
         arguments = tuple((name, self._filled(value)) for name, value in node.arguments)
         if not all(isinstance(value, int | float | str) for _, value in arguments):
             return self.labels_of(node.name, arguments)
-        labels, inside = _plain_block(node.name, arguments)
-        for label, occurs in inside:
-            self._count(label, occurs)
-        return labels
+        return self._counted(_plain_block(node.name, arguments))
 
     def _filled(self, value: Value) -> Value:
         return self._filling(value.name) if isinstance(value, HoleNode) else value
 
-    def _parts(self, node: Value) -> list[Labels]:
+    def parts(self, node: Value) -> list[Labels]:
         """The labels of what stands in series, copies written out."""
         match node:
             case HoleNode():
-                return self._parts(self._filling(node.name))
+                part = self._part and self._part(node.name)
+                return self._counted(part.in_series) if part else self.parts(self._filling(node.name))
             case SeriesNode():
-                return [labels for part in node.parts for labels in self._parts(part)]
+                return [labels for part in node.parts for labels in self.parts(part)]
             case RepeatNode():
                 count = self._filled(node.count)
                 copies = min(int(count), _MAX_COPIES) if isinstance(count, int) else 1
-                copy = _LabelWalk(self._filling)
-                parts = copy._parts(node.body)
-                for label, occurs in copy.counts.items():
-                    self._count(label, occurs * copies)
+                self._times, outside = self._times * copies, self._times
+                parts = self.parts(node.body)
+                self._times = outside
                 return parts * copies
             case _:
                 return [self.node(node)]
@@ -175,12 +203,30 @@ class _LabelWalk:
         labels = [_hash(name)]
         for place in range(ROUNDS):
             labels.append(hash((labels[-1], *[each[place] for each in inner])))
-        for label in labels:
-            self._count(label)
+        self._count(labels)
         return tuple(labels)
 
-    def _count(self, label: int, occurs: int = 1) -> None:
-        self.counts[label] = self.counts.get(label, 0) + occurs
+    def _counted(self, found: tuple[FoundT, Occurrences]) -> FoundT:
+        """What has been found before, the labels in it being counted."""
+        counts, times = self.counts, self._times
+        for label, occurs in found[1]:
+            counts[label] = counts.get(label, 0) + occurs * times
+        return found[0]
+
+    def _count(self, labels: Iterable[int]) -> None:
+        counts, times = self.counts, self._times
+        for label in labels:
+            counts[label] = counts.get(label, 0) + times
+
+
+class _Part:
+    """What fills a hole: its labels, and how often each occurs in it, as one node and as part of a series."""
+
+    def __init__(self, filling: Value, inner: Callable[[str], Value]) -> None:
+        walk = _LabelWalk(inner)
+        self.as_node = walk.node(filling), tuple(walk.counts.items())
+        walk = _LabelWalk(inner)
+        self.in_series = walk.parts(filling), tuple(walk.counts.items())
 
 
 class _ValuePlaces:

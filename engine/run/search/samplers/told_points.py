@@ -6,9 +6,10 @@ Each is read once, so that asking for a point takes no longer after ten thousand
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import optuna
 from optuna.study import StudyDirection
@@ -29,6 +30,48 @@ def point_key(values: Mapping[str, Any]) -> PointKey:
 def whole_study(study: optuna.Study) -> optuna.Study:
     """The study of which Hyperband shows a bracket; all of Optuna's own samplers look at the whole."""
     return getattr(study, "_study", study)
+
+
+class TrialsOfStudy(Sequence[FrozenTrial]):
+    """The trials of a study in the order of their numbers, as far as `read` has counted them.
+
+    Each is read when it is asked for: lists that Optuna gives are copies of all, and take longer with each
+    trial. A bracket of Hyperband's, which has some of a study's trials, is read whole.
+    """
+
+    def __init__(self, study: optuna.Study) -> None:
+        self.study, self._count = study, 0
+        self._of_bracket: list[FrozenTrial] | None = None if whole_study(study) is study else []
+
+    def read(self) -> None:
+        """Look for new trials."""
+        if self._of_bracket is not None:
+            self._of_bracket = self.study.get_trials(deepcopy=False)
+            self._count = len(self._of_bracket)
+            return
+        with suppress(KeyError):
+            while self._id(self._count) >= 0:
+                self._count += 1
+
+    def _id(self, number: int) -> int:
+        """Optuna's id of a trial; raises KeyError if there is none of this number."""
+        study = self.study
+        return study._storage.get_trial_id_from_study_id_trial_number(study._study_id, number)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> FrozenTrial: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[FrozenTrial]: ...
+    def __getitem__(self, place: int | slice) -> FrozenTrial | list[FrozenTrial]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(self._count))]
+        number = range(self._count)[place]
+        if self._of_bracket is not None:
+            return self._of_bracket[number]
+        return self.study._storage.get_trial(self._id(number))
 
 
 class KnownOfShown(Generic[KnownT]):
@@ -84,7 +127,7 @@ class ToldPoints:
     """What a study of Optuna's, of one objective, has been told; a proposal that fails is no point."""
 
     def __init__(self, study: optuna.Study) -> None:
-        self.study = study
+        self.study, self._trials = study, TrialsOfStudy(study)
         self.ended: list[EndedPoint] = []
         self.tries = 0  # the proposals since the last point has begun
         self._rejected: set[PointKey] = set()
@@ -108,14 +151,17 @@ class ToldPoints:
 
     def read(self, before: int) -> None:
         """Take note of what is new among the trials of lower numbers."""
-        trials = self.study.get_trials(deepcopy=False)
-        while trials and trials[-1].number >= before:
-            trials.pop()
-        new = [(place, trials[place]) for place in (*self._open, *range(self._read, len(trials)))]
-        self._read = len(trials)
+        trials = self._trials
+        trials.read()
+        end = len(trials)
+        while end and trials[end - 1].number >= before:
+            end -= 1
+        new = [(place, trials[place]) for place in (*self._open, *range(self._read, end))]
+        self._read = end
         for place, trial in sorted(new, key=lambda each: _when_ended(each[1])):
             self._take(place, trial)
-        failed = list(takewhile(lambda each: each.state == TrialState.FAIL, reversed(trials)))
+        latest = (trials[place] for place in range(end - 1, -1, -1))
+        failed = list(takewhile(lambda each: each.state == TrialState.FAIL, latest))
         self.tries, self._rejected = len(failed), {point_key(each.params) for each in failed}
 
     def _take(self, place: int, trial: FrozenTrial) -> None:

@@ -1,19 +1,35 @@
 """Points are as near as their recipes are alike, whatever words lead to them."""
 
+from random import Random
+
 import numpy as np
 import pytest
 
 from activemem.engine.run.search.conformance import STUDY
+from activemem.engine.run.search.samplers.numbers import draw
+from activemem.engine.run.search.samplers.optuna_space import distribution
 from activemem.engine.run.search.samplers.recipe_features import PLACES, RecipeFeatures
 from activemem.studies.study import load_study
 
+NUMBERS = {
+    "h": "integer(1, 4)",
+    "k": "integer(2, 8)",
+    "n": "integer(1, 12)",
+    "w": "choice(8, 16, 32)",
+}
+INNER = {"inner": "choice(conv(k={k}), sa(heads={h}) >> gru, sa)"}
 
-def features(recipe, **space):
+
+def searched(recipe, **space):
     lines = "".join(f'{name} = "{each}"\n' for name, each in space.items())
     head = (
         STUDY[: STUDY.index("[search.space]")].replace("{mixer} >> ff(8)", recipe).replace('"{rate}"', "1e-3")
     )
-    return RecipeFeatures(load_study(f"{head}[search.space]\n{lines}"))
+    return load_study(f"{head}[search.space]\n{lines}")
+
+
+def features(recipe, **space):
+    return RecipeFeatures(searched(recipe, **space))
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +84,31 @@ def test_numbers_are_nearer_the_closer_they_are_and_by_logarithms_where_these_ar
     near, far = (float(((rates[0] - each) ** 2).sum()) for each in rates[1:])
     assert 0 < near < far
     assert float(((rates[1] - rates[2]) ** 2).sum()) == pytest.approx(near)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "space"),
+    [
+        ("{mixer} >> ff(8)", {"mixer": "choice(sa(heads={h}), conv(k={k}) + gru)", **NUMBERS}),
+        ("{n} * ({mixer} >> ff({w}))", {"mixer": "choice({inner} >> gru, sa, {inner})", **INNER, **NUMBERS}),
+        ("tied({n} * {mixer}) >> {n} * ff({w})", {"mixer": "choice({inner}, gru >> sa)", **INNER, **NUMBERS}),
+        ("{n} * (choice(sa, {mixer}) >> ff({w}))", {"mixer": "choice(2 * gru, {inner})", **INNER, **NUMBERS}),
+    ],
+)
+def test_labels_by_parts_are_those_of_the_whole_walk(recipe, space):
+    used = {name: each for name, each in space.items() if f"{{{name}}}" in recipe + " ".join(space.values())}
+    study = searched(recipe, **used)
+    found, rng = RecipeFeatures(study), Random(0)
+    distributions = {name: distribution(each) for name, each in study.dimensions.items()}
+    points = [study.choose(lambda name, _: draw(distributions[name], rng)) for _ in range(200)]
+    assert [found.labels_by_parts(each) for each in points] == [found.labels(each) for each in points]
+    one_by_one = np.vstack([found.of([each]) for each in points])
+    np.testing.assert_array_equal(found.of(points), one_by_one)
+    for row, values in zip(one_by_one, points, strict=True):
+        counts = np.zeros(PLACES)
+        for label, occurs in found.labels(values).items():
+            counts[label % PLACES] += occurs
+        np.testing.assert_array_equal(row[:PLACES], np.sqrt(counts))
 
 
 def test_features_are_the_same_in_every_process():
