@@ -67,7 +67,7 @@ class RecipeFeatures:
         self._root, self._has_dimensions = recipe.root, bool(recipe.dimensions)
         self._fixed = {name: levels[0] for name, levels in study.factors.items()}
         self._fillings: dict[Level, Value] = {}
-        self._parts: dict[object, _Part] = {}
+        self._parts: dict[object, _HoleFilling] = {}
         self._values = {name: _ValuePlaces(dimension) for name, dimension in study.dimensions.items()}
         ends = list(accumulate((each.size for each in self._values.values()), initial=PLACES))
         self._begins, self.size = dict(zip(self._values, ends, strict=False)), ends[-1]
@@ -101,14 +101,14 @@ class RecipeFeatures:
         walk.node(resolve(self._root, levels.get) if self._has_dimensions else self._root)
         return walk.counts
 
-    def _part(self, name: str, levels: Mapping[str, Level]) -> _Part:
+    def _part(self, name: str, levels: Mapping[str, Level]) -> _HoleFilling:
         """What fills a hole, with the labels that are counted in it."""
         key = self._key(levels[name], levels)
         found = self._parts.get(key)
         if found is None:
             if len(self._parts) >= _CACHED:
                 self._parts.clear()
-            found = _Part(self._filling(levels[name]), lambda inner: self._filling(levels[inner]))
+            found = _HoleFilling(self._filling(levels[name]), lambda inner: self._filling(levels[inner]))
             self._parts[key] = found
         return found
 
@@ -142,7 +142,9 @@ class _LabelWalk:
     Holes that `part` knows are filled with what it has counted of them, others are walked as `filling` says.
     """
 
-    def __init__(self, filling: Callable[[str], Value], part: Callable[[str], _Part] | None = None) -> None:
+    def __init__(
+        self, filling: Callable[[str], Value], part: Callable[[str], _HoleFilling] | None = None
+    ) -> None:
         self._filling, self._part = filling, part
         self.counts: dict[int, int] = {}
         self._times = 1  # how often there is what is walked
@@ -219,7 +221,7 @@ class _LabelWalk:
             counts[label] = counts.get(label, 0) + times
 
 
-class _Part:
+class _HoleFilling:
     """What fills a hole: its labels, and how often each occurs in it, as one node and as part of a series."""
 
     def __init__(self, filling: Value, inner: Callable[[str], Value]) -> None:
