@@ -10,6 +10,7 @@ from operator import itemgetter
 from ..core.events import Event, MachineFailed
 from ..core.interruption import StoppedMidway
 from ..graphs.recorded_work import Recordings
+from ..trial.machine_failures import note_lost_gpu
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .form import form_of
@@ -77,6 +78,7 @@ class Packer:
                 raise
             except Exception as error:  # noqa: BLE001 -- whatever it is, the trial that has it fails by it alone
                 self._given_up.add(form)
+                note_lost_gpu(error)  # by which is not known: another process tries each alone
                 if self._graphs is not None:
                     self._graphs.clear()
                 what = " ".join(f"{type(error).__name__}: {error}".split())

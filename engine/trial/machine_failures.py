@@ -37,6 +37,19 @@ _NO_GPU = (
 """What torch says where a GPU is missing or broken."""
 
 
+_LOST_GPU = (
+    "device-side assert triggered",
+    "an illegal memory access was encountered",
+    "an illegal instruction was encountered",
+    "misaligned address",
+    "unspecified launch failure",
+    "the launch timed out and was terminated",
+)
+"""What CUDA says of a kernel that has failed, and from then on of all that this process asks of the GPU."""
+
+_lost: list[str] = []
+
+
 class MachineError(ActivememError):
     """A machine cannot train: a disk is full, a GPU or a module is missing. The message is one line."""
 
@@ -55,8 +68,27 @@ def storing() -> Iterator[None]:
         raise MachineError(describe_os_error(cause)) from error
 
 
+def note_lost_gpu(error: BaseException) -> None:
+    """Remember that this process has lost its GPU, if what was raised says so: no later trial is to blame."""
+    if not _lost and (told := _lost_gpu(error)) is not None:
+        _lost.append(f"a GPU is lost to this process, in which a kernel has failed before: {told}")
+
+
+def lost_gpu() -> str | None:
+    """Why this process cannot use its GPU any more; None if it can."""
+    return _lost[0] if _lost else None
+
+
+def _lost_gpu(error: BaseException) -> str | None:
+    """What CUDA has said of a kernel that has failed, on one line."""
+    told = (str(each) for each in _causes(error) if isinstance(each, RuntimeError))
+    return next((each.partition("\n")[0] for each in told if any(text in each for text in _LOST_GPU)), None)
+
+
 def machine_failure(error: BaseException) -> str | None:
     """Why the machine is to blame for what a training raised, on one line; None where the trial is."""
+    if _lost and _lost_gpu(error) is not None:
+        return lost_gpu()
     for each in _causes(error):
         if isinstance(each, MachineError | DataError | PrecisionError):
             return " ".join(str(each).split())

@@ -22,9 +22,8 @@ _FILE = "memory_tries"
 
 _OUT_OF_MEMORY = (
     "can't allocate memory",  # of torch on a CPU
-    "CUDA error: out of memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
+    "out of memory",  # of CUDA, and of NCCL
+    "_ALLOC_FAILED",  # of cuBLAS, cuDNN, cuFFT and cuSOLVER
 )
 
 

@@ -23,7 +23,7 @@ from .checkpoints import Checkpoint, CheckpointData
 from .claims import Claims
 from .last_words import leaving_last_words, take_last_words, words_file
 from .leaks import LeakError
-from .machine_failures import MachineError, machine_failure, storing
+from .machine_failures import MachineError, lost_gpu, machine_failure, note_lost_gpu, storing
 from .memory_retries import MemoryTries, free_memory, is_out_of_memory
 from .outcome import Job, Totals, keep_model, last_epoch_metrics, measured_totals, trial_row
 from .training import NotANumberError, Training
@@ -195,6 +195,7 @@ class Attempt:
         except (Exception, SystemExit) as error:  # whatever a trial raises is its outcome; the study goes on
             if machine_failure(error) is not None:
                 raise
+            note_lost_gpu(error)
             summary = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
             if is_out_of_memory(error):
                 if self._tries.next():
@@ -214,6 +215,8 @@ class Attempt:
 
     def _start(self) -> Event:
         """Build the training and load its checkpoint, unless it has killed its workers too often."""
+        if (lost := lost_gpu()) is not None:
+            raise MachineError(lost)
         words = take_last_words(self._checkpoint.folder)
         with storing():
             saved = self._checkpoint.load(_CPU)

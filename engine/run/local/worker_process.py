@@ -17,6 +17,7 @@ from ...core.events import Event, MachineFailed
 from ...core.interruption import StoppedMidway, stop_soon
 from ...core.process_end import end_with
 from ...core.resources import Machine
+from ...trial.machine_failures import lost_gpu
 from ...trial.resumable_attempt import Attempt, TrainingFactory
 from ..cohorts import Worker
 from ..memory_guard import MemoryGuard
@@ -79,6 +80,8 @@ def _answer(worker: Worker, metric: str | None, connection: Connection) -> None:
             if (request := connection.recv()) is not None:
                 cohort.release()
                 cohort = _Cohort(worker, worker.attempts(pickle.loads(request)), metric)
+            if lost_gpu() is not None:
+                return  # another process has it again
             connection.send(cohort.step())
     finally:
         cohort.release()

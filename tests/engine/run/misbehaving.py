@@ -34,6 +34,21 @@ def native():
         library.pthread_mutex_lock(lock)
 
 
+lost = []
+
+
+def use_gpu():
+    """As on a GPU whose kernels have failed in this process."""
+    if lost:
+        raise RuntimeError("CUDA error: device-side assert triggered\nand more")
+
+
+def lose_gpu():
+    """Have a kernel fail, and all that is asked of the GPU from then on."""
+    lost.append(True)
+    use_gpu()
+
+
 MODES = {
     "well": lambda: None,
     "loop": loop,
@@ -43,6 +58,7 @@ MODES = {
     "leave": lambda: os._exit(7),
     "eat": lambda: list(itertools.repeat(0)),
     "module": lambda: importlib.import_module("no_such_module"),
+    "kernel": lose_gpu,
     "gpu": lambda: torch.zeros(1, device="cuda"),
 }
 
@@ -51,6 +67,7 @@ advance = Training.advance
 
 
 def misbehave(self, between_steps):
+    use_gpu()
     if self.settings.seed < len(modes):
         MODES[modes[self.settings.seed]]()
     return advance(self, between_steps)

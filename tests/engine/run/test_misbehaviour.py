@@ -141,6 +141,17 @@ def test_what_the_machine_lacks_stops_the_study_with_one_line_and_no_trial_has_f
     assert told[0].endswith("Continue: activemem study run tiny.toml --local")
 
 
+def test_a_kernel_that_fails_is_one_trial_s_failure_and_the_next_trials_are_for_another_process(folder):
+    text = (folder / "tiny.toml").read_text(encoding="utf-8")
+    (folder / "tiny.toml").write_text(text.replace(', "conv(k=3)"]', "]"), encoding="utf-8")
+    status, told = run(folder, "kernel")
+    failed = "RuntimeError: CUDA error: device-side assert triggered at epoch 1"
+    assert (status, outcomes(folder)) == (2, [(0, "failed", failed)])
+    assert "a GPU is lost to this process, in which a kernel has failed before: CUDA error" in told[-1]
+    assert run(folder, "kernel")[0] == 1
+    assert outcomes(folder) == [(0, "failed", failed), (1, "done", None)]
+
+
 def test_gpus_that_are_not_there_are_told_before_anything_is_trained(folder):
     status, told = run(folder, "exit", ACTIVEMEM_GPUS="1", CUDA_VISIBLE_DEVICES="")
     assert (status, len(told)) == (2, 1)

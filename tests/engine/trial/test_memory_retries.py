@@ -6,7 +6,7 @@ import torch
 from activemem.blocks.core.streaming import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial.last_words import words_file
-from activemem.engine.trial.memory_retries import MemoryTries
+from activemem.engine.trial.memory_retries import MemoryTries, is_out_of_memory
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training
@@ -65,6 +65,24 @@ def test_a_trial_goes_on_in_parts_from_its_last_epoch_and_its_row_tells_it(tmp_p
     assert (row["status"], row["trial"], row["settings"]) == ("done", whole["trial"], whole["settings"])
     ours, theirs = ({each["name"]: each["value"] for each in one["metrics"]} for one in (row, whole))
     assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_it"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), True),
+        (torch.AcceleratorError("CUDA error: out of memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (RuntimeError("cuFFT error: CUFFT_ALLOC_FAILED"), True),
+        (RuntimeError("NCCL error: unhandled cuda error. Cuda failure 2 'out of memory'"), True),
+        (MemoryError(), True),
+        (RuntimeError("CUDA error: device-side assert triggered"), False),
+        (ValueError("out of memory"), False),
+    ],
+    ids=str,
+)
+def test_what_tells_that_memory_ran_out(error, is_it):
+    assert is_out_of_memory(error) is is_it
 
 
 def test_a_trial_that_was_short_of_memory_once_is_as_if_nothing_had_been(tmp_path, job):

@@ -79,6 +79,14 @@ def test_a_trial_that_passes_its_limits_has_its_own_reason_and_the_others_run(fo
     assert_traced(late, "native")
 
 
+@pytest.mark.heavy
+def test_behind_a_kernel_that_fails_another_worker_goes_on(folder):
+    process = begin(folder, "kernel,well,kernel")
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    frame = Store(folder / "results").trials().sort("seed")
+    assert (process.returncode, frame["status"].to_list()) == (1, ["failed", "done"] * 2), stderr
+
+
 @pytest.mark.slow  # six workers, each of which imports torch
 def test_a_trial_that_kills_its_process_has_its_own_reason_and_the_others_run(folder):
     aborted, late, large = reasons_of(folder, "abort,native,eat")
