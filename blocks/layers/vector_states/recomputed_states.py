@@ -21,15 +21,19 @@ class _SavedRead(FunctionCtx):
     """What a reading of states saves for its gradient: what it is of, and the state behind each piece."""
 
     saved_tensors: tuple[Tensor, ...]
+    negative: bool
 
 
 class SelectiveRead(torch.autograd.Function):
-    """y_t = h_t q_t with h_t = exp(Δ_t ⊗ rates) ⊗ h_{t−1} + (Δ_t ⊗ u_t) k_tᵀ."""
+    """y_t = h_t q_t with h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) k_tᵀ, a_t = exp(Δ_t ⊗ rates).
+
+    Where states may turn negative, twice that less 1 (Grazzi et al. 2025, section 4.2).
+    """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(*given: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(negative: bool, *given: Tensor) -> tuple[Tensor, Tensor]:
         """Of Δ and u (batch, length, channels), rates (channels, state), k and q (batch, length, state).
 
         `before` is the state (batch, channels, state) in front; given are what is read, as u is, and the
@@ -39,20 +43,23 @@ class SelectiveRead(torch.autograd.Function):
         reads: list[Tensor] = []
         ends = [before]
         for piece in _pieces(steps, u, k, q):
-            h = _states(_decays(piece[0], rates), piece[0] * piece[1], piece[2], ends[-1])
+            h = _states(_decays(piece[0], rates, negative), piece[0] * piece[1], piece[2], ends[-1])
             reads.append((h @ piece[3].unsqueeze(-1)).squeeze(-1))
             ends.append(h[:, -1].clone())  # a view would hold all states of the piece
         return torch.cat(reads, 1), torch.stack(ends[1:], 1)
 
     @staticmethod
-    def setup_context(ctx: _SavedRead, inputs: tuple[Tensor, ...], output: tuple[Tensor, Tensor]) -> None:
+    def setup_context(
+        ctx: _SavedRead, inputs: tuple[bool, *tuple[Tensor, ...]], output: tuple[Tensor, Tensor]
+    ) -> None:
         """Keep what the gradient needs."""
-        ctx.save_for_backward(*inputs, output[1])
+        ctx.negative, *given = inputs
+        ctx.save_for_backward(*given, output[1])
 
     @staticmethod
     def backward(  # pyright: ignore -- two outputs
         ctx: _SavedRead, of_reads: Tensor, of_ends: Tensor
-    ) -> tuple[Tensor, ...]:
+    ) -> tuple[Tensor | None, ...]:
         """The gradients, from the last piece to the first."""
         steps, u, rates, k, q, before, ends = ctx.saved_tensors
         worth, of_rates = torch.zeros_like(before), torch.zeros_like(rates)
@@ -60,49 +67,52 @@ class SelectiveRead(torch.autograd.Function):
         found: list[tuple[Tensor, ...]] = []
         for place in reversed(range(len(pieces))):
             first = ends[:, place - 1] if place else before
-            grads, of_piece, worth = _piece_gradient(pieces[place], rates, first, worth + of_ends[:, place])
+            behind = worth + of_ends[:, place]
+            grads, of_piece, worth = _piece_gradient(pieces[place], rates, first, behind, ctx.negative)
             found.append(grads)
             of_rates = of_rates + of_piece
         of_steps, of_u, of_k, of_q = (torch.cat(each[::-1], 1) for each in zip(*found, strict=True))
-        return of_steps, of_u, of_rates, of_k, of_q, worth
+        return None, of_steps, of_u, of_rates, of_k, of_q, worth
 
 
 def _piece_gradient(
-    piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, worth: Tensor
+    piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, worth: Tensor, negative: bool
 ) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
     """The gradients of a piece's steps, u, k and q, that of the rates, and that of its first state.
 
     `first` is the state in front of the piece, `worth` the gradient of that behind it.
     """
     steps, u, k, q, of_reads = piece
-    decay = _decays(steps, rates)
+    decay = _decays(steps, rates, negative)
     h = _states(decay, steps * u, k, first)
     of_q = (of_reads.unsqueeze(2) @ h).squeeze(2)
     of_h = _worths(decay, of_reads, q, worth)
     of_written = (of_h @ k.unsqueeze(-1)).squeeze(-1)
     of_k = ((steps * u).unsqueeze(2) @ of_h).squeeze(2)
     of_past = of_h * decay
+    of_exponent = of_past + of_h if negative else of_past  # by the derivative: 2 exp(…) is the decay and 1
     del decay, of_h  # each is as large as all states of the piece
     past = torch.cat([first.unsqueeze(1), h[:, :-1]], 1)
     del h
-    of_exponent = of_past * past
+    of_exponent = of_exponent * past
     of_steps = torch.addcmul((of_exponent * rates).sum(-1), of_written, u)
     of_rates = (of_exponent * steps.unsqueeze(-1)).sum((0, 1))
     return (of_steps, of_written * steps, of_k, of_q), of_rates, of_past[:, 0].clone()
 
 
 def read_states(
-    steps: Tensor, u: Tensor, rates: Tensor, k: Tensor, q: Tensor, *, state: Tensor | None
+    steps: Tensor, u: Tensor, rates: Tensor, k: Tensor, q: Tensor, *, state: Tensor | None, negative: bool
 ) -> tuple[Tensor, Tensor]:
     """What is read at each position, and the last state; from a `state`, or from zero.
 
-    Rates are at most 0. Numbers are in the precision of the steps, whatever is set around.
+    Rates are at most 0; what a state is multiplied by is from 0 to 1, or from −1 on where `negative`.
+    Numbers are in the precision of the steps, whatever is set around.
     """
     u, k, q = (each.to(steps.dtype) for each in (u, k, q))
     if state is None:
         state = steps.new_zeros(1).expand(steps.shape[0], *rates.shape)
     with torch.autocast(steps.device.type, enabled=False):
-        read, ends = SelectiveRead.apply(steps, u, rates, k, q, state)
+        read, ends = SelectiveRead.apply(negative, steps, u, rates, k, q, state)
     return read, ends[:, -1]
 
 
@@ -112,9 +122,10 @@ def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
     return zip(*(each.split(size, 1) for each in rows), strict=True)
 
 
-def _decays(steps: Tensor, rates: Tensor) -> Tensor:
+def _decays(steps: Tensor, rates: Tensor, negative: bool) -> Tensor:
     """What each state is multiplied by, (batch, piece, channels, state)."""
-    return (steps.unsqueeze(-1) * rates).exp()
+    decay = (steps.unsqueeze(-1) * rates).exp()
+    return 2 * decay - 1 if negative else decay
 
 
 def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor:

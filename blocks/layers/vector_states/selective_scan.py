@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ....grammar.vocabulary.spec import Settings, as_int
+from ....grammar.vocabulary.spec import Settings, as_bool, as_int
 from ....grammar.vocabulary.vector_states.selective_scan import step_rank
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
@@ -40,11 +40,15 @@ class SelectiveRates(Initialisable):
 
 @register_block("mamba")
 class SelectiveStateSpace(RecurrentChannels):
-    """h_t = exp(−exp(A) Δ_t) ⊗ h_{t−1} + (Δ_t ⊗ u_t) B_tᵀ, read by C_t (Gu and Dao 2023, algorithm 2)."""
+    """h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) B_tᵀ, read by C_t (Gu and Dao 2023, algorithm 2).
+
+    a_t = exp(−exp(A) Δ_t), or 2 exp(−exp(A) Δ_t) − 1 (Grazzi et al. 2025).
+    """
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context, as_int(settings, "channels"), active=True)
         self.state, self.rank = as_int(settings, "state"), step_rank(context.width)
+        self.negative = as_bool(settings, "negative")
         self.selection = Linear(self.channels, self.rank + 2 * self.state, bias=False)
         self.steps = Linear(self.rank, self.channels, bias=False)
         self.rates = SelectiveRates(self.channels, self.state)
@@ -60,5 +64,5 @@ class SelectiveStateSpace(RecurrentChannels):
         low, k, q = self.selection(u).split([self.rank, self.state, self.state], -1)
         steps = functional.softplus(self.steps(low) + rates.step_offset)
         before = None if state is None else state.unflatten(1, (self.channels, self.state))
-        read, last = read_states(steps, u, -rates.log_rate.exp(), k, q, state=before)
+        read, last = read_states(steps, u, -rates.log_rate.exp(), k, q, state=before, negative=self.negative)
         return read + rates.skip * u, last.flatten(1)

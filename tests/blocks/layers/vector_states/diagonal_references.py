@@ -60,14 +60,15 @@ def rg_lru(block, x, *, heads, output_gate, **_):
 
 
 @register_reference("mamba")
-def mamba(block, x, *, channels, state, output_gate, **_):
+def mamba(block, x, *, channels, state, negative, output_gate, **_):
     h, outputs = x.new_zeros(channels, state), []
     rank = block.rank
     for u in mapped(block, x, active=True):
         chosen = block.selection.weight @ u
         keys, queries = chosen[rank : rank + state], chosen[rank + state :]
         steps = torch.log(1 + torch.exp(block.steps.weight @ chosen[:rank] + block.rates.step_offset))
-        h = torch.exp(-torch.exp(block.rates.log_rate) * steps[:, None]) * h + torch.outer(steps * u, keys)
+        decay = torch.exp(-torch.exp(block.rates.log_rate) * steps[:, None])
+        h = (2 * decay - 1 if negative else decay) * h + torch.outer(steps * u, keys)
         outputs.append(h @ queries + block.rates.skip * u)
     return merged(block, outputs, x, output_gate)
 

@@ -15,6 +15,7 @@ VARIANTS = [
     "min_gru(channels=5)",
     "min_gru(channels=5, candidate=linear, short_conv=3, output_gate=sigmoid)",
     "mamba(channels=4, state=3, short_conv=0, output_gate=none)",
+    "mamba(channels=4, state=3, negative=true)",
     "slstm(heads=2, head_width=3, forget=exp, head_norm=none)",
     "rg_lru(heads=2, head_width=3, short_conv=0, output_gate=silu)",
 ]

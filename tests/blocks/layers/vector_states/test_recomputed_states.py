@@ -1,5 +1,7 @@
 """States that are not kept: what is read and its gradients are those of a scan that keeps all."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -20,8 +22,9 @@ def rows(length, dtype=torch.float64):
     return [each.requires_grad_() for each in drawn]
 
 
-def scanned(steps, u, rates, k, q, state):
-    h = scan((steps.unsqueeze(-1) * rates).exp(), (steps * u).unsqueeze(-1) * k.unsqueeze(2), state)
+def scanned(steps, u, rates, k, q, state, negative=False):
+    decay = (steps.unsqueeze(-1) * rates).exp()
+    h = scan(2 * decay - 1 if negative else decay, (steps * u).unsqueeze(-1) * k.unsqueeze(2), state)
     return (h @ q.unsqueeze(-1)).squeeze(-1), h[:, -1]
 
 
@@ -35,15 +38,16 @@ def _pieces(request, monkeypatch):
     )
 
 
-def read(*given):
-    return read_states(*given[:5], state=given[5])
+def read(*given, negative=False):
+    return read_states(*given[:5], state=given[5], negative=negative)
 
 
 @pytest.mark.usefixtures("_pieces")
 @pytest.mark.parametrize("length", [1, 6, 17])
-def test_what_is_read_has_the_numbers_and_gradients_of_a_scan(length):
+@pytest.mark.parametrize("negative", [False, True])
+def test_what_is_read_has_the_numbers_and_gradients_of_a_scan(length, negative):
     given = rows(length)
-    found, expected = read(*given), scanned(*given)
+    found, expected = read(*given, negative=negative), scanned(*given, negative)
     for one, other in zip(found, expected, strict=True):
         assert_close(one, other, rtol=1e-12, atol=1e-12)
     weights = [torch.randn(each.shape, generator=make_generator(7), dtype=torch.float64) for each in found]
@@ -56,8 +60,9 @@ def test_what_is_read_has_the_numbers_and_gradients_of_a_scan(length):
 
 
 @pytest.mark.usefixtures("_pieces")
-def test_gradients_have_gradients():
-    assert torch.autograd.gradgradcheck(read, rows(9), fast_mode=True)
+@pytest.mark.parametrize("negative", [False, True])
+def test_gradients_have_gradients(negative):
+    assert torch.autograd.gradgradcheck(partial(read, negative=negative), rows(9), fast_mode=True)
 
 
 @pytest.mark.parametrize("length", [40, 256])
@@ -73,7 +78,7 @@ def test_states_are_in_single_precision_whatever_is_set_around():
     given = [each.detach().float() for each in rows(9)]
     steps, u, rates, k, q, _ = given
     with torch.autocast("cpu", torch.bfloat16):
-        half = read_states(steps, u.bfloat16(), rates, k.bfloat16(), q.bfloat16(), state=None)
+        half = read_states(steps, u.bfloat16(), rates, k.bfloat16(), q.bfloat16(), state=None, negative=False)
     whole = scanned(*given[:5], None)
     assert [each.dtype for each in half] == [torch.float32] * 2
     assert_close(half[0], whole[0], rtol=0.05, atol=0.1)
