@@ -212,8 +212,9 @@ def _counts(study: Study, plan: Plan) -> str:
 
 
 def _axis(name: str, count: int) -> str:
-    """`8 mixers`, but `5 levels of N`: a letter or a key has no plural."""
-    return plural(count, name) if name.isalpha() and len(name) > 1 else f"{count:,} levels of {name}"
+    """`8 mixers`, but `5 levels of N`, `2 levels of steps`: a letter, a key or a plural has no plural."""
+    countable = name.isalpha() and len(name) > 1 and not name.endswith("s")
+    return plural(count, name) if countable else f"{count:,} levels of {name}"
 
 
 def _models(study: Study, plan: Plan) -> Iterator[str]:

@@ -126,13 +126,14 @@ def test_a_plan_of_another_design_counts_cells(run):
     assert lines[1] == "5 cells × 3 seeds = 15 trials · 0 in the store · 15 to run"
 
 
-def test_a_factor_whose_name_has_no_plural_is_counted_by_its_levels(run, study):
+@pytest.mark.parametrize("name", ["n_epochs", "passes"])
+def test_a_factor_whose_name_has_no_plural_is_counted_by_its_levels(run, study, name):
     text = Path(study).read_text(encoding="utf-8")
-    text = text.replace("epochs = 10", 'epochs = "{n_epochs}"').replace(
-        "[factors]", "[factors]\nn_epochs = [5, 6]"
+    text = text.replace("epochs = 10", f'epochs = "{{{name}}}"').replace(
+        "[factors]", f"[factors]\n{name} = [5, 6]"
     )
     Path(study).write_text(text, encoding="utf-8")
-    assert "2 levels of n_epochs × 4 mixers × 2 tasks" in run("study", "plan", study).stdout
+    assert f"2 levels of {name} × 4 mixers × 2 tasks" in run("study", "plan", study).stdout
 
 
 def test_a_part_is_planned_by_itself(run, tiny):
