@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 
 from ..core.events import Event, MachineFailed
@@ -92,13 +92,14 @@ class Packer:
             if training is not None and (form := self._form(training)) is not None:
                 shape = f"{training.objective.step_shape}, {training.steps_left} steps"
                 found.append(((form, shape), Member(attempt, training)))
-        found.sort(key=itemgetter(0))
+        found.sort(key=lambda each: (each[0], each[1].training.num_symbols))  # so that few are made wider
         for (form, _), group in groupby(found, key=itemgetter(0)):
             members = [member for _, member in group]
             packs = -(-len(members) // self._most_at_once(members[0].training))
-            for place in range(packs):
-                if len(chosen := members[place::packs]) > 1:
-                    yield form, chosen
+            ends = [place * len(members) // packs for place in range(packs + 1)]
+            for begin, end in pairwise(ends):
+                if end - begin > 1:
+                    yield form, members[begin:end]
 
     def _most_at_once(self, training: Training) -> int:
         """How many may take their steps together; with a gate no more than a CPU's caches can serve."""

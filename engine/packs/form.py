@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import lru_cache
 
+from ...blocks.models.sequence_model import build_on_meta
+from ...blocks.stacked import can_be_stacked
+from ...grammar import ModelConfig
 from ...studies.catalog.tasks import AlgorithmicSettings
+from ...studies.resolve.costs import model_config
 from ...studies.schema.settings import TrialSettings
 
 
 def form_of(settings: TrialSettings) -> str | None:
-    """The form of a trial as text; None if it takes its steps alone."""
+    """The form of a trial as text; None if it takes its steps alone.
+
+    How many symbols there are is no part of it where models can be one module, which knows what is whose.
+    """
     if alone_reason(settings) is not None:
         return None
-    train = settings.train
+    train, interface = settings.train, settings.task.interface
+    if _can_be_stacked(settings.model.recipe, model_config(settings.model, interface)):
+        interface = replace(interface, vocab=None)
     form = {
         "model": settings.model.model_dump(mode="json"),
-        "interface": repr(settings.task.interface),
+        "interface": repr(interface),
         "batch_size": train.batch_size,
         "steps_per_epoch": train.steps_per_epoch,
         "precision": train.precision,
@@ -23,6 +34,15 @@ def form_of(settings: TrialSettings) -> str | None:
         "code": dict(settings.code),
     }
     return json.dumps(form, sort_keys=True)
+
+
+@lru_cache(maxsize=4096)
+def _can_be_stacked(recipe: str, config: ModelConfig) -> bool:
+    """Whether models of a recipe can be one module."""
+    try:
+        return can_be_stacked(build_on_meta(recipe, config))
+    except Exception:  # noqa: BLE001 -- whatever it is, the trial that cannot be built fails by it
+        return False
 
 
 def alone_reason(settings: TrialSettings) -> str | None:

@@ -71,10 +71,10 @@ class GraphedPasses(StackedPasses):
 
 
 class GraphedPacks:
-    """The recorded passes of a worker's packs, for each form and number of trials, while any is kept."""
+    """The recorded passes of a worker's packs, by form and the symbols of each trial, while any is kept."""
 
     def __init__(self, recordings: Recordings) -> None:
-        self._recordings, self._passes = recordings, dict[tuple[str, int], GraphedPasses]()
+        self._recordings, self._passes = recordings, dict[tuple[str, tuple[int, ...]], GraphedPasses]()
         self._given_up = set[str]()
 
     def __len__(self) -> int:
@@ -82,7 +82,7 @@ class GraphedPacks:
 
     def passes(self, form: str, trainings: Sequence[Training]) -> GraphedPasses | None:
         """Those of a pack, whose trainings are of this form; None where they could not be recorded."""
-        key = form, len(trainings)
+        key = form, tuple(training.num_symbols for training in trainings)
         self._given_up |= {each for (each, _), found in self._passes.items() if found.reason is not None}
         self._passes = {each: found for each, found in self._passes.items() if each == key or len(found)}
         if form in self._given_up:

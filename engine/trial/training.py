@@ -80,6 +80,11 @@ class Training:
         self._begin_epoch()
 
     @property
+    def num_symbols(self) -> int:
+        """How many symbols its inputs are of; 0 where they are no symbols."""
+        return self.objective.interface.vocab or 0
+
+    @property
     def steps_left(self) -> int:
         """The steps of the epoch under way that have not been taken."""
         return self.settings.train.steps_per_epoch - self._taken

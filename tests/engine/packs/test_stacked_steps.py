@@ -20,8 +20,17 @@ PROGRAM = {"optimizer": {"name": "sgd", "lr": 0.1}}
 def make(settings):
     """Makes a training, with dropout; in double precision if that is asked for."""
 
-    def made(seed, recipe="conv(k=3) >> ff(16)", *, double=False, dropout=0.1, position="timing", **train):
-        chosen = settings(recipe, seed=seed, task="reverse", **train)
+    def made(
+        seed,
+        recipe="conv(k=3) >> ff(16)",
+        *,
+        double=False,
+        dropout=0.1,
+        position="timing",
+        task="reverse",
+        **train,
+    ):
+        chosen = settings(recipe, seed=seed, task=task, **train)
         model = chosen.model.model_copy(update={"dropout": dropout, "attention_dropout": dropout})
         if position != "timing":
             model = model.model_copy(update={"position": position, "max_positions": 50})
@@ -146,6 +155,27 @@ def test_each_has_its_own_rate_and_steps(make):
     assert_equal(alone, packed, 1e-10)
 
 
+@pytest.mark.parametrize("recipe", ["sa(heads=2) >> ff(16)", "conv(k=3) + persistent_conv(k=3)", "cgru(k=3)"])
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        {"name": "adam", "lr": 1e-2, "weight_decay": 0.1},
+        {"name": "adagrad", "lr": 0.1},
+        {"name": "adafactor", "lr": 1e-2},
+    ],
+    ids=lambda optimizer: optimizer["name"],
+)
+def test_tasks_of_other_symbols_train_together(make, recipe, optimizer):
+    tasks = {0: "not", 1: "reverse", 2: "sort"}
+    assert len({form_of(make(seed, recipe, task=task).settings) for seed, task in tasks.items()}) == 1
+
+    def with_task(seed, *given, **options):
+        return make(seed, *given, task=tasks[seed], **options)
+
+    advance_both(with_task, 1e-8, recipe, double=True, optimizer=optimizer)
+    advance_both(with_task, 1e-5, recipe, **PROGRAM)
+
+
 def test_what_is_not_a_number_stays_its_own(make):
     alone, packed = ([make(seed, double=True) for seed in (0, 1)] for _ in range(2))
     for trainings in (alone, packed):
@@ -174,6 +204,8 @@ def test_trials_of_one_form_differ_in_what_no_shape_depends_on(settings):
     form = form_of(settings())
     assert form is not None
     assert form == form_of(settings(seed=3, epochs=9, optimizer={"name": "sgd", "lr": 0.1}))
+    assert form == form_of(settings(task="addition"))
+    assert form_of(settings("lstm", task="addition")) != form_of(settings("lstm", task="reverse"))
     for other in (settings("conv(k=4)"), settings(batch_size=16), settings(steps_per_epoch=6)):
         assert form_of(other) != form
     assert form_of(settings(accumulate=2)) is None
