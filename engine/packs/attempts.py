@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 
+from ...studies.planning.memory_estimates import step_memory, trials_together
 from ..core.events import Event, MachineFailed
 from ..core.interruption import StoppedMidway
 from ..graphs.recorded_work import Recordings
@@ -35,9 +36,15 @@ class Packer:
     begin their epoch again, and take their steps one by one from then on, so that each fails by itself.
     """
 
-    def __init__(self, most: int, gate: Gate | None = None, recordings: Recordings | None = None) -> None:
-        """With what a worker records, steps taken together are recorded too."""
-        self._most, self._gate = most, gate
+    def __init__(
+        self,
+        most: int,
+        gate: Gate | None = None,
+        recordings: Recordings | None = None,
+        device_bytes: int | None = None,
+    ) -> None:
+        """With what a worker records steps taken together are, too; the bytes are its share of a GPU."""
+        self._most, self._gate, self._device_bytes = most, gate, device_bytes
         self._graphs = None if recordings is None else GraphedPacks(recordings)
         self._given_up: set[str] = set()
 
@@ -102,12 +109,17 @@ class Packer:
                     yield form, members[begin:end]
 
     def _most_at_once(self, training: Training) -> int:
-        """How many may take their steps together; with a gate no more than a CPU's caches can serve."""
-        if self._gate is None or training.device.type != "cpu":
+        """How many may take their steps together; with a gate no more than caches or a GPU have room for."""
+        if self._gate is None:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model
-        fitting = CACHED_NUMBERS // (shape.sequences * shape.tokens * width)
-        return min(self._most, max(fitting, LEAST_CAPPED))
+        if training.device.type == "cpu":
+            fitting = CACHED_NUMBERS // (shape.sequences * shape.tokens * width)
+            return min(self._most, max(fitting, LEAST_CAPPED))
+        if self._device_bytes is None:
+            return self._most
+        held = step_memory(training.settings, shape.tokens)
+        return max(1, min(self._most, trials_together(held, self._device_bytes)))
 
     def _form(self, training: Training) -> str | None:
         """The form of a training; None if it takes its steps alone."""

@@ -123,7 +123,9 @@ def _make_packer(machine: Machine, device: torch.device, recordings: Recordings 
     if machine.pack == "off":
         return None
     gate = Gate(device, machine_file()) if machine.pack == "auto" else None
-    return Packer(machine.most_packed, gate, recordings)
+    share = 1.0 if machine.gpus == "auto" else min(machine.gpus, 1.0)
+    bytes_here = int(share * device_bytes()) if device.type == "cuda" else None
+    return Packer(machine.most_packed, gate, recordings, bytes_here)
 
 
 def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:

@@ -145,6 +145,15 @@ def trials_on_device(held: StepMemory, device_bytes: int) -> int:
     return int(0.9 * device_bytes / (held.total + GPU_CONTEXT))
 
 
+def trials_together(held: StepMemory, device_bytes: int) -> int:
+    """How many trials with such a step fit on a device at once, in one process; a tenth is left free.
+
+    Each keeps its own weights and what its optimiser keeps of them, beside those that are stacked.
+    """
+    each = held.total + held.weights + held.optimizer
+    return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
+
+
 def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
     """The costliest of the trials' tests; None without any."""
     found = [

@@ -7,7 +7,7 @@ those of the window, and every query sees them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -86,11 +86,14 @@ def _by_distance(given: WindowInputs) -> Tensor | None:
     return scores
 
 
-@lru_cache(maxsize=64)
+@cache
 def _visible(
     queries: int, past: int, extra: int, distances: tuple[int, int], device: torch.device
 ) -> BlockMask:
-    """Which keys each query sees: those of the window, and the extra ones behind them."""
+    """Which keys each query sees: those of the window, and the extra ones behind them.
+
+    Kept for good, some kilobytes for each kind, as a recorded graph reads them where they are.
+    """
     before, keys, nearest, furthest = (
         torch.full((), number, dtype=torch.int32, device=device)
         for number in (past, past + queries, *distances)

@@ -3,12 +3,15 @@
 import json
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from activemem.engine.core.events import Ended, EpochFinished
 from activemem.engine.core.resources import Machine
+from activemem.engine.objectives import StepShape
+from activemem.engine.packs.attempts import Packer
 from activemem.engine.packs.gate import Gate, machine_file
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.cohort_sources import GridCohorts
@@ -17,6 +20,7 @@ from activemem.engine.trial.checkpoints import checkpoint_of
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
+from activemem.studies.planning.memory_estimates import GPU_CONTEXT, step_memory
 from activemem.studies.study import load_study
 
 from ...study_texts import replaced, study_text
@@ -209,3 +213,17 @@ def test_each_event_is_told_once_and_in_order(study, store, notes):
         mine = [event for event in notes.events if event.trial == trial.id]
         assert [event.epoch for event in mine if isinstance(event, EpochFinished)] == [1, 2, 3]
         assert isinstance(mine[-1], Ended)
+
+
+def test_no_more_trials_take_their_steps_together_than_a_gpu_has_room_for(study):
+    settings = study.trials[0].settings
+    shape = StepShape(sequences=settings.train.batch_size, tokens=20)
+    on_gpu = SimpleNamespace(
+        device=torch.device("cuda"), settings=settings, objective=SimpleNamespace(step_shape=shape)
+    )
+    held, gate = step_memory(settings, 20), Gate(torch.device("cpu"))
+    each = held.total + held.weights + held.optimizer
+    room = int((GPU_CONTEXT + 3.5 * each) / 0.9)
+    for device_bytes, most in ((room, 3), (0, 1), (80 * 10**9, 16), (None, 16)):
+        assert Packer(16, gate, device_bytes=device_bytes)._most_at_once(on_gpu) == most
+    assert Packer(8, None, device_bytes=0)._most_at_once(on_gpu) == 8
