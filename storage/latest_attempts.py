@@ -108,6 +108,21 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 self._read(sorted(paths, key=lambda path: (not is_compacted(path), path.name)), known)
                 names = all_names(partition)
 
+    def find(self, study: str, trial: str, attempt: int) -> bool:
+        """Read the file of one attempt, if it has one; return whether this attempt or a later one is known.
+
+        Who waits for a trial knows the name of its file, and need not list all others.
+        """
+        if self.last_number(trial) < attempt:
+            path = self._layout.attempt_file("trials", study, trial, attempt)
+            self._layout.pull_file(path)
+            known = self._known.setdefault(path.parent, set())
+            if path.name not in known:
+                self._read([path], known)
+            if path.name in known and path.parent in self._listed:
+                self._listed[path.parent].add(path.name)
+        return self.last_number(trial) >= attempt
+
     def _is_quiet(self, partition: Path) -> bool:
         """Whether a folder has the time of change that it had when it was listed, long after it had it first.
 

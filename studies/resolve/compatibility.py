@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from math import isinf
 
 from ...grammar import ModelConfig, render
@@ -60,14 +61,14 @@ Unknown = Callable[[KeyPath], bool]
 
 
 def incompatibilities(
-    settings: TrialSettings, is_unknown: Unknown = lambda _path: False
+    settings: TrialSettings, is_unknown: Unknown | None = None
 ) -> Iterator[ValidationProblem]:
     """What the task cannot use or lacks, and keys that would have no effect.
 
     Rules about a key that is unknown are left out; in `settings` it may then have any valid value.
     """
     for reads, rule in _RULES:
-        if not any(map(is_unknown, (_TASK_NAME, *reads))):
+        if is_unknown is None or not any(map(is_unknown, (_TASK_NAME, *reads))):
             yield from rule(settings)
 
 
@@ -86,8 +87,9 @@ def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
 def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """A coverage penalty for a model that has nothing to cover with."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
-    fits = output_kind(root) == _NEEDS.get(task.spec.kind, SEQUENCE)
-    if isinstance(task, SentencePairSettings) and fits and task.coverage_penalty and covers_nothing(root):
+    if not isinstance(task, SentencePairSettings) or not task.coverage_penalty:
+        return
+    if output_kind(root) == _NEEDS.get(task.spec.kind, SEQUENCE) and covers_nothing(root):
         no_effect = f"it has no effect, since {render(root)} has no attention weights"
         yield ValidationProblem(
             ("task", "coverage_penalty"), f"{no_effect}: leave it out, or give the decoder an attention"
@@ -183,15 +185,22 @@ def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
     except (CorpusError, TaskError):  # a rule of its own
         return
     config = model_config(settings.model, interface)
-    yield from (ValidationProblem(("model",), fault) for fault in config.faults())
+    yield from (ValidationProblem(("model",), fault) for fault in _faults(config))
     if (fault := _position_fault(settings, config)) is not None:
         yield ValidationProblem(("model", "position"), fault)
 
 
+@lru_cache(maxsize=1024)
+def _faults(config: ModelConfig) -> tuple[str, ...]:
+    """What is wrong with a config, of which many trials have the same."""
+    return tuple(config.faults())
+
+
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
     """Why a task cannot have these positions, if so: they end too soon, or tell what is hidden."""
-    task, name, longest = settings.task, config.position, config.position_kind.longest
-    if config.position_kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
+    task, name, kind = settings.task, config.position, config.position_kind
+    longest = kind.longest
+    if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
         return f"{name} positions tell how long a sequence is, which {task.name} hides"
     if (fault := pair_position_fault(read_recipe(settings.model.recipe).root, name)) is not None:
         return fault

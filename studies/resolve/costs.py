@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 from ...grammar import Analysis, ModelConfig, Reach, analyse, parse
 from ..catalog.tasks import (
@@ -36,8 +37,14 @@ class SequenceCost:
 
 def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig:
     """The config of a trial's model: its settings, and the interface of its task."""
+    return _config(tuple((name, value) for name, value in model if name != "recipe"), interface)
+
+
+@lru_cache(maxsize=1024)
+def _config(settings: tuple[tuple[str, Any], ...], interface: ModelInterface) -> ModelConfig:
+    """The config of these settings of a model: the points of a search have but few."""
     return ModelConfig(
-        **model.model_dump(exclude={"recipe"}),
+        **dict(settings),
         vocab=interface.vocab,
         source_vocab=interface.source_vocab,
         columns=interface.columns,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from ...grammar import RecipeError
@@ -77,13 +78,18 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
 
 def _code_of(recipe: str, corpus: object, *named: tuple[OpenRegistry[Any], str]) -> dict[str, str]:
     """The code of the blocks of a recipe, of a corpus with a name, and of what is named in registries."""
-    blocks = {node.name for node in walk(read_recipe(recipe).root) if isinstance(node, BlockNode)}
-    found = {
-        **{f"block {name}": block_code(name) for name in sorted(blocks)},
-        f"corpus {corpus}": dataset_code(corpus) if isinstance(corpus, str) else None,
-        **{f"{registry.kind} {name}": registry.code(name) for registry, name in named},
-    }
-    return {what: code for what, code in found.items() if code is not None}
+    blocks = [("block", name, block_code(name)) for name in _blocks(recipe)]
+    corpora = [("corpus", corpus, dataset_code(corpus) if isinstance(corpus, str) else None)]
+    others = [(registry.kind, name, registry.code(name)) for registry, name in named]
+    found = ((kind, name, code) for kind, name, code in (*blocks, *corpora, *others) if code is not None)
+    return {f"{kind} {name}": code for kind, name, code in found}
+
+
+@lru_cache(maxsize=4096)
+def _blocks(recipe: str) -> tuple[str, ...]:
+    """The names of the blocks of a recipe, sorted, each once."""
+    names = {node.name for node in walk(read_recipe(recipe).root) if isinstance(node, BlockNode)}
+    return tuple(sorted(names))
 
 
 def code_fault(settings: TrialSettings) -> str | None:

@@ -51,7 +51,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
     if settings is not None:
         faults = tuple(problems)
         problems += incompatibilities(
-            settings, lambda path: bool(faults) and _is_unknown(path, tables, faults)
+            settings, (lambda path: _is_unknown(path, tables, faults)) if faults else None
         )
     if problems or settings is None:
         raise InvalidTableError(tuple(problems))

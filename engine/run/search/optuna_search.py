@@ -163,13 +163,13 @@ class OptunaSearch:
         trial, point, tasks = self._open.pop(name)
         events: list[Event] = []
         if not completed:
-            self._stored.refresh()
+            self._points.read_ends(tasks)
             events = [
                 store_pruned(task, self._store, self._reason)
                 for task in tasks
                 if self._stored.last_number(task.trial.id) < task.attempt
             ]
-        self._stored.refresh()
+        self._points.read_ends(tasks)
         if self._race is not None and all(job.trial.id in self._stored for job in tasks):
             self._racing.append((point, trial))
         else:

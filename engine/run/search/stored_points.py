@@ -21,6 +21,7 @@ from ....studies.schema.objectives import is_known_before
 from ....studies.schema.search_settings import RACE
 from ....studies.schema.settings import Level
 from ....studies.study import Study
+from ...trial.outcome import Job
 from .samplers.optuna_space import distribution
 
 COLUMNS = (
@@ -79,6 +80,11 @@ class StoredPoints:
         self._top = 0 if study.fidelity is None else study.fidelity.top
         self._last: SearchPoint | None = None
         self.attempts = store.follow(COLUMNS)
+
+    def read_ends(self, jobs: Iterable[Job]) -> None:
+        """Read how these trials have ended; where that is not in files of their own, all that is new."""
+        if not all(self.attempts.find(job.trial.study, job.trial.id, job.attempt) for job in jobs):
+            self.attempts.refresh()
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
         """The point of these values, with its trials, of the last rung by default."""
