@@ -5,7 +5,7 @@
 memories, `long_convolutions` those of each channel by itself, `matrix_states` those of heads with a matrix as
 their state and `vector_states` those whose channels have one, with `head_parts` in common; `feedforward`
 works on each position, `pooling` makes one vector, and `fused_pooling` does so in pieces that stay in a
-processor's cache.
+processor's cache. On a GPU `kernels` of other programs compute some of them.
 """
 
 from . import (  # each registers its blocks

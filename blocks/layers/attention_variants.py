@@ -14,7 +14,26 @@ from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
 from .attention import Scoring, attend_unfused, causal_mask, temperature_of
 from .head_parts import HeadNorm, turn
+from .kernels.choice import with_kernel
+from .kernels.recurrences import fading_attention
 from .pair_positions import PairPositions
+
+
+@with_kernel(fading_attention, positions=2)
+def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
+    """What queries see of a whole sequence, (batch, heads, length, head_width), as q, k and v are.
+
+    The logarithms of gates, (batch, heads, length), fade what stands before them.
+    """
+    return _fading_weights(q, k, log_gates, scale) @ v
+
+
+def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Tensor:
+    """What the queries, those of the last keys, see of each key: (batch, heads, queries, keys)."""
+    total = log_gates.cumsum(-1)  # (batch, heads, keys)
+    scores = q @ k.transpose(-1, -2) * scale
+    scores = scores + total[..., -q.shape[2] :, None] - total[..., None, :]
+    return torch.softmax(scores.masked_fill(~causal_mask(q, k), -torch.inf), -1)
 
 
 @register_block("fox")
@@ -49,11 +68,11 @@ class ForgettingAttention(Block):
         if state is not None:
             known = torch.cat([state, known], 2)
             k, v, log_gates = known.split([k.shape[-1], k.shape[-1], 1], -1)
-        total = log_gates.squeeze(-1).cumsum(-1)  # (batch, heads, keys)
-        scores = q @ k.transpose(-1, -2) * self.scale
-        scores = scores + total[..., -x.shape[1] :, None] - total[..., None, :]
-        weights = torch.softmax(scores.masked_fill(~causal_mask(q, k), -torch.inf), -1)
-        y = self.dropout(weights) @ v  # (batch, heads, length, head_width)
+        log_gates = log_gates.squeeze(-1)
+        if state is None and not self.dropout.active:
+            y = attend_fading(q, k, v, log_gates, scale=self.scale)
+        else:
+            y = self.dropout(_fading_weights(q, k, log_gates, self.scale)) @ v
         return self.output(y.transpose(1, 2).flatten(2)), known
 
 

@@ -15,8 +15,11 @@ from ....grammar.vocabulary.matrix_states.recurrent_heads import (
     MAX_VECTOR_CHUNK_LENGTH,
     chunk_shape,
 )
+from ..kernels.choice import with_kernel
+from ..kernels.recurrences import scalar_decays, vector_decays
 
 
+@with_kernel(scalar_decays)
 def run_in_chunks(
     q: Tensor,
     k: Tensor,
@@ -52,6 +55,7 @@ def run_in_chunks(
     return join_chunks(add_states(within, read, states), length), last
 
 
+@with_kernel(vector_decays)
 def run_vector_decays(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
 ) -> tuple[Tensor, Tensor | None]:

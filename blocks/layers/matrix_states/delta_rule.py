@@ -13,10 +13,13 @@ from ....grammar.vocabulary.matrix_states.delta_rule import MAX_DELTA_CHUNK_LENG
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int
 from ...core.block import Context, register_block
 from ...core.initialisation import Linear
+from ..kernels.choice import with_kernel
+from ..kernels.recurrences import delta_rule
 from .chunked_recurrence import join_chunks, pairwise_decay, split_chunks
 from .recurrent_heads import HeadRates, LinearRecurrence
 
 
+@with_kernel(delta_rule)
 def run_delta_rule(
     q: Tensor,
     k: Tensor,

@@ -18,6 +18,8 @@ from ....grammar.vocabulary.matrix_states.recurrent_heads import LEAST_LOG_DECAY
 from ....grammar.vocabulary.spec import Settings
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
+from ..kernels.choice import with_kernel
+from ..kernels.recurrences import channel_delta, replaced_keys
 from .chunked_recurrence import join_chunks, split_chunks
 from .delta_rule import solve_unit_triangle
 from .recurrent_heads import KEY_EPSILON, LinearRecurrence, draw_rates, draw_step_offsets
@@ -72,6 +74,39 @@ def run_vector_delta(
     return join_chunks(torch.stack(outputs), length), state if keep else None
 
 
+@with_kernel(channel_delta)
+def run_channel_delta(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    log_decay: Tensor,
+    *,
+    state: Tensor | None = None,
+    keep: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β (batch, length, heads)."""
+    beta = beta.unsqueeze(-1)
+    return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
+
+
+@with_kernel(replaced_keys)
+def run_replaced_keys(
+    q: Tensor,
+    removed: Tensor,
+    rate: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    log_decay: Tensor,
+    state: Tensor | None = None,
+    keep: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k_t v_tᵀ, κ what is `removed` and a its `rate`."""
+    written = (k, v)
+    return run_vector_delta(q, removed, removed * rate, log_decay, written=written, state=state, keep=keep)
+
+
 class ChannelRates(Initialisable):
     """How fast each channel forgets: −exp(A_h) · softplus(W₂ W₁ x + b), a logarithm, not below a least one.
 
@@ -112,11 +147,10 @@ class KimiDeltaAttention(LinearRecurrence):
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
         """What a key holds after the decay is moved towards its value."""
-        beta = torch.sigmoid(self.beta(x).to(v.dtype)).unsqueeze(-1)
+        beta = torch.sigmoid(self.beta(x).to(v.dtype))
         q, k = qk.unbind(2)
         log_decay = self.rates(x).to(v.dtype)
-        q = q * self.head_width**-0.5
-        return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
+        return run_channel_delta(q * self.head_width**-0.5, k, v, beta, log_decay, state=state, keep=keep)
 
 
 class RwkvGates(Initialisable):
@@ -178,7 +212,5 @@ class Rwkv7(LinearRecurrence):
         removed = k * removal
         removed = removed * (removed.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
         k = k * (1.0 + (rate - 1.0) * replacement)
-        y, last = run_vector_delta(
-            q, removed, removed * rate, log_decay, written=(k, v), state=state, keep=keep
-        )
+        y, last = run_replaced_keys(q, removed, rate, k, v, log_decay=log_decay, state=state, keep=keep)
         return y + (q * k * bonus).sum(-1, keepdim=True) * v, last

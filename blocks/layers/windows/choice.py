@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from ....grammar.vocabulary.attention_window import has_tiles, iter_chunks
+from ..kernels.agreement import disagreement, is_stacked, tell_once
 from .inputs import Kept, WindowForm, WindowInputs
 from .products import window_products
 from .tiles import window_tiles
@@ -20,11 +20,6 @@ MIN_FUSED_HEAD_WIDTH = 16
 
 MIN_FUSED_KEYS = 128
 """Fewer are but one of FlexAttention's blocks."""
-
-_MAX_DIFFERENCE = 0.03
-"""So far, of their norm, numbers may be from those of products, which may have 7 bits after the first."""
-
-_log = logging.getLogger(__name__)
 
 
 class Kernel(NamedTuple):
@@ -50,7 +45,7 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
                 from .flex import fused_window  # noqa: PLC0415 -- loads much that few processes need
 
                 return fused_window(form, given)
-            _tell(fault)
+            tell_once("windows are not computed by FlexAttention", fault)
         case _:
             pass
     return window_products(form, given, kept)
@@ -79,24 +74,11 @@ def trial_fault(kernel: Kernel) -> str | None:
     from .flex import fused_window  # noqa: PLC0415 -- as above
 
     form, given = _small_window(kernel)
-    try:
-        with torch.inference_mode(mode=False), torch.enable_grad():
-            found, expected = (_with_gradients(form, given, way) for way in (fused_window, window_products))
-    except torch.OutOfMemoryError:
-        raise
-    except (
-        RuntimeError,
-        ValueError,
-        TypeError,
-        AssertionError,
-        ImportError,
-        OSError,
-    ) as error:  # compilers' own
-        return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-    for one, other in zip(found, expected, strict=True):
-        if not (one - other).norm() <= _MAX_DIFFERENCE * other.norm():
-            return "a small window was not as by products"
-    return None
+    return disagreement(
+        lambda: _with_gradients(form, given, fused_window),
+        lambda: _with_gradients(form, given, window_products),
+        "a small window was not as by products",
+    )
 
 
 def _small_window(kernel: Kernel) -> tuple[WindowForm, WindowInputs]:
@@ -131,40 +113,3 @@ def _with_gradients(
     y = compute(form, given)
     wanted = [each for each in given if each is not None and each.requires_grad]
     return [y.detach(), *torch.autograd.grad(y.square().sum(), wanted)]
-
-
-def is_stacked(numbers: Tensor) -> bool:
-    """Whether the numbers are of several models at once, within a vmap, which FlexAttention does not know."""
-    sizes: list[int] = []
-    _Look.apply(sizes.append, numbers.detach())
-    return bool(sizes)
-
-
-class _Look(torch.autograd.Function):
-    """Computes nothing; a vmap around it is told by its size."""
-
-    @staticmethod
-    def forward(_tell: Callable[[int], None], numbers: Tensor) -> Tensor:
-        """An empty tensor."""
-        return numbers.new_empty(0)
-
-    @staticmethod
-    def setup_context(ctx: object, inputs: object, output: object) -> None:
-        """Nothing is kept."""
-
-    @staticmethod
-    def vmap(
-        info: Any,  # noqa: ANN401 -- torch names no type
-        in_dims: object,
-        *args: Any,  # noqa: ANN401 -- those of forward, as torch has it
-    ) -> tuple[Tensor, None]:
-        """Called by torch within a vmap of the numbers alone."""
-        tell, numbers = args
-        tell(info.batch_size)
-        return numbers.new_empty(0), None
-
-
-@lru_cache
-def _tell(fault: str) -> None:
-    """Say once a process why windows are computed by products on a GPU."""
-    _log.warning("windows are not computed by FlexAttention: %s", fault)

@@ -8,7 +8,7 @@ from torch.nn.attention import flex_attention
 from torch.testing import assert_close
 
 from activemem.blocks.layers import window_attention
-from activemem.blocks.layers.windows import choice
+from activemem.blocks.layers.kernels import agreement
 from activemem.blocks.layers.windows.choice import Kernel, compute_window, fused_fault, trial_fault
 from activemem.blocks.layers.windows.flex import fused_window
 from activemem.blocks.layers.windows.inputs import WindowForm, WindowInputs
@@ -127,21 +127,21 @@ def test_models_that_are_stacked_are_known():
     seen = []
 
     def look(numbers, more):
-        seen.append((choice.is_stacked(numbers), choice.is_stacked(more)))
+        seen.append((agreement.is_stacked(numbers), agreement.is_stacked(more)))
         return numbers
 
     more = torch.ones(2, requires_grad=True)
     torch.vmap(look, (0, None))(torch.ones(3, 2, requires_grad=True), more)
     assert seen == [(True, False)]
-    assert not choice.is_stacked(more)
+    assert not agreement.is_stacked(more)
 
 
 def test_a_reason_is_told_once(caplog):
-    choice._tell.cache_clear()
+    agreement.tell_once.cache_clear()
     with caplog.at_level(logging.WARNING):
-        choice._tell("it is Sunday")
-        choice._tell("it is Sunday")
-    assert caplog.messages == ["windows are not computed by FlexAttention: it is Sunday"]
+        agreement.tell_once("nobody works", "it is Sunday")
+        agreement.tell_once("nobody works", "it is Sunday")
+    assert caplog.messages == ["nobody works: it is Sunday"]
 
 
 @cuda

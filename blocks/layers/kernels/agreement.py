@@ -1,0 +1,70 @@
+"""Whether a kernel gives what a plain form gives, tried on small inputs, and what is told where not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+MAX_DIFFERENCE = 0.03
+"""So far, of their norm, numbers may be from those of the plain form, as 7 bits after the first are few."""
+
+_log = logging.getLogger(__name__)
+
+
+def disagreement(
+    fast: Callable[[], Sequence[Tensor]], plain: Callable[[], Sequence[Tensor]], what: str
+) -> str | None:
+    """What was wrong with what a kernel gave, outputs and gradients; None if it is as by the plain form."""
+    try:
+        with torch.inference_mode(mode=False), torch.enable_grad():
+            found, expected = fast(), plain()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 -- compilers have errors of their own
+        return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+    for one, other in zip(found, expected, strict=True):
+        if not (one - other).norm() <= MAX_DIFFERENCE * other.norm():
+            return what
+    return None
+
+
+@lru_cache
+def tell_once(what: str, fault: str) -> None:
+    """Say once a process what a GPU computes by a plain form, and why."""
+    _log.warning("%s: %s", what, fault)
+
+
+def is_stacked(numbers: Tensor) -> bool:
+    """Whether the numbers are of several models at once, within a vmap, which kernels do not know."""
+    sizes: list[int] = []
+    _Look.apply(sizes.append, numbers.detach())
+    return bool(sizes)
+
+
+class _Look(torch.autograd.Function):
+    """Computes nothing; a vmap around it is told by its size."""
+
+    @staticmethod
+    def forward(_tell: Callable[[int], None], numbers: Tensor) -> Tensor:
+        """An empty tensor."""
+        return numbers.new_empty(0)
+
+    @staticmethod
+    def setup_context(ctx: object, inputs: object, output: object) -> None:
+        """Nothing is kept."""
+
+    @staticmethod
+    def vmap(
+        info: Any,  # noqa: ANN401 -- torch names no type
+        in_dims: object,
+        *args: Any,  # noqa: ANN401 -- those of forward, as torch has it
+    ) -> tuple[Tensor, None]:
+        """Called by torch within a vmap of the numbers alone."""
+        tell, numbers = args
+        tell(info.batch_size)
+        return numbers.new_empty(0), None

@@ -1,0 +1,188 @@
+"""When a recurrence is computed by a kernel: on a GPU that has one, in a precision that it keeps to."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache, lru_cache, wraps
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .agreement import disagreement, is_stacked, tell_once
+
+MIN_KERNEL_LENGTH = 64
+"""Fewer positions are less than one chunk of the kernels: a token that is generated is one."""
+
+PACKAGE = "fla-core"
+"""What has the kernels; the package flash-linear-attention brings it along."""
+
+_SINGLE = frozenset({"log_decay", "log_gates", "state"})
+"""These stay in single precision whatever products are in."""
+
+_UNIT = frozenset({"q", "k", "removed"})
+_SHARES = frozenset({"beta", "rate"})
+_LOGARITHMS = frozenset({"log_decay", "log_gates"})
+
+_TRIED_LENGTH = 150
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Tried(NamedTuple):
+    """What a kernel is tried for: the sizes of a call, its batch and its length replaced by small ones."""
+
+    kernel: Callable[..., Any]
+    plain: Callable[..., Any]
+    device: torch.device
+    products: torch.dtype
+    sizes: tuple[tuple[str, tuple[int, ...]], ...]
+    options: tuple[tuple[str, object], ...]
+
+
+_noted: list[set[str]] = []
+
+
+@contextmanager
+def noting_kernels() -> Iterator[set[str]]:
+    """A set that has what kernels are of, as "fla-core 0.6.0", if any computed within the context."""
+    found = set[str]()
+    _noted.append(found)
+    try:
+        yield found
+    finally:
+        _noted.pop()
+
+
+def with_kernel(kernel: Callable[P, R], *, positions: int = 1) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Compute what is decorated by a kernel where that gives the same up to rounding, else as it is written.
+
+    Both take the same arguments, q first; of tensors the first axis is the batch and the one numbered
+    `positions` the length, but of a `state` none. Of what is written here no number moves on a CPU.
+    """
+
+    def decorate(plain: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(plain)
+
+        @wraps(plain)
+        def compute(*args: P.args, **kwargs: P.kwargs) -> R:
+            q = args[0]
+            assert isinstance(q, Tensor), "queries come first"
+            if torch.compiler.is_compiling() or not _may_have_kernel(q, positions):
+                return plain(*args, **kwargs)
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = dict(bound.arguments)
+            fault = kernel_fault(kernel, plain, given, positions=positions)
+            if fault is None:
+                for found in _noted:
+                    found.add(f"{PACKAGE} {_installed()}")
+                return kernel(**cast_inputs(given, product_dtype(q)))  # pyright: ignore[reportCallIssue]
+            tell_once("recurrences are not computed by the kernels of fla", f"{plain.__name__}: {fault}")
+            return plain(*args, **kwargs)
+
+        return compute
+
+    return decorate
+
+
+def _may_have_kernel(q: Tensor, positions: int) -> bool:
+    """Whether anything speaks for a kernel: a GPU, enough positions, no double precision, the package."""
+    if q.device.type != "cuda" or q.shape[positions] < MIN_KERNEL_LENGTH or q.dtype == torch.float64:
+        return False
+    return _installed() is not None and not is_stacked(q)
+
+
+@cache
+def _installed() -> str | None:
+    """The version of the kernels; None without them."""
+    try:
+        return version(PACKAGE)
+    except PackageNotFoundError:
+        return None
+
+
+def kernel_fault(
+    kernel: Callable[..., Any], plain: Callable[..., Any], given: Mapping[str, object], *, positions: int = 1
+) -> str | None:
+    """Why a kernel does not compute a call with these arguments; None where it does."""
+    q = given["q"]
+    assert isinstance(q, Tensor), "queries are a tensor"
+    products = product_dtype(q)
+    if products == torch.float32 and torch.backends.cuda.matmul.fp32_precision != "tf32":
+        return "they multiply float32 in TF32, and products are to be exact ([train] precision)"
+    sizes = ((name, value) for name, value in given.items() if isinstance(value, Tensor))
+    small = tuple((name, _small_size(name, value, len(q), positions)) for name, value in sizes)
+    options = tuple((name, value) for name, value in given.items() if not isinstance(value, Tensor))
+    return trial_fault(Tried(kernel, plain, q.device, products, small, options))
+
+
+def product_dtype(q: Tensor) -> torch.dtype:
+    """What the products of a call are in: what autocast says, else what its queries are."""
+    kind = q.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else q.dtype
+
+
+def cast_inputs(given: Mapping[str, object], products: torch.dtype) -> dict[str, Any]:
+    """The arguments as kernels take them: logarithms and states in single precision, at least."""
+    single = torch.promote_types(products, torch.float32)
+    return {
+        name: value.to(single if name in _SINGLE else products) if isinstance(value, Tensor) else value
+        for name, value in given.items()
+    }
+
+
+@lru_cache
+def trial_fault(tried: Tried) -> str | None:
+    """What was wrong with small inputs by a kernel, once a process; None if it is as by the plain form."""
+    given = _small_inputs(tried)
+
+    def by(compute: Callable[..., Any], dtype: torch.dtype) -> list[Tensor]:
+        rounded = cast_inputs(given, tried.products)
+        with torch.autocast(tried.device.type, enabled=False):
+            return _with_gradients(compute, given, cast_inputs(rounded, dtype))
+
+    return disagreement(
+        lambda: by(tried.kernel, tried.products),
+        lambda: by(tried.plain, torch.float32),
+        "small inputs did not give what the plain form gives",
+    )
+
+
+def _small_size(name: str, value: Tensor, batch: int, positions: int) -> tuple[int, ...]:
+    """Two sequences of a few chunks, or what all sequences share."""
+    size = [2 if value.shape[0] == batch else 1, *value.shape[1:]]
+    if name != "state":
+        size[positions] = _TRIED_LENGTH
+    return tuple(size)
+
+
+def _small_inputs(tried: Tried) -> dict[str, Any]:
+    """Numbers of these sizes as mixers have them: vectors of length one, shares, logarithms below 0."""
+    generator, found = torch.Generator().manual_seed(0), dict[str, Any](tried.options)
+    for name, size in tried.sizes:
+        numbers = torch.randn(size, generator=generator)
+        if name in _UNIT:
+            numbers = functional.normalize(numbers, dim=-1)
+        elif name in _SHARES:
+            numbers = torch.sigmoid(numbers)
+        elif name in _LOGARITHMS:
+            numbers = -0.1 * functional.softplus(numbers)
+        found[name] = numbers.to(tried.device).requires_grad_()
+    return found
+
+
+def _with_gradients(
+    compute: Callable[..., Any], leaves: Mapping[str, object], given: Mapping[str, object]
+) -> list[Tensor]:
+    """What is given by inputs made of these leaves, in single precision, and the leaves' gradients."""
+    y = compute(**given)
+    outputs = [each.float() for each in (y if isinstance(y, tuple) else (y,)) if each is not None]
+    wanted = [each for each in leaves.values() if isinstance(each, Tensor)]
+    total = torch.stack([each.square().sum() for each in outputs]).sum()
+    return [*(each.detach() for each in outputs), *torch.autograd.grad(total, wanted)]
