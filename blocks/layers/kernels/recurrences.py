@@ -31,7 +31,7 @@ def scalar_decays(
 ) -> tuple[Tensor, Tensor | None]:
     """`run_in_chunks`: a decay for each head, or none; keys that heads share are repeated for each.
 
-    Of sixteen bits the kernel takes an even number of values alone, beside which a zero stands where it is odd.
+    Of sixteen bits the kernel takes an even number of values alone: a zero stands beside an odd one.
     """
     heads, width = v.shape[2:]
     odd = (0, width % 2)
