@@ -1,7 +1,8 @@
 """All that is to be done on a machine with a GPU, in pieces: a call works for some minutes, the next goes on.
 
-The tests, a part after the other; the table of `make bench-gpu`; then `algorithmic.toml` in full, timed. What
-is left and known is in a folder, or in a file of it for machines that keep nothing between calls.
+The tests, a part after the other; the table of `make bench-gpu`; a part of `algorithmic.toml` by graphs, then
+all of it, timed. What is left and known is in a folder, or in a file of it for machines that keep nothing
+between calls.
 
 python bench/gpu_session.py FOLDER [--minutes 9] [--keep FILE] [--tiny]
     --keep FILE   an archive of the folder: unpacked first if it is there, packed again at the end
@@ -25,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LEAST_S, GRACE_S, MOST_TRIES = 20.0, 30.0, 2
 TINY_TESTS = ("tests/engine/objectives/test_devices.py", "tests/grammar/test_canonical.py")
+SHORT_STUDY = ("--set", "train.epochs=2", "--max-trials", "32")
 TINY_STUDY = ("--set", "train.epochs=1", "--set", "train.steps_per_epoch=3", "--max-trials", "2")
 
 
@@ -68,8 +70,10 @@ def stages(folder: Path, *, tiny: bool) -> Iterator[Stage]:
     yield Stage("bench", (sys.executable, *bench))
     program = (sys.executable, "-m", "activemem")
     results = ("--results", str(folder / "results"))
-    study = (*program, "study", "run", "algorithmic", "--local", "--pack", "auto", *results)
-    yield Stage("study", (*study, *(TINY_STUDY if tiny else ())), goes_on=True)
+    study = (*program, "study", "run", "algorithmic", "--local", "--pack", "auto")
+    graphs = ("env", "ACTIVEMEM_GRAPHS=true", *study, "--results", str(folder / "recorded"))
+    yield Stage("study recorded", (*graphs, *(TINY_STUDY if tiny else SHORT_STUDY)), goes_on=True)
+    yield Stage("study", (*study, *results, *(TINY_STUDY if tiny else ())), goes_on=True)
     if not tiny:
         yield Stage("table", (*program, "table", "render", "algorithmic", "--published", *results))
 
