@@ -72,11 +72,19 @@ def stack_optimisers(
         return None
     if any(_plan(each) != _plan(first) or not _moves_plainly(each) for each in trainings):
         return None
+    return None if _steps_differ(owned, own, stacked) else StackedOptimiser(owned, own, stacked)
+
+
+def _steps_differ(owned: Sequence[torch.optim.Optimizer], own: Sequence[Weights], stacked: Weights) -> bool:
+    """Whether optimisers have taken other numbers of steps; a GPU that has them is waited for once."""
     both = list(zip(owned, own, strict=True))
-    steps = {name: {float(_state(of, of_own[name]).get(_STEP, 0)) for of, of_own in both} for name in stacked}
-    if any(len(found) > 1 for found in steps.values()):
-        return None
-    return StackedOptimiser(owned, own, stacked)
+    taken = ([_state(of, of_own[name]).get(_STEP) for of, of_own in both] for name in stacked)
+    found = ([step for step in each if isinstance(step, Tensor)] for each in taken)
+    counts = [torch.stack(each) for each in found if each]
+    if not counts:
+        return False
+    rows = torch.stack(counts)  # (weights, optimisers)
+    return bool((rows != rows[:, :1]).any())
 
 
 def _plan(training: Training) -> tuple[object, ...]:
