@@ -13,6 +13,7 @@ from typing import Protocol, Self
 
 import torch
 
+from ...blocks.layers.kernels.choice import noting_kernels
 from ...storage import AttemptRows, MetricRow, Store
 from ...studies.resolve.plugin_code import code_fault
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
@@ -92,7 +93,7 @@ class Attempt:
         self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder)
         self._training: Trainable | None = None
         self._told_start = False
-        self._totals, self._rows = Totals(), list[MetricRow]()
+        self._totals, self._rows, self._kernels = Totals(), list[MetricRow](), set[str]()
         self._started = datetime.now(UTC)
         self._suspect_epoch: int | None = None  # in which a process has died
         self._holder: Holder | None = None
@@ -251,7 +252,8 @@ class Attempt:
         self._saved_at = time.monotonic()
         self._keep_if_last(training)
         try:
-            with self._limited(None if self._limit is None else self._limit - training.seconds):
+            left = None if self._limit is None else self._limit - training.seconds
+            with self._limited(left), noting_kernels(self._kernels):
                 metrics = training.advance(lambda: self._between_steps(training))
         except StoppedMidway:
             if training.can_be_saved:
@@ -370,7 +372,8 @@ class Attempt:
             self._lease.end()
 
     def _measured(self, training: Trainable) -> Totals:
-        return measured_totals(self._totals, training, self._device, told=self._tries.told)
+        kernels = "".join(f", kernels of {each}" for each in sorted(self._kernels))
+        return measured_totals(self._totals, training, self._device, told=self._tries.told + kernels)
 
     def _where(self) -> str:
         return f"at epoch {self._totals.epochs + 1}{self._tries.told}"

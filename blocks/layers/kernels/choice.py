@@ -49,14 +49,13 @@ _noted: list[set[str]] = []
 
 
 @contextmanager
-def noting_kernels() -> Iterator[set[str]]:
-    """A set that has what kernels are of, as "fla-core 0.6.0", if any computed within the context."""
-    found = set[str]()
+def noting_kernels(found: set[str]) -> Iterator[None]:
+    """A context in which what kernels are of that compute, as "fla-core 0.6.0", is added to what is found."""
     _noted.append(found)
     try:
-        yield found
+        yield
     finally:
-        _noted.pop()
+        _noted[:] = [each for each in _noted if each is not found]
 
 
 def with_kernel(kernel: Callable[P, R], *, positions: int = 1) -> Callable[[Callable[P, R]], Callable[P, R]]:

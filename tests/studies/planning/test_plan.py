@@ -258,10 +258,16 @@ def test_times_of_other_machines_and_earlier_devices_do_not_count(store):
     assert found.trials[5].estimate.basis == "at most"
 
 
-def test_a_device_whose_batches_came_in_parts_is_the_same_device(store):
+def test_a_device_that_was_used_otherwise_is_the_same_device(store):
     study = load_study(SMALL)
     keep(store, study.trials[0], seconds=4.0, minutes=0)
-    keep(store, study.trials[2], seconds=6.0, device="cpu, batches in 4 parts", minutes=1)
+    keep(
+        store,
+        study.trials[2],
+        seconds=6.0,
+        device="cpu, batches in 4 parts, kernels of fla-core 0.6.0",
+        minutes=1,
+    )
     times = make_plan(study, store).trials
     assert [times[place].estimate for place in (0, 2)] == [
         TimeEstimate(4.0, "measured"),
