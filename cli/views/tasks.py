@@ -53,7 +53,9 @@ def format_task(spec: TaskSpec, drawn: tuple[str, str] | None) -> Iterator[str]:
     for name, value in rows:
         yield from wrap(f"  {name:<8} {value}", WIDTH, subsequent_indent=" " * 11)
     for name, text in zip(("input", "target"), drawn or (), strict=False):
-        yield from wrap(f"  {name:<8} {text}", WIDTH, subsequent_indent=" " * 11)
+        first, *others = text.split("\n")
+        yield from wrap(f"  {name:<8} {first}", WIDTH, subsequent_indent=" " * 11)
+        yield from (f"{'':11}{line}".rstrip() for line in others)
     if spec.keys:
         yield "  [task]"
     for key, meaning in spec.keys.items():

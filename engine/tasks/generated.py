@@ -8,7 +8,16 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
-from ...studies.catalog.tasks import IGNORED, Draw, Examples, GeneratedTask, TaskError, TaskKind, TaskSizes
+from ...studies.catalog.tasks import (
+    IGNORED,
+    Draw,
+    Examples,
+    GeneratedTask,
+    SyntheticTask,
+    TaskError,
+    TaskKind,
+    TaskSizes,
+)
 from ..core.seeds import derive_seed
 
 _TEST_SEED = 0
@@ -30,14 +39,20 @@ def draw_test_set(task: GeneratedTask, name: str) -> Examples:
 
 
 def show_example(task: GeneratedTask) -> tuple[str, str]:
-    """The beginning of an input and of its target as text, each number by itself; · is not scored."""
+    """The beginning of an input and of its target as text, each number by itself; · is not scored.
+
+    An input that is a picture is all there, and of its target what is scored.
+    """
     try:
         inputs, targets, _ = draw_examples(task, 1, torch.Generator().manual_seed(_TEST_SEED))
     except TaskError:
         raise
     except Exception as error:  # whatever a plug-in raises is told of the plug-in
         raise TaskError(f"{task.name}: draw: {type(error).__name__}: {error}") from error
-    return _text(inputs[0]), _text(targets[0])
+    picture = task.picture(inputs[0]) if isinstance(task, SyntheticTask) else None
+    if picture is None:
+        return _text(inputs[0]), _text(targets[0])
+    return picture, _text(targets[0][targets[0] != IGNORED])
 
 
 def _text(row: Tensor) -> str:

@@ -1,15 +1,17 @@
-"""A synthetic task is causal, scored at some positions alone, and drawn from its settings and a seed alone.
+"""A synthetic task is scored at some positions alone, and drawn from its settings and a seed alone.
 
 `base` has what all share. `state_tracking` has parity, modular arithmetic and word problems of groups,
-`recall` what must be found again, `chomsky` the problems of the Chomsky hierarchy. `listops`
-and `mad` those of these names. Each registers its tasks; `engine/tasks/synthetic` draws examples.
+`recall` what must be found again, `chomsky` the problems of the Chomsky hierarchy. `listops`, `mad` and
+`pathfinder` those of these names; all but the last are causal. Each registers its tasks;
+`engine/tasks/synthetic` draws examples.
 """
 
-from . import chomsky, listops, mad, recall, state_tracking  # each registers its tasks
+from . import chomsky, listops, mad, pathfinder, recall, state_tracking  # each registers its tasks
 from .base import RULES, LengthTask, Rule, SyntheticTask
 from .chomsky import ChomskySettings
 from .listops import ListopsSettings
 from .mad import MadSettings
+from .pathfinder import PathfinderSettings
 from .recall import InductionSettings, MqarSettings, NeedleSettings
 from .state_tracking import GROUP_ORDERS, ModularArithmeticSettings, ParitySettings, WordProblemSettings
 
@@ -25,12 +27,14 @@ __all__ = [
     "MqarSettings",
     "NeedleSettings",
     "ParitySettings",
+    "PathfinderSettings",
     "Rule",
     "SyntheticTask",
     "WordProblemSettings",
     "chomsky",
     "listops",
     "mad",
+    "pathfinder",
     "recall",
     "state_tracking",
 ]

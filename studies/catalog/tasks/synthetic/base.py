@@ -25,10 +25,14 @@ DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How the engine draws the examples of a task, and the targets of any inputs, where these say them."""
+    """How the engine draws the examples of a task, and the targets of any inputs, where these say them.
+
+    `picture` is what a person sees of an input (tokens,), in lines of text, where numbers say little.
+    """
 
     draw: DrawRule
     solve: Callable[[Any, Tensor], Tensor | None] | None = None
+    picture: Callable[[Any, Tensor], str] | None = None
 
 
 RULES: dict[str, Rule] = {}
@@ -63,6 +67,11 @@ class SyntheticTask(GeneratedTask, ABC):
         """The targets of any inputs, where they follow from these."""
         rule = RULES[self.name]
         return None if rule.solve is None else rule.solve(self, inputs)
+
+    def picture(self, inputs: Tensor) -> str | None:
+        """An input (tokens,) in lines of text; None if its numbers say as much."""
+        rule = RULES[self.name]
+        return None if rule.picture is None else rule.picture(self, inputs)
 
     def _draw_test_set(self, name: str, generator: Generator) -> Examples:
         return RULES[self.name].draw(self, self.test_examples, name, generator)
@@ -129,8 +138,7 @@ class LengthTask(SyntheticTask, ABC):
 class SyntheticSpec(TaskSpec):
     """One synthetic task; `set_title` says what its test sets differ in."""
 
-    kind: TaskKind = TaskKind.CAUSAL_TAGGING
-    set_title: str = "Length"
+    set_title: str
 
     @property
     def test_sets_title(self) -> str:
@@ -138,6 +146,18 @@ class SyntheticSpec(TaskSpec):
         return self.set_title
 
 
-def add_synthetic(name: str, settings: type[SyntheticTask], summary: str, source: str, title: str) -> None:
+def add_synthetic(
+    name: str,
+    settings: type[SyntheticTask],
+    summary: str,
+    source: str,
+    title: str,
+    *,
+    kind: TaskKind = TaskKind.CAUSAL_TAGGING,
+) -> None:
     """Add a task of this folder."""
-    add_own_task(SyntheticSpec(name=name, settings=settings, summary=summary, source=source, set_title=title))
+    add_own_task(
+        SyntheticSpec(
+            name=name, kind=kind, settings=settings, summary=summary, source=source, set_title=title
+        )
+    )
