@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from activemem.blocks.core.dropout import Dropout
+from activemem.blocks.core import dropout
+from activemem.blocks.core.dropout import Dropout, DropoutCall, draw_dropout
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.75])
@@ -39,3 +40,34 @@ def test_nothing_is_dropped_outside_of_training_or_at_rate_zero():
     x = torch.ones(100)
     assert Dropout(0.5).eval()(x) is x
     assert Dropout(0.0)(x) is x
+
+
+class Numbers:
+    """A generator of a GPU, which can draw from the state of another."""
+
+    def __init__(self, state):
+        self.device, self.state = torch.device("cuda", 0), state
+
+    def graphsafe_get_state(self):
+        return Numbers(self.state)
+
+    def graphsafe_set_state(self, other):
+        self.state = other.state
+
+
+def test_dropout_of_a_gpu_draws_from_the_state_of_each_generator_and_leaves_the_process_its_own(monkeypatch):
+    process, drawn = Numbers("process"), []
+
+    def drop(ones, rate):
+        drawn.append((process.state, rate))
+        if len(drawn) == 4:
+            raise RuntimeError("out of memory")
+        return ones
+
+    monkeypatch.setattr(torch.cuda, "default_generators", [process])
+    monkeypatch.setattr(dropout.functional, "dropout", drop)
+    calls = [DropoutCall(torch.Size([2, 3]), rate, torch.float32) for rate in (0.1, 0.2)]
+    with pytest.raises(RuntimeError, match="memory"):
+        draw_dropout(calls, [Numbers("first"), Numbers("second")], torch.device("meta"))
+    assert drawn == [("first", 0.1), ("second", 0.1), ("first", 0.2), ("second", 0.2)]
+    assert process.state == "process"

@@ -1,0 +1,161 @@
+"""How a GPU is asked to record: in which order, and what is left behind where that fails."""
+
+import gc
+import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from activemem.engine.graphs import cuda_capture
+from activemem.engine.graphs.cuda_capture import CudaCapture
+from activemem.engine.graphs.recorded_work import BrokenRecordingError
+
+
+class Numbers:
+    """A generator of a GPU, of whose state others can take the place."""
+
+    def __init__(self, device="cuda"):
+        self.device, self.state = device, [0]
+
+    def get_state(self):
+        return self.state[0]
+
+    def set_state(self, number):
+        self.state[0] = number
+
+    def graphsafe_set_state(self, other):
+        self.state = other.state
+
+    def draw(self):
+        self.state[0] += 1
+
+
+class Gpu:
+    """What is asked of torch.cuda, and what a graph of it would do."""
+
+    def __init__(self):
+        self.told, self.process, self.handles, self.waiting = [], Numbers(), 0, 0
+        self.current = "current"
+        self.default_generators = [self.process]
+
+    def patched(self, monkeypatch):
+        for name in dir(self):
+            if not name.startswith("_") and hasattr(torch.cuda, name):
+                monkeypatch.setattr(torch.cuda, name, getattr(self, name))
+        monkeypatch.setattr(cuda_capture, "Generator", Numbers)
+        return self
+
+    def current_device(self):
+        return 0
+
+    def current_stream(self, _device=None):
+        return SimpleNamespace(name=self.current, wait_stream=lambda other: self.told.append("wait"))
+
+    def Stream(self, _device):  # noqa: N802 -- torch's name
+        return SimpleNamespace(name="beside", wait_stream=lambda other: self.told.append("wait"))
+
+    @contextmanager
+    def stream(self, stream):
+        before, self.current = self.current, stream.name
+        try:
+            yield
+        finally:
+            self.current = before
+
+    def get_sync_debug_mode(self):
+        return self.waiting
+
+    def set_sync_debug_mode(self, mode):
+        self.waiting = mode
+
+    def graph_pool_handle(self):
+        self.handles += 1
+        return self.handles
+
+    def CUDAGraph(self):  # noqa: N802 -- torch's name
+        return Graph()
+
+    @contextmanager
+    def graph(self, graph, pool):
+        graph.pool = pool
+        self.told.append(("record", tuple(graph.generators)))
+        self.current = "recording"
+        try:
+            yield
+        finally:
+            if sys.exc_info()[0] is not None:  # torch then stays on the stream
+                raise RuntimeError("operation failed due to a previous error during capture")
+        self.current = "current"
+
+
+class Graph:
+    def __init__(self):
+        self.generators = []
+
+    def register_generator_state(self, generator):
+        self.generators.append(generator)
+
+    def replay(self):
+        """Nothing."""
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    return Gpu().patched(monkeypatch)
+
+
+def test_work_is_done_beside_the_stream_then_without_waiting_then_recorded(gpu):
+    own, seen = Numbers(), []
+
+    def work():
+        own.draw(), gpu.process.draw()
+        seen.append((gpu.current, gpu.waiting))
+
+    replay = CudaCapture(torch.device("cuda"))(work, [own])
+    assert seen == [("beside", 0), ("beside", 0), ("beside", "error"), ("recording", 0)]
+    assert gpu.told == ["wait", "wait", ("record", (own,))]
+    assert (own.get_state(), gpu.process.get_state(), gpu.current) == (0, 0, "current")
+    assert replay() is None
+
+
+def test_work_that_waits_leaves_all_as_it_was_and_other_work_can_be_recorded(gpu):
+    capture, own = CudaCapture(torch.device("cuda")), Numbers()
+
+    def work():
+        own.draw()
+        if gpu.waiting:
+            raise RuntimeError("called a synchronizing CUDA operation")
+
+    state = own.state
+    with pytest.raises(RuntimeError, match="synchronizing") as raised:
+        capture(work, [own])
+    assert not isinstance(raised.value, BrokenRecordingError)
+    assert (own.state is state, own.get_state(), gpu.waiting, gpu.current) == (True, 0, 0, "current")
+
+
+def test_a_recording_that_broke_says_why_and_leaves_generators_that_are_not_recorded(gpu):
+    own = Numbers()
+    own.set_state(7)
+    states = own.state, gpu.process.state
+
+    def work():
+        own.draw()
+        if gpu.current == "recording":
+            raise RuntimeError("out of room")
+
+    with pytest.raises(BrokenRecordingError, match="out of room"):
+        CudaCapture(torch.device("cuda"))(work, [own])
+    assert own.state is not states[0] and gpu.process.state is not states[1]
+    assert (own.get_state(), gpu.process.get_state(), gpu.current) == (7, 0, "current")
+
+
+def test_graphs_share_a_pool_as_long_as_any_is_alive(gpu):
+    capture = CudaCapture(torch.device("cuda"))
+    first, second = (capture(lambda: None) for _ in range(2))
+    assert first.__self__.pool == second.__self__.pool
+    old = first.__self__.pool
+    del first, second
+    gc.collect()
+    assert capture(lambda: None).__self__.pool != old
