@@ -172,7 +172,7 @@ def test_tasks_of_other_symbols_train_together(make, recipe, optimizer):
     def with_task(seed, *given, **options):
         return make(seed, *given, task=tasks[seed], **options)
 
-    advance_both(with_task, 1e-8, recipe, double=True, optimizer=optimizer)
+    advance_both(with_task, 1e-6, recipe, double=True, optimizer=optimizer)
     advance_both(with_task, 1e-5, recipe, **PROGRAM)
 
 
