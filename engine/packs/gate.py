@@ -1,4 +1,4 @@
-"""Whether trials of a form are faster together: measured once for each shape and machine, then remembered."""
+"""Whether trials of a form are faster together: measured where nothing tells it yet, then remembered."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -15,35 +16,55 @@ from ..trial import provenance
 LEAST_RATIO = 1.03
 """Steps are taken together where they take this much longer alone; less may be an error of measurement."""
 
+REACH = 2
+"""What was measured tells of up to so many times as many trials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """How much longer steps of so many trials take alone than together, at so many tokens of a sequence."""
+
+    trials: int
+    tokens: int
+    ratio: float
+
+    @property
+    def passes(self) -> bool:
+        """Whether steps are to be taken together."""
+        return self.ratio >= LEAST_RATIO
+
+    def tells(self, trials: int, tokens: int) -> bool:
+        """Whether others are as it is: more trials gain more, and longer sequences less."""
+        if self.passes:
+            return self.trials <= trials <= REACH * self.trials and tokens <= self.tokens
+        return trials <= self.trials and self.tokens <= tokens
+
 
 class Gate:
-    """The ratios that were measured on this device, in a file of the machine; without one in memory alone."""
+    """What was measured on this device, in a file of the machine; without one in memory alone."""
 
     def __init__(self, device: torch.device, file: Path | None = None) -> None:
         self._where = f"{provenance.device_name(device)} {torch.get_num_threads()} {torch.__version__}"
         self._file = file
-        self._ratios = {} if file is None else _read(file)
+        self._measured = {} if file is None else _read(file)
 
-    def ratio(self, form: str, shape: str) -> float | None:
-        """How much longer steps take alone than together; None if that was not measured."""
-        return self._ratios.get(self._key(form, shape))
+    def lets_pass(self, form: str, trials: int, tokens: int) -> bool | None:
+        """Whether steps are to be taken together; None if nothing that was measured tells it."""
+        found = reversed(self._measured.get(self._key(form), []))
+        return next((each.passes for each in found if each.tells(trials, tokens)), None)
 
-    def remember(self, form: str, shape: str, ratio: float) -> None:
+    def remember(self, form: str, measured: Measured) -> None:
         """Keep what was measured; a file that cannot be written is none."""
-        key = self._key(form, shape)
-        self._ratios[key] = ratio
+        key = self._key(form)
+        self._measured.setdefault(key, []).append(measured)
         if self._file is not None:
             with suppress(OSError):
                 self._file.parent.mkdir(parents=True, exist_ok=True)
                 with self._file.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"key": key, "ratio": round(ratio, 3)}) + "\n")
+                    file.write(json.dumps({"key": key, **asdict(measured)}) + "\n")
 
-    def lets_pass(self, ratio: float) -> bool:
-        """Whether steps are to be taken together."""
-        return ratio >= LEAST_RATIO
-
-    def _key(self, form: str, shape: str) -> str:
-        return hashlib.sha256(f"{self._where}|{form}|{shape}".encode()).hexdigest()[:24]
+    def _key(self, form: str) -> str:
+        return hashlib.sha256(f"{self._where}|{form}".encode()).hexdigest()[:24]
 
 
 def machine_file() -> Path:
@@ -52,12 +73,14 @@ def machine_file() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "activemem" / "packs.jsonl"
 
 
-def _read(file: Path) -> dict[str, float]:
-    """What was measured before, of one key the last; lines that are none are passed over."""
-    found: dict[str, float] = {}
+def _read(file: Path) -> dict[str, list[Measured]]:
+    """What was measured before, by key; lines that are none are passed over."""
+    found: dict[str, list[Measured]] = {}
     with suppress(OSError):
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError, KeyError, TypeError):
                 read = json.loads(line)
-                found[str(read["key"])] = float(read["ratio"])
+                trials, tokens, ratio = int(read["trials"]), int(read["tokens"]), float(read["ratio"])
+                measured = Measured(trials=trials, tokens=tokens, ratio=ratio)
+                found.setdefault(str(read["key"]), []).append(measured)
     return found

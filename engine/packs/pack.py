@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from statistics import median
 from typing import NamedTuple
 
 import torch
@@ -13,12 +14,12 @@ import torch
 from ..core.interruption import TimeLimitPassed, interruptible, leave_if_asked
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
-from .gate import Gate
+from .gate import Gate, Measured
 from .graphed_passes import GraphedPacks
 from .stacked_steps import StackedSteps
 
 TIMED_STEPS = 2
-"""So many steps are timed, each way, behind one that is not."""
+"""So many steps are timed together, behind one that is not; one of each trial is timed alone."""
 
 
 class Member(NamedTuple):
@@ -84,22 +85,22 @@ class Pack:
         """Whether steps are faster together, as it is remembered, or measured by the next steps."""
         if self._gate is None:
             return True
-        shape = f"{len(self._members)} x {self._trainings[0].objective.step_shape}"
-        shape = shape if self._graphs is None else f"{shape}, recorded"
-        ratio = self._gate.ratio(self._form, shape)
-        if ratio is None and self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS):
-            ratio = self._measured_ratio()
-            self._gate.remember(self._form, shape, ratio)
-        return ratio is not None and self._gate.lets_pass(ratio)
+        form = self._form if self._graphs is None else f"{self._form}, recorded"
+        trials, tokens = len(self._members), self._trainings[0].objective.step_shape.tokens
+        passes = self._gate.lets_pass(form, trials, tokens)
+        if passes is None and self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS):
+            measured = Measured(trials=trials, tokens=tokens, ratio=round(self._measured_ratio(), 3))
+            self._gate.remember(form, measured)
+            passes = measured.passes
+        return bool(passes)
 
     def _measured_ratio(self) -> float:
         """How much longer a step takes alone than together, the costs of stacking spread over an epoch."""
         began = self._now()
         together = self._together(1 + TIMED_STEPS, self._now)
         stacking = self._now() - began - sum(together)
-        alone = [self._one_by_one() for _ in range(1 + TIMED_STEPS)]
-        steps = self._trainings[0].settings.train.steps_per_epoch
-        return min(alone[1:]) / (min(together[1:]) + stacking / steps)
+        alone = len(self._members) * median(self._one_by_one())
+        return alone / (median(together[1:]) + stacking / self._trainings[0].settings.train.steps_per_epoch)
 
     def _together(self, steps: int, now: Callable[[], float] = time.perf_counter) -> list[float]:
         """Take so many steps together, fewer where something has to be saved or time is over; their times.
@@ -127,15 +128,16 @@ class Pack:
             self._count(time.perf_counter() - began)
         return times
 
-    def _one_by_one(self) -> float:
-        """Take one step of each alone; the time of all."""
-        began, begun = time.perf_counter(), self._now()
+    def _one_by_one(self) -> list[float]:
+        """Take one step of each alone; their times."""
+        began, times = time.perf_counter(), list[float]()
         for training in self._trainings:
             leave_if_asked()
+            step_began = self._now()
             training.take_step()
-        took = self._now() - begun
+            times.append(self._now() - step_began)
         self._count(time.perf_counter() - began)
-        return took
+        return times
 
     def _count(self, seconds: float) -> None:
         """Count time for all, the same share for each."""
