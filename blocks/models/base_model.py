@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Generic, TypeVar
 
 from torch import Tensor, nn
@@ -30,13 +31,19 @@ class BaseModel(nn.Module, Generic[Body]):
 
     def after_optimiser_step(self) -> None:
         """Let every block take note of new weights, as after each step of the optimiser."""
-        for block in self._blocks():
+        for block in self._noting_blocks:
             block.after_optimiser_step()
 
     def penalty(self) -> Tensor | None:
         """The sum of what blocks add to the loss; None if none of them does."""
         terms = [term for block in self._blocks() if (term := block.penalty()) is not None]
         return sum(terms[1:], start=terms[0]) if terms else None
+
+    @cached_property
+    def _noting_blocks(self) -> list[Block]:
+        """Those that do anything with new weights."""
+        nothing = Block.after_optimiser_step
+        return [block for block in self._blocks() if type(block).after_optimiser_step is not nothing]
 
     def _blocks(self) -> list[Block]:
         return [module for module in self.body.modules() if isinstance(module, Block)]

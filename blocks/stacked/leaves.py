@@ -14,10 +14,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..core.initialisation import Embedding, Linear
+from ..layers.attention import SelfAttention
 from ..layers.convolutions import Convolution, LearnedPadding, PersistentConv
 from ..layers.head_parts import NORM_EPSILON, HeadNorm
 from ..models.adaptive_softmax import TiedLinear
 from .stacked_weights import stack_weights
+
+VECTOR = 16
+"""Numbers of single precision in the widest vectors of a CPU."""
 
 
 def stacked_parameter(weights: Sequence[Tensor]) -> nn.Parameter:
@@ -148,3 +152,21 @@ class StackedPersistentConv(PersistentConv):
         convolution, padding = cast("nn.Module", self.convolution), cast("nn.Module", self.padding)
         assert mask is None and isinstance(convolution, StackedConvolution), "as they were made"
         return self.act(convolution.correlate(padding(x), convolution.weight))
+
+
+class StackedSelfAttention(SelfAttention):
+    """Self-attention whose weights are laid out for a CPU where sequences are short.
+
+    Its softmax over rows of fewer numbers than a vector has takes several times as long for each of them.
+    """
+
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """(models · batch, length, width) to the same."""
+        is_plain = mask is None and self.bias is None and not self.causal and not self.cap
+        if not is_plain or x.device.type != "cpu" or x.shape[1] >= VECTOR:
+            return super().forward(x, mask)
+        q, k, v = self._map(x, 0)
+        k, v = self._for_queries(k), self._for_queries(v)
+        scores = k @ (q * (q.shape[-1] ** -0.5 / self.temperature)).transpose(-1, -2)
+        weights = torch.softmax(scores, -2).transpose(-1, -2)  # (models · batch, heads, queries, keys)
+        return self._merge(self.dropout(weights) @ v)

@@ -53,7 +53,6 @@ _AS_THEY_ARE: tuple[type[nn.Module], ...] = (
     Dropout,
     PositionalEncoding,
     PairPositions,
-    SelfAttention,
     FeedForward,
     GatedLinearUnit,
     Activation,
@@ -64,8 +63,11 @@ _AS_THEY_ARE: tuple[type[nn.Module], ...] = (
 )
 """What has no weights but in modules that it calls, and computes each sequence by itself."""
 
-_REWRITTEN: dict[type[nn.Module], type[nn.Module]] = {PersistentConv: leaves.StackedPersistentConv}
-"""What is so, but looks into the modules that have its weights."""
+_REWRITTEN: dict[type[nn.Module], type[nn.Module]] = {
+    PersistentConv: leaves.StackedPersistentConv,
+    SelfAttention: leaves.StackedSelfAttention,
+}
+"""What is so, but looks into the modules that have its weights, or has a faster way for many models."""
 
 
 class StackedModels(nn.Module):

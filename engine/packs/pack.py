@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 
@@ -17,6 +17,8 @@ from ..trial.training import Training
 from .gate import Gate, Measured
 from .graphed_passes import GraphedPacks
 from .stacked_steps import StackedSteps
+
+_State = TypeVar("_State")
 
 TIMED_STEPS = 2
 """So many steps are timed together, behind one that is not; one of each trial is timed alone."""
@@ -51,7 +53,7 @@ class Pack:
         Raises StoppedMidway, between two steps if that takes no longer than some seconds, and whatever a step
         raises; the trainings are then as they were before.
         """
-        before = [copy.deepcopy(training.state()) for training in self._trainings]
+        before = [_copied(training.state()) for training in self._trainings]
         try:
             with self._interruptible():
                 self._take_steps()
@@ -151,3 +153,18 @@ class Pack:
         elif torch.get_num_threads() == 1:
             return time.thread_time()
         return time.perf_counter()
+
+
+def _copied(state: _State) -> _State:
+    """A state of its own: as copy.deepcopy, but much faster where there are many small tensors."""
+    made: object
+    match state:
+        case torch.Tensor():
+            made = state.detach().clone()
+        case dict():
+            made = {key: _copied(value) for key, value in cast("dict[object, object]", state).items()}
+        case list():
+            made = [_copied(value) for value in cast("list[object]", state)]
+        case _:
+            made = copy.deepcopy(state)
+    return cast("_State", made)
