@@ -21,7 +21,7 @@ REACH = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredRatio:
     """How much longer steps of so many trials take alone than together, at so many tokens of a sequence."""
 
     trials: int
@@ -53,7 +53,7 @@ class Gate:
         found = reversed(self._measured.get(self._key(form), []))
         return next((each.passes for each in found if each.tells(trials, tokens)), None)
 
-    def remember(self, form: str, measured: Measured) -> None:
+    def remember(self, form: str, measured: MeasuredRatio) -> None:
         """Keep what was measured; a file that cannot be written is none."""
         key = self._key(form)
         self._measured.setdefault(key, []).append(measured)
@@ -73,14 +73,14 @@ def machine_file() -> Path:
     return (Path(cache) if cache else Path.home() / ".cache") / "activemem" / "packs.jsonl"
 
 
-def _read(file: Path) -> dict[str, list[Measured]]:
+def _read(file: Path) -> dict[str, list[MeasuredRatio]]:
     """What was measured before, by key; lines that are none are passed over."""
-    found: dict[str, list[Measured]] = {}
+    found: dict[str, list[MeasuredRatio]] = {}
     with suppress(OSError):
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
             with suppress(ValueError, KeyError, TypeError):
                 read = json.loads(line)
                 trials, tokens, ratio = int(read["trials"]), int(read["tokens"]), float(read["ratio"])
-                measured = Measured(trials=trials, tokens=tokens, ratio=ratio)
+                measured = MeasuredRatio(trials=trials, tokens=tokens, ratio=ratio)
                 found.setdefault(str(read["key"]), []).append(measured)
     return found

@@ -14,7 +14,7 @@ import torch
 from ..core.interruption import TimeLimitPassed, interruptible, leave_if_asked
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
-from .gate import Gate, Measured
+from .gate import Gate, MeasuredRatio
 from .graphed_passes import GraphedPacks
 from .stacked_steps import StackedSteps
 
@@ -91,7 +91,7 @@ class Pack:
         trials, tokens = len(self._members), self._trainings[0].objective.step_shape.tokens
         passes = self._gate.lets_pass(form, trials, tokens)
         if passes is None and self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS):
-            measured = Measured(trials=trials, tokens=tokens, ratio=round(self._measured_ratio(), 3))
+            measured = MeasuredRatio(trials=trials, tokens=tokens, ratio=round(self._measured_ratio(), 3))
             self._gate.remember(form, measured)
             passes = measured.passes
         return bool(passes)

@@ -12,7 +12,7 @@ from activemem.engine.core.events import Ended, EpochFinished
 from activemem.engine.core.resources import Machine
 from activemem.engine.objectives import StepShape
 from activemem.engine.packs.attempts import Packer
-from activemem.engine.packs.gate import Gate, Measured, machine_file
+from activemem.engine.packs.gate import Gate, MeasuredRatio, machine_file
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.driver import run_study
@@ -202,16 +202,16 @@ def test_a_gate_without_a_file_it_can_read_measures_again(tmp_path):
     file.write_text('{"key": "x"}\nno line\n[1]\n')
     gate = Gate(torch.device("cpu"), file)
     assert gate.lets_pass("form", 4, 10) is None
-    gate.remember("form", Measured(trials=4, tokens=10, ratio=1.5))
+    gate.remember("form", MeasuredRatio(trials=4, tokens=10, ratio=1.5))
     assert Gate(torch.device("cpu"), file).lets_pass("form", 4, 10) is True
 
 
 def test_what_was_measured_tells_of_what_gains_no_less_or_no_more():
     gate = Gate(torch.device("cpu"))
-    gate.remember("form", Measured(trials=4, tokens=10, ratio=1.5))
+    gate.remember("form", MeasuredRatio(trials=4, tokens=10, ratio=1.5))
     assert gate.lets_pass("form", 8, 5) is True
     assert [gate.lets_pass("form", *each) for each in ((3, 10), (4, 11), (9, 10))] == [None] * 3
-    gate.remember("form", Measured(trials=4, tokens=20, ratio=1.0))
+    gate.remember("form", MeasuredRatio(trials=4, tokens=20, ratio=1.0))
     assert gate.lets_pass("form", 2, 30) is False
     assert gate.lets_pass("form", 5, 30) is None and gate.lets_pass("other", 4, 10) is None
 
