@@ -2,14 +2,15 @@
 
 The kernels are those of Optuna's multivariate TPE (Watanabe 2023): products over the dimensions, of normal
 distributions within the range whose width is the distance to the neighbours, and of options that are likelier
-if a point has them. Of 25 points and more the older ones weigh less.
+if a point has them. Of 25 points and more the older ones weigh less. A point that lacks a dimension says
+nothing of it: its kernel is there the one around all. A point whose density is asked for has that of the
+dimensions which it takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache, reduce
-from typing import Protocol
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,131 +20,109 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from scipy.special import ndtr, ndtri
+
+from .normals import Normals
 
 Numbers = NDArray[np.float64]
 
 LATE = 25
 """So many of the last points weigh as much as any."""
 
-NARROWEST = 100
-"""No kernel is narrower than the range divided by this, or by how many there are."""
-
-_ROOT = float(np.sqrt(2 * np.pi))
-
 
 class ParzenEstimator:
     """A density over some dimensions, by points with a row each, the oldest first.
 
-    Numbers are as Optuna has them inside: that of an option is its place.
+    Numbers are as Optuna has them inside: that of an option is its place. NaN is what a point lacks; a row of
+    nothing else is no point. To learn from other points takes the less time the more rows stay as they were,
+    and comes to the same.
     """
 
-    def __init__(self, space: Sequence[BaseDistribution], points: Numbers) -> None:
-        self._kernels = [_kernels_of(each, points[:, axis]) for axis, each in enumerate(space)]
-        self._weights = _weights(len(points))
+    def __init__(self, space: Sequence[BaseDistribution]) -> None:
+        self._choices = [axis for axis, each in enumerate(space) if isinstance(each, CategoricalDistribution)]
+        self._numbers = [axis for axis in range(len(space)) if axis not in self._choices]
+        numbers = [_number(space[axis]) for axis in self._numbers]
+        self._kernels = (
+            (self._choices, _Options([len(_choice(space[axis]).choices) for axis in self._choices])),
+            (self._numbers, Normals(numbers)),
+        )
+        self._points = np.full((1, len(space)), np.nan)
+        self.learn(self._points[:0])
+
+    def learn(self, points: Numbers) -> None:
+        """Be the density by these points from now on."""
+        if np.array_equal(points, self._points, equal_nan=True):
+            return
+        self._points = points
+        is_point = np.concatenate([[True], ~np.isnan(points).all(axis=1)])
+        self._weights = np.zeros(len(is_point))
+        self._weights[is_point] = _weights(np.count_nonzero(is_point) - 1)
+        for axes, kernels in self._kernels:
+            kernels.learn(np.ascontiguousarray(points[:, axes].T))
 
     def draw(self, count: int, rng: np.random.Generator) -> Numbers:
-        """So many points, a row for each."""
+        """So many points with all dimensions, a row for each."""
         chosen = rng.choice(len(self._weights), size=count, p=self._weights)
-        return np.stack([each.draw(chosen, rng.random(count)) for each in self._kernels], axis=1)
+        points = np.empty((count, len(self._choices) + len(self._numbers)))
+        for axes, kernels in self._kernels:
+            points[:, axes] = kernels.draw(chosen, rng.random((count, len(axes))))
+        return points
 
     def density(self, points: Numbers) -> Numbers:
         """How dense it is at points."""
-        each = (kernels.density(points[:, axis]) for axis, kernels in enumerate(self._kernels))
-        return reduce(np.multiply, each) @ self._weights
-
-
-class Kernels(Protocol):
-    """What a dimension has around each point, and last around all."""
-
-    def draw(self, chosen: NDArray[np.int64], shares: Numbers) -> Numbers:
-        """Numbers of the chosen kernels, below which they have these shares."""
-        ...
-
-    def density(self, numbers: Numbers) -> Numbers:
-        """How dense each kernel, in a column, is at each number, in a row."""
-        ...
+        (choices, options), (numbers, normals) = self._kernels
+        return (options.density(points[:, choices]) * normals.density(points[:, numbers])) @ self._weights
 
 
 class _Options:
-    """Options of a choice: each point makes its own likelier."""
+    """Options of choices, first around all points, then around each: each point makes its own likelier."""
 
-    def __init__(self, options: int, numbers: Numbers) -> None:
-        kernels = len(numbers) + 1
-        found = np.full((kernels, options), 1 / kernels)
-        found[np.arange(len(numbers)), numbers.astype(np.int64)] += 1
-        self._shares = found / found.sum(1, keepdims=True)
+    def __init__(self, options: Sequence[int]) -> None:
+        self._counts = np.array(options, dtype=np.int64)
+        self._first = np.cumsum(self._counts) - self._counts  # rows of the first options
+        self._choice = np.repeat(np.arange(len(options)), self._counts)  # of each row
+        self._option = np.arange(len(self._choice)) - self._first[self._choice]
 
-    def draw(self, chosen: NDArray[np.int64], shares: Numbers) -> Numbers:
-        below = self._shares[chosen].cumsum(1)[:, :-1]  # the last option takes what rounding leaves
-        return (below < shares[:, None]).sum(1).astype(np.float64)
-
-    def density(self, numbers: Numbers) -> Numbers:
-        return self._shares[:, numbers.astype(np.int64)].T
-
-
-class _Normals:
-    """Normal distributions within a range; of whole numbers what lies nearer to each than to others."""
-
-    def __init__(self, dimension: IntDistribution | FloatDistribution, numbers: Numbers) -> None:
-        self._dimension = dimension
-        half = dimension.step / 2 if isinstance(dimension, IntDistribution) else 0.0
-        self._half = half
-        self._low, self._high = self._scaled(np.array([dimension.low - half, dimension.high + half]))
-        middles, spread = self._scaled(numbers), self._high - self._low
-        self._middles = np.append(middles, (self._low + self._high) / 2)
-        self._widths = np.append(widths(middles, self._low, self._high), spread)
-        self._below, above = self._share_below(np.array([[self._low], [self._high]]))
-        self._within = above - self._below
+    def learn(self, places: Numbers) -> None:
+        """Take options' places, a row for each choice."""
+        around_all = np.full((len(places), 1), np.nan)
+        self._places = np.concatenate([around_all, places], axis=1)
+        lacking = np.isnan(self._places)
+        kernels = self._places.shape[1] - lacking.sum(1) + 1
+        self._own = kernels / (kernels + self._counts)  # beyond it all options are alike
+        is_own = self._places[self._choice] == self._option[:, None]
+        other = 1 / (kernels + self._counts)
+        shares = np.where(is_own, (self._own + other)[self._choice, None], other[self._choice, None])
+        shares = np.where(lacking[self._choice], 1 / self._counts[self._choice, None], shares)
+        self._shares = np.concatenate([shares, np.ones((1, self._places.shape[1]))])
 
     def draw(self, chosen: NDArray[np.int64], shares: Numbers) -> Numbers:
-        places = ndtri(self._below[chosen] + shares * self._within[chosen])
-        scaled = np.clip(self._middles[chosen] + self._widths[chosen] * places, self._low, self._high)
-        found, low = np.exp(scaled) if self._dimension.log else scaled, self._dimension.low
-        if self._half:
-            found = low + 2 * self._half * np.round((found - low) / (2 * self._half))
-        return np.clip(found, low, self._dimension.high)
+        """Options of the chosen kernels, by shares that are drawn evenly."""
+        places = self._places[:, chosen].T
+        is_lacking = np.isnan(places)
+        rest = np.where(is_lacking, shares, (shares - self._own) / (1 - self._own))
+        drawn = np.minimum(np.floor(rest * self._counts), self._counts - 1)
+        return np.where(is_lacking | (shares >= self._own), drawn, places)
 
-    def density(self, numbers: Numbers) -> Numbers:
-        if self._half:
-            below = [
-                self._share_below(self._scaled(numbers + side)[:, None]) for side in (-self._half, self._half)
-            ]
-            return (below[1] - below[0]) / self._within
-        apart = (self._scaled(numbers)[:, None] - self._middles) / self._widths
-        return np.exp(-0.5 * apart**2) / (_ROOT * self._widths * self._within)
-
-    def _share_below(self, scaled: Numbers) -> Numbers:
-        """What of each kernel lies below numbers."""
-        return ndtr((scaled - self._middles) / self._widths)
-
-    def _scaled(self, numbers: Numbers) -> Numbers:
-        return np.log(numbers) if self._dimension.log else numbers
+    def density(self, places: Numbers) -> Numbers:
+        """How dense each kernel, in a column, is at each point, in a row."""
+        lacking = np.isnan(places)
+        rows = np.where(lacking, len(self._choice), self._first + np.where(lacking, 0, places))
+        return self._shares.take(rows.astype(np.int64), axis=0).prod(axis=1)
 
 
 @lru_cache(maxsize=1024)
 def _weights(count: int) -> Numbers:
-    """The shares of the kernels of so many points, the oldest first, and of the one around all."""
+    """The shares of the kernels around all and around each of so many points, the oldest first."""
     old = np.linspace(1 / count, 1.0, count - LATE) if count >= LATE else np.empty(0)
-    found = np.concatenate([old, np.ones(min(count, LATE)), [1.0]])
+    found = np.concatenate([[1.0], old, np.ones(min(count, LATE))])
     return found / found.sum()
 
 
-def widths(middles: Numbers, low: float, high: float) -> Numbers:
-    """How wide the kernels around numbers are: as far as the farther of the two neighbours is."""
-    order = np.argsort(middles, kind="stable")
-    gaps = np.diff(np.concatenate([[low], middles[order], [high]]))
-    found = np.maximum(gaps[:-1], gaps[1:])
-    if len(middles) > 1:  # the ends of the range are no neighbours
-        found[0], found[-1] = gaps[1], gaps[-2]
-    narrowest = (high - low) / min(NARROWEST, 2 + len(middles))
-    back = np.empty_like(found)
-    back[order] = np.clip(found, narrowest, high - low)
-    return back
+def _choice(dimension: BaseDistribution) -> CategoricalDistribution:
+    assert isinstance(dimension, CategoricalDistribution)
+    return dimension
 
 
-def _kernels_of(dimension: BaseDistribution, numbers: Numbers) -> Kernels:
-    if isinstance(dimension, CategoricalDistribution):
-        return _Options(len(dimension.choices), numbers)
+def _number(dimension: BaseDistribution) -> IntDistribution | FloatDistribution:
     assert isinstance(dimension, IntDistribution | FloatDistribution), f"no search has {dimension!r}"
-    return _Normals(dimension, numbers)
+    return dimension
