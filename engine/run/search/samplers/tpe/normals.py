@@ -24,6 +24,9 @@ MOST_KEPT = 256
 ROOM = 64
 """Room is made for so many kernels at once."""
 
+LEAST = -700.0
+"""No smaller exponents are taken: e to the power of this is 1e-304, and of less takes much longer."""
+
 _ROOT = float(np.sqrt(2 * np.pi))
 
 
@@ -37,16 +40,23 @@ class Normals:
         self._last = np.array([each.high for each in space], dtype=np.float64)
         self._low = self._scaled(self._first - self._step / 2)
         self._high = self._scaled(self._last + self._step / 2)
-        self._edges = {  # between whole numbers, by axis
-            axis: np.arange(each.low, each.high + 2 * each.step, each.step) - each.step / 2
-            for axis, each in enumerate(space)
-            if isinstance(each, IntDistribution) and (each.high - each.low) // each.step < MOST_KEPT
-        }
-        self._edges = {axis: np.log(at) if space[axis].log else at for axis, at in self._edges.items()}
-        ends = np.cumsum([1, *(len(at) - 1 for at in self._edges.values())])
-        self._rows = dict(zip(self._edges, ends[:-1].tolist(), strict=True))  # of their first numbers
-        self._kept = np.ones((ends[-1], 0))  # first ones, for points that lack a dimension
-        self._middles = self._widths = self._below = self._within = np.empty((len(space), 0))
+        self._keeps = [isinstance(each, IntDistribution) and _count(each) <= MOST_KEPT for each in space]
+        edges = [
+            each.low + each.step * np.arange(_count(each) + 1) - each.step / 2  # between whole numbers
+            if isinstance(each, IntDistribution) and keeps
+            else np.array([self._first[axis] - self._step[axis] / 2, self._last[axis] + self._step[axis] / 2])
+            for axis, (each, keeps) in enumerate(zip(space, self._keeps, strict=True))
+        ]
+        sizes = np.array([len(each) for each in edges], dtype=np.int64)
+        self._axis = np.repeat(np.arange(len(space)), sizes)  # of each edge
+        self._least = np.searchsorted(self._axis, np.arange(len(space)))  # the first edge of each dimension
+        self._most = self._least + sizes - 1
+        flat = np.concatenate([*edges, np.empty(0)])
+        is_log = self._log[self._axis]
+        flat[is_log] = np.log(flat[is_log])
+        self._edges = flat[:, None]
+        self._shares = np.ones((len(flat) + 1, 0))  # of kernels, from each edge to the next; at last ones
+        self._below = self._within = self._middles = self._widths = np.empty((len(space), 0))
 
     def learn(self, numbers: Numbers) -> None:
         """Take points' numbers, a row for each dimension; NaN is what a point lacks."""
@@ -57,32 +67,31 @@ class Normals:
         width = np.where(is_lacking, spread, widths(numbers, self._low, self._high))
         width = np.concatenate([spread, width], axis=1)
         count, known = middles.shape[1], min(middles.shape[1], self._middles.shape[1])
-        has_moved = np.ones(middles.shape, dtype=bool)
-        has_moved[:, :known] = (middles[:, :known] != self._middles[:, :known]) | (
-            width[:, :known] != self._widths[:, :known]
+        stays = (middles[:, :known] == self._middles[:, :known]) & (
+            width[:, :known] == self._widths[:, :known]
         )
+        moved = np.concatenate([np.flatnonzero(~stays.all(axis=0)), np.arange(known, count)])
         self._middles, self._widths = middles, width
-        below, within = np.empty_like(middles), np.empty_like(middles)
-        below[:, :known], within[:, :known] = self._below[:, :known], self._within[:, :known]
-        axes, kernels = has_moved.nonzero()
-        middle, wide = middles[axes, kernels], width[axes, kernels]
-        below[axes, kernels] = least = ndtr((self._low[axes] - middle) / wide)
-        within[axes, kernels] = ndtr((self._high[axes] - middle) / wide) - least
-        self._below, self._within = below, within
-        if count > self._kept.shape[1]:
-            room = np.ones((len(self._kept), (count // ROOM + 1) * ROOM))
-            room[:, : self._kept.shape[1]] = self._kept
-            self._kept = room
-        for axis, row in self._rows.items():
-            self._keep(axis, row, np.flatnonzero(has_moved[axis]))
+        self._make_room(count)
+        self._integrate(moved)
 
-    def _keep(self, axis: int, row: int, kernels: NDArray[np.int64]) -> None:
-        """Keep what kernels of a dimension have at each of its whole numbers."""
-        if len(kernels):
-            edges = self._edges[axis][:, None]
-            below = ndtr((edges - self._middles[axis, kernels]) / self._widths[axis, kernels])
-            shares = (below[1:] - below[:-1]) / self._within[axis, kernels]
-            self._kept[row : row + len(shares), kernels] = shares
+    def _make_room(self, count: int) -> None:
+        """Have room for so many kernels."""
+        if count > self._shares.shape[1]:
+            room = (count // ROOM + 1) * ROOM - self._shares.shape[1]
+            self._shares, self._below, self._within = (
+                np.pad(each, ((0, 0), (0, room)), constant_values=1.0)
+                for each in (self._shares, self._below, self._within)
+            )
+
+    def _integrate(self, kernels: NDArray[np.int64]) -> None:
+        """What some kernels have within the range, and of it at each whole number."""
+        middles, width = self._middles[:, kernels], self._widths[:, kernels]
+        below = ndtr((self._edges - middles[self._axis]) / width[self._axis])
+        least = below[self._least]
+        within = below[self._most] - least
+        self._below[:, kernels], self._within[:, kernels] = least, within
+        self._shares[:-2, kernels] = (below[1:] - below[:-1]) / within[self._axis[:-1]]
 
     def draw(self, chosen: NDArray[np.int64], shares: Numbers) -> Numbers:
         """Numbers of the chosen kernels, below which they have these shares."""
@@ -97,25 +106,27 @@ class Normals:
 
     def density(self, numbers: Numbers) -> Numbers:
         """How dense each kernel, in a column, is at each point, in a row."""
-        lacking, kept = np.isnan(numbers), list(self._rows)
-        places = (numbers[:, kept] - self._first[kept]) / self._step[kept] + list(self._rows.values())
-        rows = np.where(lacking[:, kept], 0.0, np.round(places)).astype(np.int64)
-        found = self._kept.take(rows, axis=0)[:, :, : self._middles.shape[1]].prod(axis=1)
-        for axis in range(numbers.shape[1]):
-            if axis not in self._rows:
-                taken = np.flatnonzero(~lacking[:, axis])
-                found[taken] *= self._density_at(axis, numbers[taken, axis])
+        lacking, count = np.isnan(numbers), self._middles.shape[1]
+        places = (numbers - self._first) / np.where(self._step, self._step, 1.0)
+        rows = np.where(lacking, -1, self._least + np.round(np.where(lacking, 0.0, places)))
+        kept = rows[:, self._keeps].astype(np.int64)
+        found = self._shares.take(kept, axis=0)[:, :, :count].prod(axis=1)
+        for axis in np.flatnonzero(~np.array(self._keeps, dtype=bool)):
+            taken = np.flatnonzero(~lacking[:, axis])
+            found[taken] *= self._density_at(axis, numbers[taken, axis])
         return found
 
-    def _density_at(self, axis: int, numbers: Numbers) -> Numbers:
+    def _density_at(self, axis: np.int64, numbers: Numbers) -> Numbers:
         """The same of one dimension."""
         middles, width, half = self._middles[axis], self._widths[axis], self._step[axis] / 2
+        within = self._within[axis, : len(middles)]
         scale = np.log if self._log[axis] else np.positive
         if half:
             below = [ndtr((scale(numbers + side)[:, None] - middles) / width) for side in (-half, half)]
-            return (below[1] - below[0]) / self._within[axis]
+            return (below[1] - below[0]) / within
         apart = (scale(numbers)[:, None] - middles) / width
-        return np.exp(-0.5 * apart**2) / (_ROOT * width * self._within[axis])
+        exponents = np.maximum(-0.5 * apart * apart, LEAST)
+        return np.exp(exponents) / (_ROOT * width * within)
 
     def _scaled(self, numbers: Numbers) -> Numbers:
         """Numbers, of some dimensions by their logarithms."""
@@ -149,3 +160,8 @@ def widths(middles: Numbers, low: Numbers, high: Numbers) -> Numbers:
     back = np.empty_like(found)
     back.ravel()[order] = np.minimum(np.maximum(found, narrowest), spread)
     return back
+
+
+def _count(dimension: IntDistribution) -> int:
+    """How many whole numbers a dimension has."""
+    return (dimension.high - dimension.low) // dimension.step + 1
