@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from activemem.engine.tasks.generated import draw_test_set
+from activemem.engine.tasks.generated import draw_test_set, show_example
 from activemem.engine.tasks.synthetic.contours import PADDING, draw_scenes, find_ends
 from activemem.engine.tasks.synthetic.pathfinder import draw_pathfinder, find_paddles, place_marks, render
 from activemem.studies.catalog.tasks import IGNORED, TaskKind, read_task_settings
@@ -162,7 +162,7 @@ def test_half_of_any_number_is_joined():
 
 def test_neither_brightness_nor_the_distance_of_marks_gives_the_label_away():
     task = settings(32, 6)
-    scenes, joined, marks = scenes_and_marks(task, 600)
+    scenes, joined, marks = scenes_and_marks(task, 400)
     images = render(task, scenes, marks)
     brightness = images.sum((1, 2), dtype=np.int64)
     apart = np.linalg.norm(marks[:, 0] - marks[:, 1], axis=1)
@@ -181,6 +181,20 @@ def test_the_same_seed_gives_the_same_images_and_test_sets_are_of_their_contours
     lit = [float((draw_test_set(task, name).inputs > 0).sum(1).float().mean()) for name in task.test_names]
     assert lit[1] > lit[0]
     assert settings(32, 9).test_names == ("9",)
+
+
+def test_an_example_is_shown_as_a_picture_of_two_rows_a_line():
+    task = settings(32, 6)
+    image = task.draw(1, torch.Generator().manual_seed(0)).inputs.reshape(32, 32)
+    picture, answer = show_example(task)
+    lines = picture.split("\n")
+    assert {len(line) for line in lines} == {32}
+    rows = [[each in marks for each in line] for line in lines for marks in ("▀█", "▄█")]
+    assert rows == (image >= 64).tolist()
+    assert answer in {"0", "1"}
+    odd = settings(13, 2)
+    assert len(odd.picture(odd.draw(1, torch.Generator().manual_seed(0)).inputs[0]).split("\n")) == 7
+    assert read_task_settings({"name": "listops"}).picture(torch.zeros(4)) is None
 
 
 def test_a_task_of_an_image_is_known_before_it_is_drawn():
