@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from ....grammar.vocabulary.matrix_states.recurrent_heads import (
-    MAX_CHUNK_LENGTH,
     MAX_VECTOR_CHUNK_LENGTH,
     chunk_shape,
+    longest_chunk,
 )
 from ..kernels.choice import with_kernel
 from ..kernels.recurrences import scalar_decays, vector_decays
@@ -34,14 +34,14 @@ def run_in_chunks(
     q and k are (batch, length, heads, keys), v (batch, length, heads, values), and `log_decay`
     (batch or 1, length, heads); without it all is kept. Without a `state` it begins at zero.
     """
-    length = q.shape[1]
-    q, k, v = (split_chunks(each, MAX_CHUNK_LENGTH) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
+    length, most = q.shape[1], longest_chunk(q.shape[3])
+    q, k, v = (split_chunks(each, most) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
     weights = q @ k.transpose(-1, -2)  # (chunks, batch, heads, queries, keys)
     total = None
     if log_decay is None:
         weights = weights.tril()
     else:
-        total = split_chunks(log_decay.unsqueeze(-1), MAX_CHUNK_LENGTH).cumsum(-2)
+        total = split_chunks(log_decay.unsqueeze(-1), most).cumsum(-2)
         weights = weights * pairwise_decay(total.squeeze(-1))
     within = weights @ v
     count = len(q) if keep else len(q) - 1

@@ -16,6 +16,7 @@ from ...core.initialisation import Linear
 from ..head_parts import turn
 from .chunked_recurrence import run_in_chunks, run_vector_decays
 from .recurrent_heads import HeadRates, LinearRecurrence
+from .shared_key_sums import sum_with_shared_keys
 
 
 @register_block("linear_attn")
@@ -111,7 +112,7 @@ class StateSpaceDuality(LinearRecurrence):
     ) -> tuple[Tensor, Tensor | None]:
         """A step of each head scales what is written and what is forgotten; values are also passed on."""
         steps = self.rates.steps(x)
-        q, k = qk.unbind(2)
-        written = v * steps.unsqueeze(-1)
-        y, last = run_in_chunks(q, k, written, self.rates.log_decays(steps), state, keep=keep)
+        q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
+        log_decay = self.rates.log_decays(steps)
+        y, last = sum_with_shared_keys(q, k, v, steps=steps, log_decay=log_decay, state=state, keep=keep)
         return y + v * self.skip.unsqueeze(-1), last

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ....grammar.vocabulary.matrix_states.recurrent_heads import MAX_CHUNK_LENGTH
+from ....grammar.vocabulary.matrix_states.recurrent_heads import longest_chunk
 from ....grammar.vocabulary.spec import Settings, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
@@ -62,10 +62,10 @@ def run_stabilised(
     heads). A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). What is
     read and held is divided by the exponential of the stabiliser.
     """
-    length = q.shape[1]
-    q, k, v = (split_chunks(each, MAX_CHUNK_LENGTH) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
+    length, most_positions = q.shape[1], longest_chunk(q.shape[3])
+    q, k, v = (split_chunks(each, most_positions) for each in (q, k, v))  # (chunks, batch, heads, size, ·)
     gates = torch.stack([log_forget, log_input], -1)
-    forgotten, written = split_chunks(gates, MAX_CHUNK_LENGTH).unbind(-1)  # (chunks, batch, heads, size)
+    forgotten, written = split_chunks(gates, most_positions).unbind(-1)  # (chunks, batch, heads, size)
     total = forgotten.cumsum(-1)
     pairs = _pairs(total, written)
     left = total[..., -1:] - total + written  # of what each position writes, behind its chunk

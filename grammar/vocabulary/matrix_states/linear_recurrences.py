@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from ..spec import Cost, CostContext, Parameter, Settings, as_bool, as_int, as_word
 from .recurrent_heads import (
-    MAX_CHUNK_LENGTH,
     RecurrenceCost,
     VectorChunks,
     chunk_shape,
     chunked_cost,
     cost_with_maps,
     head_rates_cost,
+    longest_chunk,
     register_recurrence,
 )
 
@@ -23,7 +23,7 @@ GATE_RANK, GATE_TEMPERATURE = 16, 16.0
 def _linear_attn(settings: Settings, context: CostContext) -> Cost:
     """The recurrence with one value more, which counts; saved are what is divided and by what."""
     heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
-    count, size = chunk_shape(context.length, MAX_CHUNK_LENGTH)
+    count, size = chunk_shape(context.length, longest_chunk(head_width))
     found = chunked_cost(context.length, heads=heads, keys=head_width, values=head_width + 1)
     divided = count * size * heads * (head_width + 1) + context.length * heads
     if as_word(settings, "qk_norm") != "none":  # features are of what is normalised

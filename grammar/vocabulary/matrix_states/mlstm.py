@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..spec import Cost, CostContext, Parameter, Settings, as_int, as_word
 from .recurrent_heads import (
-    MAX_CHUNK_LENGTH,
     RecurrenceCost,
     chunk_shape,
     cost_with_maps,
+    longest_chunk,
     register_recurrence,
 )
 
@@ -29,7 +29,7 @@ def _mlstm(settings: Settings, context: CostContext) -> Cost:
     """
     heads, keys, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
     values = keys + 1
-    count, size = chunk_shape(length, MAX_CHUNK_LENGTH)
+    count, size = chunk_shape(length, longest_chunk(keys))
     states, pairs, positions = count - 1, heads * count * size**2, heads * count * size
     sums, later = max(0, states - 1), heads * states * size
     saved = positions * 2 * (keys + values) + 3 * pairs + 3 * length * heads + sums * heads

@@ -41,6 +41,11 @@ def chunk_shape(length: int, most: int) -> tuple[int, int]:
     return count, -(-length // count)
 
 
+def longest_chunk(keys: int) -> int:
+    """The most positions of a chunk by products of pairs, each head's keys being so wide."""
+    return min(MAX_CHUNK_LENGTH, max(32, keys))
+
+
 LEAST_LOG_DECAY = -5.0
 """A channel of keys keeps at least the exponential of this, so that chunks stay within single precision."""
 
@@ -186,7 +191,7 @@ def chunked_cost(
     was multiplied by it. Queries and keys may have fewer heads, which all heads of values share.
     """
     key_heads = key_heads or heads
-    count, size = chunk_shape(length, MAX_CHUNK_LENGTH)
+    count, size = chunk_shape(length, longest_chunk(keys))
     states, pairs = count - 1, heads * count * size**2
     sums = max(0, states - 1)  # of what chunks write: the states before all but the first two
     saved = count * size * (2 * key_heads * keys + heads * values) + pairs

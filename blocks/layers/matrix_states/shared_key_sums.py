@@ -1,0 +1,239 @@
+"""S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ and y_t = q_tᵀ S_t, heads sharing queries and keys: in chunks, by products.
+
+As `chunked_recurrence`, but with a gradient of its own. What heads share is multiplied once for all of them,
+and training keeps what the sums are of, the states behind chunks and the outputs; the decays of pairs are
+computed anew. The gradient by the logarithm of a decay takes no pairs: outputs from there on grow with it,
+and what was written before shrinks beside them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+from torch.nn import functional
+
+from ....grammar.vocabulary.matrix_states.recurrent_heads import chunk_shape, longest_chunk
+
+_LEAST_EXPONENT = -80.0
+"""No decay is below its exponential: denormal numbers take many times as long, and add nothing."""
+
+
+def sum_with_shared_keys(
+    q: Tensor, k: Tensor, v: Tensor, *, steps: Tensor, log_decay: Tensor, state: Tensor | None, keep: bool
+) -> tuple[Tensor, Tensor | None]:
+    """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
+
+    q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most
+    0, (batch, length, heads). Without a `state` it begins at zero.
+    """
+    device = v.device.type
+    low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else v.dtype
+    begin = None if state is None else state.transpose(1, 2)
+    y, states = SharedKeySums.apply(keep, low, q, k, v, steps, log_decay, begin)
+    return y, states[-1].transpose(1, 2) if keep else None
+
+
+class _SavedSums(FunctionCtx):
+    """What the sums save for their gradient."""
+
+    low: torch.dtype
+    saved_tensors: tuple[Any, ...]
+
+
+class SharedKeySums(torch.autograd.Function):
+    """The outputs, and the states behind chunks: behind all to `keep`, or all but the last."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(
+        keep: bool,
+        low: torch.dtype,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        steps: Tensor,
+        log_decay: Tensor,
+        state: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        """As `sum_with_shared_keys`, products in the precision `low`; a state is (batch, keys, heads, values)."""
+        chunks = _Chunks.of(q, k, log_decay, low)
+        values = chunks.split(v * steps.unsqueeze(-1))
+        y = (chunks.weights(chunks.pairwise_decay()) @ values).transpose(2, 3)
+        count = len(y) if keep else len(y) - 1
+        written = chunks.k[:count].mT @ chunks.left_values(values, count)
+        states = _hand_on(written.unflatten(-1, y.shape[-2:]), chunks.decay_of_chunk(), state)
+        before, first = _before(states, state, len(y))
+        if len(before):
+            read = (chunks.q[first:] @ before.to(low).flatten(-2)).unflatten(-1, y.shape[-2:])
+            y[first:].add_(read * chunks.decay_from_start(first))
+        return _join(y, v.shape[1]), states
+
+    @staticmethod
+    def setup_context(ctx: _SavedSums, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        """Keep what the gradient needs."""
+        ctx.low = inputs[1]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs[2:], *output)
+
+    @staticmethod
+    def backward(  # pyright: ignore -- two outputs
+        ctx: _SavedSums, of_y: Tensor | None, of_states: Tensor | None
+    ) -> tuple[Tensor | None, ...]:
+        """The gradients, within chunks and by the states between them."""
+        q, k, v, steps, log_decay, state, y, states = ctx.saved_tensors
+        of_y = torch.zeros_like(y) if of_y is None else of_y
+        chunks, low, count = _Chunks.of(q, k, log_decay, ctx.low), ctx.low, len(states)
+        values, of_reads = chunks.split(v * steps.unsqueeze(-1)), chunks.split(of_y)
+        of_q, of_k, of_values = _within_gradients(chunks, values, of_reads)
+        before, first = _before(states, state, len(chunks.q))
+        of_state = None
+        if len(before) or count:
+            of_reads = (_by_size(of_reads[first:]) * chunks.decay_from_start(first)).to(low).flatten(-2)
+            of_q[first:].add_(of_reads @ before.to(low).flatten(-2).mT)
+            of_before = (chunks.q[first:].mT @ of_reads).unflatten(-1, of_values.shape[-2:])
+            of_state, worth = _hand_back(of_before, of_states, chunks.decay_of_chunk(), states, first)
+            worth = worth.to(low).flatten(-2)
+            of_k[:count].add_(chunks.left_values(values, count) @ worth.mT)
+            of_left = (chunks.k[:count] @ worth).unflatten(-1, of_values.shape[-2:])
+            of_values[:count].add_(of_left * chunks.decay_to_end(count))
+        of_q, of_k = (_join(each.unsqueeze(3), v.shape[1]).squeeze(2) for each in (of_q, of_k))
+        of_values = _join(of_values, v.shape[1])
+        of_steps = (of_values * v).sum(-1)
+        grown = (of_y * y).sum(-1) - of_steps * steps
+        of_decay = _decay_gradient(grown, of_states, states, chunks.q.shape[2])
+        return None, None, of_q, of_k, of_values * steps.unsqueeze(-1), of_steps, of_decay, of_state
+
+
+class _Chunks(NamedTuple):
+    """What a sum is of, in chunks; `low` is the precision of products.
+
+    Queries and keys are (chunks, batch, size, keys), `total`, the logarithms of what is left since the chunk
+    began, (chunks, batch, heads, size).
+    """
+
+    q: Tensor
+    k: Tensor
+    total: Tensor
+    low: torch.dtype
+
+    @classmethod
+    def of(cls, q: Tensor, k: Tensor, log_decay: Tensor, low: torch.dtype) -> _Chunks:
+        """Those of a whole sequence."""
+        size = chunk_shape(q.shape[1], longest_chunk(q.shape[2]))[1]
+        q, k = (_split(part.to(low).unsqueeze(2), size).squeeze(2) for part in (q, k))
+        return cls(q, k, _split(log_decay.unsqueeze(-1), size).squeeze(-1).cumsum(-1), low)
+
+    def split(self, x: Tensor) -> Tensor:
+        """(batch, length, heads, width) as (chunks, batch, heads, size, width), for products."""
+        return _split(x.to(self.low), self.q.shape[2])
+
+    def pairwise_decay(self) -> Tensor:
+        """What is left of each key at each query, of a later one at most one, (…, heads, size, size)."""
+        exponent = self.total.unsqueeze(-1) - self.total.unsqueeze(-2)
+        return exponent.clamp(_LEAST_EXPONENT, 0.0).exp()
+
+    def weights(self, decay: Tensor) -> Tensor:
+        """The products of queries and keys that are not later, decayed, (…, heads, size, size)."""
+        return (decay * _hide_later(self.q @ self.k.mT).unsqueeze(2)).to(self.low)
+
+    def decay_to_end(self, count: int) -> Tensor:
+        """What is left behind each of so many chunks of what was written in it, (…, size, heads, 1)."""
+        return _decay(self.total[:count, ..., -1:] - self.total[:count])
+
+    def decay_of_chunk(self) -> Tensor:
+        """What is left behind each chunk of the state before it, (…, 1, heads, 1)."""
+        return _decay(self.total[..., -1:])
+
+    def decay_from_start(self, first: int) -> Tensor:
+        """What is left of the state before each chunk from one on, (…, size, heads, 1)."""
+        return _decay(self.total[first:])
+
+    def left_values(self, values: Tensor, count: int) -> Tensor:
+        """What is left of values behind each of so many chunks, (…, size, heads * values)."""
+        return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
+
+
+def _within_gradients(chunks: _Chunks, values: Tensor, of_reads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Those of queries, keys and values by what is read within the same chunk."""
+    decay = chunks.pairwise_decay()
+    of_scores = _hide_later((of_reads @ values.mT * decay).sum(2)).to(chunks.low)
+    of_values = (chunks.weights(decay).mT @ of_reads).transpose(2, 3)
+    return of_scores @ chunks.k, of_scores.mT @ chunks.q, of_values
+
+
+def _decay_gradient(grown: Tensor, of_states: Tensor | None, states: Tensor, size: int) -> Tensor:
+    """That of the logarithms of decays, (batch, length, heads), from that of their sums up to each position.
+
+    `grown` is without what states behind chunks add to it.
+    """
+    length = grown.shape[1]
+    if of_states is not None:
+        ends = (of_states * states).sum((2, 4)).transpose(0, 1)  # (batch, chunks, heads)
+        parts = functional.pad(grown, (0, 0, 0, -length % size)).unflatten(1, (-1, size))
+        ends = functional.pad(ends, (0, 0, 0, parts.shape[1] - ends.shape[1])).unsqueeze(2)
+        grown = torch.cat([parts[:, :, :-1], parts[:, :, -1:] + ends], 2).flatten(1, 2)
+    return grown.flip(1).cumsum(1).flip(1)[:, :length]
+
+
+def _hand_on(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
+    """The states behind chunks, of what each writes, from the one in front of the first."""
+    found: list[Tensor] = []
+    for place, added in enumerate(written.to(decay.dtype).unbind(0)):
+        state = added if state is None else torch.addcmul(added, state, decay[place])
+        found.append(state)
+    return torch.stack(found) if found else written
+
+
+def _hand_back(
+    of_before: Tensor, of_states: Tensor | None, decay: Tensor, states: Tensor, first: int
+) -> tuple[Tensor | None, Tensor]:
+    """The gradient of the state in front, None without one, and those of the states behind chunks.
+
+    `of_before` is by what is read of the states before chunks from the `first` on.
+    """
+    found: list[Tensor] = []
+    of_before = of_before.to(decay.dtype)
+    for place in reversed(range(first, len(states) + 1)):  # the state before a chunk, behind the one before
+        now = of_before[place - first] if place - first < len(of_before) else torch.zeros_like(states[0])
+        if place and of_states is not None:
+            now = now + of_states[place - 1]
+        found.append(torch.addcmul(now, found[-1], decay[place]) if found else now)
+    of_state = None if first else found.pop()
+    return of_state, torch.stack(found[::-1]) if found else states
+
+
+def _before(states: Tensor, state: Tensor | None, count: int) -> tuple[Tensor, int]:
+    """The states before chunks, of so many, and the first chunk that has one."""
+    inner = states[: count - 1]
+    return (inner, 1) if state is None else (torch.cat([state.unsqueeze(0), inner]), 0)
+
+
+def _split(x: Tensor, size: int) -> Tensor:
+    """(batch, length, heads, width) as (chunks, batch, heads, size, width), zeros behind the end: a copy."""
+    missing = -x.shape[1] % size
+    padded = functional.pad(x, (0, 0, 0, 0, 0, missing)) if missing else x
+    return padded.unflatten(1, (-1, size)).permute(1, 0, 3, 2, 4).contiguous()
+
+
+def _join(x: Tensor, length: int) -> Tensor:
+    """(chunks, batch, size, heads, width) as (batch, length, heads, width)."""
+    return x.transpose(0, 1).flatten(1, 2)[:, :length]
+
+
+def _by_size(x: Tensor) -> Tensor:
+    """(…, heads, size, width) as (…, size, heads, width): a copy."""
+    return x.transpose(2, 3).contiguous()
+
+
+def _hide_later(scores: Tensor) -> Tensor:
+    """Zeros where keys are later, (…, queries, keys), in place."""
+    return scores.mul_(torch.ones(scores.shape[-2:], dtype=scores.dtype, device=scores.device).tril())
+
+
+def _decay(exponent: Tensor) -> Tensor:
+    """(…, heads, size) to the exponential, (…, size, heads, 1)."""
+    return exponent.clamp(min=_LEAST_EXPONENT).exp().mT.unsqueeze(-1)
