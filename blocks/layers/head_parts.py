@@ -1,11 +1,17 @@
-"""What heads and recurrences have in common: norms, turns, short convolutions and gates."""
+"""What heads and recurrences have in common: norms, turns, short convolutions and gates.
+
+Convolution and gate have gradients of their own, which keep what they are of and compute the rest anew: on a
+CPU that takes less time than to keep it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
 from ..core.initialisation import Initialisable
@@ -16,6 +22,22 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": functional.gelu,
 }
 """What a gate makes of a map of the input."""
+
+
+def _silu_gradient(of_silu: Tensor, x: Tensor) -> Tensor:
+    """The gradient of x; torch's own has no gradient in its turn."""
+    if not torch.is_grad_enabled():
+        return torch.ops.aten.silu_backward(of_silu, x)
+    share = torch.sigmoid(x)
+    return of_silu * share * (1.0 + x * (1.0 - share))
+
+
+_GATE_GRADIENTS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "silu": _silu_gradient,
+    "sigmoid": lambda of_gate, x: torch.ops.aten.sigmoid_backward(of_gate, torch.sigmoid(x)),
+    "gelu": torch.ops.aten.gelu_backward,
+}
+"""The gradient of the map, by that of the gate."""
 
 NORM_EPSILON = 1e-5
 """What is added to the mean square of a head."""
@@ -36,12 +58,71 @@ class ShortConvolution(Initialisable):
 
     def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
         """The outputs at x (batch, length, channels) behind `past`, and what is then past."""
-        taps, length = len(self.weight), x.shape[1]
-        seen = functional.pad(x, (0, 0, taps - 1, 0)) if past is None else torch.cat([past, x], 1)
-        y = seen[:, :length] * self.weight[0]
-        for place in range(1, taps):
-            y = y + seen[:, place : place + length] * self.weight[place]
-        return functional.silu(y) if self.active else y, seen[:, length:]
+        before, length, x = len(self.weight) - 1, x.shape[1], x.to(self.weight.dtype)
+        seen = x if past is None else torch.cat([past.to(x.dtype), x], 1)
+        y = _Convolution.apply(length, self.active, seen, self.weight)
+        missing = max(0, before - seen.shape[1])
+        kept = functional.pad(seen, (0, 0, missing, 0)) if missing else seen
+        return y, kept[:, kept.shape[1] - before :]
+
+
+class _SavedParts(FunctionCtx):
+    """What a part notes and saves for its gradient."""
+
+    length: int
+    active: bool
+    kind: str
+    saved_tensors: tuple[Any, ...]
+
+
+class _Convolution(torch.autograd.Function):
+    """The last `length` outputs of a causal convolution of each channel, SiLU behind it if `active`."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(length: int, active: bool, x: Tensor, weight: Tensor) -> Tensor:
+        """(batch, positions, channels) by (taps, channels) to (batch, length, channels)."""
+        y = _convolve(x, weight, length)
+        return functional.silu(y) if active else y
+
+    @staticmethod
+    def setup_context(ctx: _SavedParts, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep what the gradient needs."""
+        ctx.length, ctx.active = inputs[:2]
+        ctx.save_for_backward(*inputs[2:])
+
+    @staticmethod
+    def backward(ctx: _SavedParts, of_y: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+        """Each tap's sum of products, and what each position is worth by all taps."""
+        x, weight = ctx.saved_tensors
+        length = of_y.shape[1]
+        if ctx.active:
+            of_y = _silu_gradient(of_y, _convolve(x, weight, length))
+        of_x = functional.pad(of_y * weight[-1], (0, 0, x.shape[1] - length, 0))
+        of_weight: list[Tensor] = []
+        for lag, seen, seeing in _lags(x.shape[1], length, len(weight)):
+            if lag:
+                of_x[:, seen].add_(of_y[:, seeing] * weight[-1 - lag])
+            of_weight.append((of_y[:, seeing] * x[:, seen]).sum((0, 1)))
+        return None, None, of_x, torch.stack(of_weight[::-1])
+
+
+def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
+    """How far each tap looks back, the positions that it sees, and which of the last `length` see them."""
+    first = positions - length
+    return [
+        (lag, slice(max(0, first - lag), max(0, positions - lag)), slice(min(length, max(0, lag - first)), length))
+        for lag in range(taps)
+    ]
+
+
+def _convolve(x: Tensor, weight: Tensor, length: int) -> Tensor:
+    """The last outputs of the convolution; nothing stands in front of x."""
+    y = x[:, x.shape[1] - length :] * weight[-1]
+    for lag, seen, seeing in _lags(x.shape[1], length, len(weight))[1:]:
+        y[:, seeing].add_(x[:, seen] * weight[-1 - lag])
+    return y
 
 
 class HeadNorm(nn.Module):
@@ -53,7 +134,7 @@ class HeadNorm(nn.Module):
 
     def forward(self, y: Tensor) -> Tensor:
         """(…, width) to the same."""
-        return y * (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt() * self.weight
+        return y * _inverse_scale(y) * self.weight
 
 
 def turn(x: Tensor, angles: Tensor) -> Tensor:
@@ -61,3 +142,53 @@ def turn(x: Tensor, angles: Tensor) -> Tensor:
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+
+def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str) -> Tensor:
+    """What heads give, (batch, length, heads, width), normalised and gated, (batch, length, heads * width).
+
+    `gate` is the map of the input, (batch, length, heads * width), `kind` what is made of it.
+    """
+    if gate is None:
+        return (y if norm is None else norm(y)).flatten(2)
+    weight = None if norm is None else norm.weight
+    dtype = y.dtype if weight is None else torch.promote_types(y.dtype, weight.dtype)
+    gate = gate.to(dtype).view(y.shape)
+    return _GatedHeads.apply(kind, y.to(dtype), gate, weight).flatten(2)
+
+
+class _GatedHeads(torch.autograd.Function):
+    """What heads give, divided by its root mean square if there are gains, times a gate."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(kind: str, y: Tensor, gate: Tensor, weight: Tensor | None) -> Tensor:
+        """Of (…, width) each, and gains (width)."""
+        opened = GATES[kind](gate)
+        return opened * y if weight is None else opened * weight * y * _inverse_scale(y)
+
+    @staticmethod
+    def setup_context(ctx: _SavedParts, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep what the gradient needs."""
+        ctx.kind = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: _SavedParts, of_product: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+        """By the gate, and by what heads give less its part along itself."""
+        y, gate, weight = ctx.saved_tensors
+        of_opened, of_y = of_product * y, of_product * GATES[ctx.kind](gate)
+        if weight is None:
+            return None, of_y, _GATE_GRADIENTS[ctx.kind](of_opened, gate), None
+        scale = _inverse_scale(y)
+        of_gate = _GATE_GRADIENTS[ctx.kind](of_opened * scale * weight, gate)
+        unit = y * scale
+        along = of_y * unit
+        of_unit = of_y * weight - unit * ((along @ weight) / y.shape[-1]).unsqueeze(-1)
+        return None, of_unit * scale, of_gate, along.flatten(0, -2).sum(0)
+
+
+def _inverse_scale(y: Tensor) -> Tensor:
+    """One over the root mean square of each head, (…, 1)."""
+    return (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt()

@@ -14,7 +14,7 @@ from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Block, Context
 from ...core.initialisation import Initialisable, Linear
 from ..convolutions import zero_masked
-from ..head_parts import GATES, HeadNorm, ShortConvolution
+from ..head_parts import HeadNorm, ShortConvolution, gate_heads
 
 KEY_EPSILON = 1e-6
 """What is added to the sum of squares of a query or a key."""
@@ -89,8 +89,8 @@ class LinearRecurrence(Block):
                 state = state[:, numbers:]
             qkv, past = self.short_conv(qkv, past)
         keys = (1 + self.writes) * self.key_heads * self.key_width
-        qk = qkv[..., :keys].unflatten(2, (1 + self.writes, self.key_heads, -1))
-        v = qkv[..., keys:].unflatten(2, (-1, self.head_width))
+        qk, v = qkv.split([keys, qkv.shape[2] - keys], 2)
+        qk, v = qk.unflatten(2, (1 + self.writes, self.key_heads, -1)), v.unflatten(2, (-1, self.head_width))
         if self.normalises_keys:
             qk = qk * (qk.square().sum(-1, keepdim=True) + KEY_EPSILON).rsqrt()
         before = None if state is None else self.split_state(state)
@@ -101,10 +101,8 @@ class LinearRecurrence(Block):
 
     def _merge(self, y: Tensor, x: Tensor) -> Tensor:
         """The output of what the heads give at x."""
-        y = (y if self.norm is None else self.norm(y)).flatten(2)
-        if self.gate is not None:
-            y = y * GATES[self.gate_kind](self.gate(x))
-        return self.output(y)
+        gate = None if self.gate is None else self.gate(x)
+        return self.output(gate_heads(y, self.norm, gate, self.gate_kind))
 
 
 def draw_rates(log_rate: Tensor, generator: torch.Generator | None) -> None:
