@@ -112,7 +112,11 @@ def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slic
     """How far each tap looks back, the positions that it sees, and which of the last `length` see them."""
     first = positions - length
     return [
-        (lag, slice(max(0, first - lag), max(0, positions - lag)), slice(min(length, max(0, lag - first)), length))
+        (
+            lag,
+            slice(max(0, first - lag), max(0, positions - lag)),
+            slice(min(length, max(0, lag - first)), length),
+        )
         for lag in range(taps)
     ]
 

@@ -196,7 +196,7 @@ def _base_conv(settings: Settings, context: CostContext) -> Cost:
     if as_word(settings, "filter") == "implicit":
         found = _implicit_cost(width, length, taps)
     else:
-        found = Cost(parameters=taps * width, flops=0, saved=(length + taps - 1) * width)
+        found = Cost(parameters=taps * width, flops=0)  # the block's input is what it saves
     return Cost(
         parameters=found.parameters + width**2 + 2 * width,
         flops=found.flops + 2 * length * width**2,
@@ -258,9 +258,7 @@ def _hyena(settings: Settings, context: CostContext) -> Cost:
         parameters=mapped + (1 + short) * maps * channels + found.parameters,
         flops=2 * length * mapped + found.flops,
         window=int(_hyena_reach(settings, context).left) * context.width,
-        saved=found.saved
-        + length * channels * (maps + order)
-        + (length + short - 1) * maps * channels * (short > 0),
+        saved=found.saved + length * channels * (maps + order) + length * maps * channels * (short > 0),
         saved_once=found.saved_once,
     )
 

@@ -114,5 +114,6 @@ class StateSpaceDuality(LinearRecurrence):
         steps = self.rates.steps(x)
         q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
         log_decay = self.rates.log_decays(steps)
-        y, last = sum_with_shared_keys(q, k, v, steps=steps, log_decay=log_decay, state=state, keep=keep)
-        return y + v * self.skip.unsqueeze(-1), last
+        return sum_with_shared_keys(
+            q, k, v, steps=steps, log_decay=log_decay, skip=self.skip, state=state, keep=keep
+        )

@@ -1,4 +1,4 @@
-"""S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ and y_t = q_tᵀ S_t, heads sharing queries and keys: in chunks, by products.
+"""S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ and y_t = q_tᵀ S_t + d v_t, heads sharing queries and keys: in chunks.
 
 As `chunked_recurrence`, but with a gradient of its own. What heads share is multiplied once for all of them,
 and training keeps what the sums are of, the states behind chunks and the outputs; the decays of pairs are
@@ -22,17 +22,25 @@ _LEAST_EXPONENT = -80.0
 
 
 def sum_with_shared_keys(
-    q: Tensor, k: Tensor, v: Tensor, *, steps: Tensor, log_decay: Tensor, state: Tensor | None, keep: bool
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    steps: Tensor,
+    log_decay: Tensor,
+    skip: Tensor,
+    state: Tensor | None = None,
+    keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
     """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
 
     q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most
-    0, (batch, length, heads). Without a `state` it begins at zero.
+    0, (batch, length, heads), and `skip` d (heads). Without a `state` it begins at zero.
     """
     device = v.device.type
     low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else v.dtype
     begin = None if state is None else state.transpose(1, 2)
-    y, states = SharedKeySums.apply(keep, low, q, k, v, steps, log_decay, begin)
+    y, states = SharedKeySums.apply(keep, low, q, k, v, steps, log_decay, skip, begin)
     return y, states[-1].transpose(1, 2) if keep else None
 
 
@@ -49,17 +57,9 @@ class SharedKeySums(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(
-        keep: bool,
-        low: torch.dtype,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        steps: Tensor,
-        log_decay: Tensor,
-        state: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """As `sum_with_shared_keys`, products in the precision `low`; a state is (batch, keys, heads, values)."""
+    def forward(keep: bool, low: torch.dtype, *given: Any) -> tuple[Tensor, Tensor]:  # noqa: ANN401 -- tensors, and a state or None
+        """As `sum_with_shared_keys`, products in the precision `low`; states are (…, keys, heads, values)."""
+        q, k, v, steps, log_decay, skip, state = given
         chunks = _Chunks.of(q, k, log_decay, low)
         values = chunks.split(v * steps.unsqueeze(-1))
         y = (chunks.weights(chunks.pairwise_decay()) @ values).transpose(2, 3)
@@ -70,7 +70,7 @@ class SharedKeySums(torch.autograd.Function):
         if len(before):
             read = (chunks.q[first:] @ before.to(low).flatten(-2)).unflatten(-1, y.shape[-2:])
             y[first:].add_(read * chunks.decay_from_start(first))
-        return _join(y, v.shape[1]), states
+        return v * skip.unsqueeze(-1) + _join(y, v.shape[1]), states
 
     @staticmethod
     def setup_context(ctx: _SavedSums, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -84,7 +84,7 @@ class SharedKeySums(torch.autograd.Function):
         ctx: _SavedSums, of_y: Tensor | None, of_states: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         """The gradients, within chunks and by the states between them."""
-        q, k, v, steps, log_decay, state, y, states = ctx.saved_tensors
+        q, k, v, steps, log_decay, skip, state, y, states = ctx.saved_tensors
         of_y = torch.zeros_like(y) if of_y is None else of_y
         chunks, low, count = _Chunks.of(q, k, log_decay, ctx.low), ctx.low, len(states)
         values, of_reads = chunks.split(v * steps.unsqueeze(-1)), chunks.split(of_y)
@@ -102,10 +102,11 @@ class SharedKeySums(torch.autograd.Function):
             of_values[:count].add_(of_left * chunks.decay_to_end(count))
         of_q, of_k = (_join(each.unsqueeze(3), v.shape[1]).squeeze(2) for each in (of_q, of_k))
         of_values = _join(of_values, v.shape[1])
-        of_steps = (of_values * v).sum(-1)
-        grown = (of_y * y).sum(-1) - of_steps * steps
+        of_steps, passed = (of_values * v).sum(-1), (of_y * v).sum(-1)
+        grown = (of_y * y).sum(-1) - passed * skip - of_steps * steps
         of_decay = _decay_gradient(grown, of_states, states, chunks.q.shape[2])
-        return None, None, of_q, of_k, of_values * steps.unsqueeze(-1), of_steps, of_decay, of_state
+        of_v = of_values * steps.unsqueeze(-1) + of_y * skip.unsqueeze(-1)
+        return None, None, of_q, of_k, of_v, of_steps, of_decay, passed.sum((0, 1)), of_state
 
 
 class _Chunks(NamedTuple):

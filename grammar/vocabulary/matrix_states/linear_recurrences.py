@@ -54,7 +54,7 @@ LINEAR_ATTN = register_recurrence(
 def _retention(settings: Settings, context: CostContext) -> Cost:
     """The recurrence with fixed decays; of a rotation sines and cosines are saved."""
     heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
-    found = chunked_cost(length, heads=heads, keys=head_width, values=head_width, decays="fixed")
+    found = chunked_cost(length, heads=heads, keys=head_width, values=head_width, decays=True)
     angles = length * head_width if as_bool(settings, "rotate") else 0
     recurrence = replace(found, saved_once=found.saved_once + angles)
     return cost_with_maps(settings, context, recurrence, raw=False)
@@ -127,19 +127,25 @@ GLA = register_recurrence(
 
 
 def _ssd(settings: Settings, context: CostContext) -> Cost:
-    """The recurrence with learned decays and shared queries and keys, and a rate and a skip of each head."""
+    """The recurrence with learned decays and shared queries and keys, and a rate and a skip of each head.
+
+    Saved are the logarithms of decays, queries and keys that are normalised, and the states before all chunks
+    but the first; what heads give is what a norm, a gate or the last map saves.
+    """
     heads, state, length = as_int(settings, "heads"), as_int(settings, "state"), context.length
-    values = as_int(settings, "head_width")
-    found = chunked_cost(length, heads=heads, keys=state, values=values, decays="learned", key_heads=1)
+    inner = heads * as_int(settings, "head_width")
+    count, size = chunk_shape(length, longest_chunk(state))
     rates = head_rates_cost(heads, context)
-    recurrence = replace(
-        found,
+    unit = as_word(settings, "qk_norm") != "none"
+    recurrence = RecurrenceCost(
         parameters=rates.parameters + heads,
-        flops=found.flops + rates.flops,
-        saved=found.saved + rates.saved,
-        saved_once=found.saved_once + rates.saved_once,
+        flops=2 * count * size**2 * (state + inner) + 4 * (count - 1) * size * state * inner + rates.flops,
+        window=state * inner,
+        saved=rates.saved + length * heads + (count - 1) * state * inner + 2 * unit * length * state,
+        saved_once=rates.saved_once,
         positions=length,
-        channels=2 * state + heads * values,
+        channels=2 * state + inner,
+        key_heads=1,
     )
     return cost_with_maps(settings, context, recurrence, raw=True)
 

@@ -150,9 +150,9 @@ def cost_with_maps(
 ) -> Cost:
     """The recurrence with the maps in front of it and behind it, and with what stands between them.
 
-    Saved are, of a convolution, its padded input and its output; of maps as they are, where the recurrence
-    keeps them `raw`; of a normalisation, its input before and after it is divided, and by what; of a gate,
-    both of its factors and its map; and the input of the last map.
+    Saved are, of a convolution, its input; of maps as they are, where the recurrence keeps them `raw`; of a
+    normalisation alone, its input before and after it is divided, and by what; of a gate, what heads give
+    and its map; and the input of the last map.
     """
     length, width = context.length, context.width
     inner = as_int(settings, "heads") * as_int(settings, "head_width")
@@ -162,16 +162,16 @@ def cost_with_maps(
     mapped = width * (channels + (1 + (gated != "none")) * inner)
     saved = recurrence.saved + plane
     if taps:
-        saved += (2 * length + taps - 1) * channels
+        saved += length * channels
     unit = as_word(settings, "qk_norm") != "none"
     if raw or unit:
         saved += length * channels
     if unit:
         saved += (1 + recurrence.writes) * length * (recurrence.key_heads or as_int(settings, "heads"))
-    if normed:
-        saved += plane + recurrence.positions * inner + length * as_int(settings, "heads")
     if gated != "none":
-        saved += {"silu": 3, "sigmoid": 2}[gated] * plane
+        saved += recurrence.positions * inner + plane
+    elif normed:
+        saved += plane + recurrence.positions * inner + length * as_int(settings, "heads")
     return Cost(
         parameters=mapped + taps * channels + normed * as_int(settings, "head_width") + recurrence.parameters,
         flops=2 * length * mapped + recurrence.flops,
@@ -181,38 +181,28 @@ def cost_with_maps(
     )
 
 
-def chunked_cost(
-    length: int, *, heads: int, keys: int, values: int, decays: str = "none", key_heads: int = 0
-) -> RecurrenceCost:
-    """What chunks of a recurrence cost whose decays are "none", "fixed" for each head, or "learned".
+def chunked_cost(length: int, *, heads: int, keys: int, values: int, decays: bool = False) -> RecurrenceCost:
+    """What chunks of a recurrence cost, with a fixed decay for each head or without.
 
     Saved are queries, keys and values in chunks, the weights of each chunk, what chunks write, and the states
-    before them that are sums of it; of decays also the scores, the decay of each pair and position, and what
-    was multiplied by it. Queries and keys may have fewer heads, which all heads of values share.
+    before them that are sums of it; of decays what was multiplied by them, and once those of each pair and
+    position.
     """
-    key_heads = key_heads or heads
     count, size = chunk_shape(length, longest_chunk(keys))
     states, pairs = count - 1, heads * count * size**2
     sums = max(0, states - 1)  # of what chunks write: the states before all but the first two
-    saved = count * size * (2 * key_heads * keys + heads * values) + pairs
+    saved = count * size * heads * (2 * keys + values) + pairs
     saved += (states + sums) * heads * keys * values
     once = 0
-    if decays != "none":
+    if decays:
         saved += 2 * states * heads * size * keys
-        of_decays = pairs + 2 * states * heads * size
-        if decays == "learned":
-            saved += key_heads * count * size**2 + of_decays + sums * heads
-            once = (size**2 + 3) // 4
-        else:
-            once = of_decays + sums * heads
+        once = pairs + 2 * states * heads * size + sums * heads
     return RecurrenceCost(
-        flops=2 * count * size**2 * (key_heads * keys + heads * values)
-        + 4 * states * heads * size * keys * values,
+        flops=2 * count * size**2 * heads * (keys + values) + 4 * states * heads * size * keys * values,
         window=heads * keys * values,
         saved=saved,
         saved_once=once,
         positions=count * size,
-        key_heads=key_heads,
     )
 
 

@@ -25,7 +25,7 @@ def _min_gru(settings: Settings, context: CostContext) -> Cost:
     channels, plane = as_int(settings, "channels"), context.length * as_int(settings, "channels")
     positive = as_word(settings, "candidate") == "positive"
     recurrence = ChannelCost(window=channels, saved=5 * plane + positive * (plane + 3) // 4)
-    return cost_with_maps(channels, settings, context, recurrence, maps=2, biased=True, active=False)
+    return cost_with_maps(channels, settings, context, recurrence, maps=2, biased=True)
 
 
 MIN_GRU = register_channels(
@@ -63,7 +63,7 @@ def _rg_lru(settings: Settings, context: CostContext) -> Cost:
         saved=8 * context.length * channels,
         saved_once=2 * channels,
     )
-    return cost_with_maps(channels, settings, context, recurrence, active=False)
+    return cost_with_maps(channels, settings, context, recurrence)
 
 
 RG_LRU = register_channels(

@@ -50,18 +50,17 @@ def cost_with_maps(
     *,
     maps: int = 1,
     biased: bool = False,
-    active: bool,
 ) -> Cost:
     """The recurrence with `maps` of the input in front of it, and the gate and the map behind it.
 
-    Saved are, of a convolution, its padded input, and its output before SiLU where it is `active`; and what a
-    gate saves. What the recurrence gives is in what it has `saved` itself.
+    Saved are, of a convolution, its input, and what a gate saves. What the recurrence gives is in what it has
+    `saved` itself.
     """
     length, taps, gate = context.length, as_int(settings, "short_conv"), as_word(settings, "output_gate")
     mapped = context.width * channels * (maps + 1 + (gate != "none"))
     saved = recurrence.saved + GATE_SAVES[gate] * length * channels
     if taps:
-        saved += ((1 + active) * length + taps - 1) * maps * channels
+        saved += length * maps * channels
     return Cost(
         parameters=mapped + (biased + taps) * maps * channels + recurrence.parameters,
         flops=2 * length * mapped + recurrence.flops,

@@ -42,7 +42,7 @@ def _mamba(settings: Settings, context: CostContext) -> Cost:
         saved=length * (4 * channels + rank + 2 * state) + -(-length // PIECE) * channels * state,
         saved_once=2 * channels * state,
     )
-    return cost_with_maps(channels, settings, context, recurrence, active=True)
+    return cost_with_maps(channels, settings, context, recurrence)
 
 
 MAMBA = register_channels(
