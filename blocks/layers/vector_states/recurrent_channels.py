@@ -12,7 +12,7 @@ from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Block, Context
 from ...core.initialisation import Linear
 from ..convolutions import zero_masked
-from ..head_parts import GATES, ShortConvolution
+from ..head_parts import ShortConvolution, gate_heads
 
 
 class RecurrentChannels(Block):
@@ -63,5 +63,5 @@ class RecurrentChannels(Block):
             u, past = self.short_conv(u, past)
         y, kept = self.recur(u, state)
         if self.gate is not None:
-            y = y * GATES[self.gate_kind](self.gate(x))
+            y = gate_heads(y.unsqueeze(2), None, self.gate(x), self.gate_kind)
         return self.output(y), past, kept

@@ -16,8 +16,8 @@ CHANNELS = Parameter(
     name="channels", kind="integer", default=512, low=1, high=1048576, meaning="width of the recurrence"
 )
 
-GATE_SAVES = {"none": 0, "sigmoid": 2, "silu": 3, "gelu": 3}
-"""What a gate saves of each number: what it is, its map where its derivative is of that, and the product."""
+GATES = ("none", "sigmoid", "silu", "gelu")
+"""What a gate makes of a map of the input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def gate_parameter(default: str) -> Parameter:
         name="output_gate",
         kind="word",
         default=default,
-        words=tuple(GATE_SAVES),
+        words=GATES,
         meaning="what the recurrence gives is multiplied by this of a map of the input",
     )
 
@@ -53,12 +53,12 @@ def cost_with_maps(
 ) -> Cost:
     """The recurrence with `maps` of the input in front of it, and the gate and the map behind it.
 
-    Saved are, of a convolution, its input, and what a gate saves. What the recurrence gives is in what it has
-    `saved` itself.
+    Saved are, of a convolution, its input, and of a gate its map and the product. What the recurrence gives
+    is in what it has `saved` itself.
     """
     length, taps, gate = context.length, as_int(settings, "short_conv"), as_word(settings, "output_gate")
     mapped = context.width * channels * (maps + 1 + (gate != "none"))
-    saved = recurrence.saved + GATE_SAVES[gate] * length * channels
+    saved = recurrence.saved + 2 * (gate != "none") * length * channels
     if taps:
         saved += length * maps * channels
     return Cost(

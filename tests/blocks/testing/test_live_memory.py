@@ -11,9 +11,22 @@ from ..example_blocks import SEQUENCE_BLOCKS, example_block
 from .live_memory import LiveMemory, has_own_backward, step_memory
 
 WIDTH, TOKENS = 64, 1024
+HEADS = "heads=4, head_width=16"
 MOST = {
-    "mamba(channels=64)": 2.0,
-    "rg_lru(heads=4, head_width=16)": 1.8,
+    f"ssd({HEADS}, state=16)": 2.7,
+    f"linear_attn({HEADS}, short_conv=4)": 2.0,
+    f"retention({HEADS})": 2.0,
+    f"gla({HEADS})": 1.8,
+    f"mlstm({HEADS})": 1.8,
+    f"delta({HEADS}, gate=true, short_conv=4, output_gate=silu)": 1.5,
+    f"delta_product({HEADS}, short_conv=4)": 1.5,
+    f"kda({HEADS})": 1.5,
+    f"rwkv7({HEADS})": 1.5,
+    f"ttt({HEADS}, short_conv=4)": 1.8,
+    "base_conv": 3.2,
+    "hyena(channels=64)": 3.3,
+    "mamba(channels=64)": 2.2,
+    "rg_lru(heads=4, head_width=16)": 2.1,
     "min_gru(channels=64)": 3.5,
     "sa(heads=4, head_width=16, span=600)": 1.8,
     "all_attn(8, heads=4, head_width=16, span=600)": 1.8,
