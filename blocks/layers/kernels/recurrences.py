@@ -29,15 +29,15 @@ def scalar_decays(
     *,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """`run_in_chunks`: a decay for each head, or none; keys that heads share are repeated for each.
+    """`run_in_chunks`: a decay for each head, or none.
 
     Of sixteen bits the kernel takes an even number of values alone: a zero stands beside an odd one.
     """
-    heads, width = v.shape[2:]
+    width = v.shape[3]
     odd = (0, width % 2)
     y, last = operation("simple_gla", "chunk_simple_gla")(
-        q.expand(-1, -1, heads, -1),
-        k.expand(-1, -1, heads, -1),
+        q,
+        k,
         functional.pad(v, odd),
         g=None if log_decay is None else log_decay.expand(len(q), -1, -1),
         scale=1.0,
@@ -45,6 +45,23 @@ def scalar_decays(
         output_final_state=keep,
     )
     return y[..., :width], last[..., :width] if keep else None
+
+
+def shared_keys(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    steps: Tensor,
+    log_decay: Tensor,
+    skip: Tensor,
+    state: Tensor | None = None,
+    keep: bool = True,
+) -> tuple[Tensor, Tensor | None]:
+    """`sum_with_shared_keys`: queries and keys are repeated for each head."""
+    q, k = (each.unsqueeze(2).expand(-1, -1, v.shape[2], -1) for each in (q, k))
+    y, last = scalar_decays(q, k, v * steps.unsqueeze(-1), log_decay, state, keep=keep)
+    return y + v * skip.unsqueeze(-1), last
 
 
 def vector_decays(

@@ -113,7 +113,7 @@ class StateSpaceDuality(LinearRecurrence):
         """A step of each head scales what is written and what is forgotten; values are also passed on."""
         steps = self.rates.steps(x)
         q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
-        log_decay = self.rates.log_decays(steps)
+        log_decay, skip = self.rates.log_decays(steps), self.skip[None, None]
         return sum_with_shared_keys(
-            q, k, v, steps=steps, log_decay=log_decay, skip=self.skip, state=state, keep=keep
+            q, k, v, steps=steps, log_decay=log_decay, skip=skip, state=state, keep=keep
         )

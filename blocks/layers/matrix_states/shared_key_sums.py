@@ -16,11 +16,14 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
 from ....grammar.vocabulary.matrix_states.recurrent_heads import chunk_shape, longest_chunk
+from ..kernels.choice import with_kernel
+from ..kernels.recurrences import shared_keys
 
 _LEAST_EXPONENT = -80.0
 """No decay is below its exponential: denormal numbers take many times as long, and add nothing."""
 
 
+@with_kernel(shared_keys)
 def sum_with_shared_keys(
     q: Tensor,
     k: Tensor,
@@ -35,7 +38,7 @@ def sum_with_shared_keys(
     """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
 
     q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most
-    0, (batch, length, heads), and `skip` d (heads). Without a `state` it begins at zero.
+    0, (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` it begins at zero.
     """
     device = v.device.type
     low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else v.dtype
@@ -106,7 +109,7 @@ class SharedKeySums(torch.autograd.Function):
         grown = (of_y * y).sum(-1) - passed * skip - of_steps * steps
         of_decay = _decay_gradient(grown, of_states, states, chunks.q.shape[2])
         of_v = of_values * steps.unsqueeze(-1) + of_y * skip.unsqueeze(-1)
-        return None, None, of_q, of_k, of_v, of_steps, of_decay, passed.sum((0, 1)), of_state
+        return None, None, of_q, of_k, of_v, of_steps, of_decay, passed.sum_to_size(skip.shape), of_state
 
 
 class _Chunks(NamedTuple):

@@ -73,7 +73,7 @@ def test_chunks_give_the_recurrence_from_any_state_and_with_any_decay(decays):
 def draw_shared(length):
     """Queries, keys, values, steps, a skip and a state of two sequences and three heads."""
     generator = make_generator(1)
-    shapes = ((2, length, 4), (2, length, 4), (2, length, 3, 5), (2, length, 3), (3,), (2, 3, 4, 5))
+    shapes = ((2, length, 4), (2, length, 4), (2, length, 3, 5), (2, length, 3), (1, 1, 3), (2, 3, 4, 5))
     return [torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]
 
 
@@ -82,7 +82,7 @@ def sum_one_by_one(q, k, v, steps, skip, state, *, log_decay):
     for t in range(q.shape[1]):
         written = k[:, t, None, :, None] * (v * steps.unsqueeze(-1))[:, t, :, None, :]
         state = state * log_decay[:, t].exp()[..., None, None] + written
-        outputs.append((q[:, t, None, None] @ state).squeeze(2) + skip[:, None] * v[:, t])
+        outputs.append((q[:, t, None, None] @ state).squeeze(2) + skip[0, 0, :, None] * v[:, t])
     return torch.stack(outputs, 1), state
 
 
