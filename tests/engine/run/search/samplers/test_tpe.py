@@ -242,7 +242,7 @@ def test_which_dimensions_are_chosen_together(searched):
     [
         [],
         [
-            "model.recipe={count} * ({mixer} + choice(gru, cgru(k=3), conv(k=integer(3, 40))) >> ff({filter}))",
+            "model.recipe={count} * ({mixer} + choice(gru, lstm, conv(k=integer(3, 40))) >> ff({filter}))",
             'search.space.count="integer(1, 4)"',
             'search.space.filter="choice({small}, {large}, 7)"',
             'search.space.small="choice(8, 16)"',
