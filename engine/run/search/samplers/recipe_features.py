@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import accumulate, pairwise
 from typing import TypeVar
 from zlib import crc32
@@ -44,7 +44,7 @@ PLACES = 512
 """How many numbers a tree is told in: labels share them by their hashes."""
 
 _CACHED = 4096
-"""Of so many parts of recipes the labels are kept."""
+"""Of so many points the numbers are kept, and of so many parts of recipes the labels."""
 
 _MAX_COPIES = 8
 """Of a repeat so many copies are labelled."""
@@ -71,35 +71,40 @@ class RecipeFeatures:
         self._values = {name: _ValuePlaces(dimension) for name, dimension in study.dimensions.items()}
         ends = list(accumulate((each.size for each in self._values.values()), initial=PLACES))
         self._begins, self.size = dict(zip(self._values, ends, strict=False)), ends[-1]
+        self._known = lru_cache(maxsize=_CACHED)(lambda key: self._numbers(dict(key)))
 
     def of(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
         """The numbers of points, a row for each."""
         found = np.zeros((len(points), self.size))
-        labels, occurs, ends = list[int](), list[int](), list[int]()
-        places, numbers = list[int](), list[float]()
-        for row, values in enumerate(points):
-            counts = self.labels_by_parts(values)
-            labels += counts
-            occurs += counts.values()
-            ends.append(len(labels))
-            for name, value in values.items():
-                begin = row * self.size + self._begins[name]
-                for place, number in self._values[name].of(value):
-                    places.append(begin + place)
-                    numbers.append(number)
-        rows = np.repeat(np.arange(len(points)), np.diff(ends, prepend=0))
-        at = rows * PLACES + np.array(labels, dtype=np.int64) % PLACES
-        counted = np.bincount(at, weights=occurs, minlength=len(points) * PLACES)
-        found[:, :PLACES] = np.sqrt(counted).reshape(-1, PLACES)
-        found.ravel()[places] = numbers
+        for row, values in zip(found, points, strict=True):
+            places, numbers = self._known(frozenset(values.items()))
+            row[places] = numbers
         return found
+
+    def _numbers(self, values: Mapping[str, Level]) -> tuple[NDArray[np.int64], Numbers]:
+        """The numbers of a point that are not 0, and their places before them."""
+        counts = self.labels_by_parts(values)
+        places = np.fromiter(counts, dtype=np.int64, count=len(counts)) % PLACES
+        occurs = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
+        counted = np.bincount(places, weights=occurs, minlength=PLACES)
+        taken = np.flatnonzero(counted)
+        found = [
+            (self._begins[name] + place, number)
+            for name, value in values.items()
+            for place, number in self._values[name].of(value)
+        ]
+        others, numbers = zip(*found, strict=True)
+        return np.concatenate([taken, others]), np.concatenate([np.sqrt(counted[taken]), numbers])
 
     def labels_by_parts(self, values: Mapping[str, Level]) -> dict[int, int]:
         """What `labels` gives: what fills a hole is walked once for each of its values, and remembered."""
         levels = {**self._fixed, **values}
-        walk = _LabelWalk(lambda name: self._filling(levels[name]), lambda name: self._part(name, levels))
+        walk = self._walk_by_parts(levels)
         walk.node(resolve(self._root, levels.get) if self._has_dimensions else self._root)
         return walk.counts
+
+    def _walk_by_parts(self, levels: Mapping[str, Level]) -> _LabelWalk:
+        return _LabelWalk(lambda name: self._filling(levels[name]), lambda name: self._part(name, levels))
 
     def _part(self, name: str, levels: Mapping[str, Level]) -> _HoleFilling:
         """What fills a hole, with the labels that are counted in it."""
@@ -108,7 +113,7 @@ class RecipeFeatures:
         if found is None:
             if len(self._parts) >= _CACHED:
                 self._parts.clear()
-            found = _HoleFilling(self._filling(levels[name]), lambda inner: self._filling(levels[inner]))
+            found = _HoleFilling(self._filling(levels[name]), lambda: self._walk_by_parts(levels))
             self._parts[key] = found
         return found
 
@@ -224,11 +229,20 @@ class _LabelWalk:
 class _HoleFilling:
     """What fills a hole: its labels, and how often each occurs in it, as one node and as part of a series."""
 
-    def __init__(self, filling: Value, inner: Callable[[str], Value]) -> None:
-        walk = _LabelWalk(inner)
-        self.as_node = walk.node(filling), tuple(walk.counts.items())
-        walk = _LabelWalk(inner)
-        self.in_series = walk.parts(filling), tuple(walk.counts.items())
+    def __init__(self, filling: Value, walk: Callable[[], _LabelWalk]) -> None:
+        self._filling, self._walk = filling, walk
+
+    @cached_property
+    def as_node(self) -> tuple[Labels, Occurrences]:
+        """Its own labels."""
+        walk = self._walk()
+        return walk.node(self._filling), tuple(walk.counts.items())
+
+    @cached_property
+    def in_series(self) -> tuple[list[Labels], Occurrences]:
+        """The labels of its parts."""
+        walk = self._walk()
+        return walk.parts(self._filling), tuple(walk.counts.items())
 
 
 class _ValuePlaces:
