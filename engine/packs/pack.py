@@ -101,6 +101,8 @@ class Pack:
         began = self._now()
         together = self._together(1 + TIMED_STEPS, self._now)
         stacking = self._now() - began - sum(together)
+        if self._graphs is not None:
+            self._one_by_one()  # each records its step first
         alone = len(self._members) * median(self._one_by_one())
         return alone / (median(together[1:]) + stacking / self._trainings[0].settings.train.steps_per_epoch)
 

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import json
 import logging
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import torch
 from activemem.engine.core.resources import Machine
 from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
 from activemem.engine.graphs.recorded_work import Recordings
+from activemem.engine.packs.gate import machine_file
 from activemem.engine.packs.graphed_passes import GraphedPacks, GraphedPasses
+from activemem.engine.packs.pack import Pack
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.training import Training
@@ -147,6 +150,17 @@ def test_a_recorded_study_has_the_rows_of_one_that_is_not(tmp_path, notes, monke
     assert 0 < recorder.recorded < recorder.replayed
     gc.collect()  # what stands in for a recording refers to what it records
     assert not [each for each in gc.get_objects() if isinstance(each, GraphedPasses)]
+
+
+def test_the_gate_times_no_step_that_is_recorded(tmp_path, notes, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    factors = {"mixer": ["conv(k=3)"], "task": ["reverse"], "seed": [0, 1, 2]}
+    study, recorder = load_study(study_text(train=TRAIN, factors=factors)), Recorder()
+    monkeypatch.setattr("activemem.engine.run.cohorts.make_recordings", lambda _: Recordings(recorder))
+    monkeypatch.setattr(Pack, "_now", lambda _: 1000.0 * recorder.recorded + recorder.replayed)
+    run_study(study, Store(tmp_path / "results"), Machine(pack="auto", graphs=True), notes, local=True)
+    measured = [json.loads(line) for line in machine_file().read_text(encoding="utf-8").splitlines()]
+    assert measured and all(each["ratio"] == each["trials"] for each in measured)
 
 
 @NEEDS_A_GPU
