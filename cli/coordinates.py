@@ -7,7 +7,7 @@ from itertools import accumulate
 from textwrap import wrap
 from typing import Any
 
-from ..engine.probes.coordinates import GROWS, CoordinateError, LayerChange
+from ..engine.probes.coordinates import GROWS, SHRINKS, CoordinateError, LayerChange
 from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_name
 from ..studies.schema.settings import TrialSettings
@@ -39,9 +39,13 @@ def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
 
 
 def verdict(layers: Sequence[LayerChange]) -> str:
-    """`flat`, or which layers grow."""
-    growing = [each.layer for each in layers if each.grows]
-    return f"growing: {', '.join(growing)}" if growing else "flat: a rate carries over"
+    """`flat`, or which layers grow, and which shrink."""
+    told = {
+        "growing": [each.layer for each in layers if each.grows],
+        "shrinking": [each.layer for each in layers if each.shrinks],
+    }
+    found = [f"{what}: {', '.join(names)}" for what, names in told.items() if names]
+    return "; ".join(found) or "flat: a rate carries over"
 
 
 def format_coordinates(study: Study, steps: int, checks: Checks) -> str:
@@ -56,7 +60,8 @@ def _lines(study: Study, steps: int, checks: Checks) -> Iterator[str]:
         if group:
             yield f"  {group}"
         yield from _table(layers)
-        told = f"{verdict(layers)} (an exponent above {GROWS:g} grows)"
+        lowest = f"{SHRINKS:g}".replace("-", "−")
+        told = f"{verdict(layers)} (above {GROWS:g} grows, below {lowest} shrinks)"
         yield from wrap(told, WIDTH, initial_indent="  ", subsequent_indent="  ")
 
 
@@ -85,7 +90,7 @@ def coordinates_page(study: Study, steps: int, checks: Checks) -> dict[str, Any]
         "models": [
             {
                 "model": group,
-                "flat": not any(each.grows for each in layers),
+                "flat": not any(each.grows or each.shrinks for each in layers),
                 "layers": [
                     {
                         "layer": each.layer,

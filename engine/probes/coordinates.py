@@ -19,6 +19,11 @@ from ..trial.training import Training
 
 GROWS = 0.25
 """Activations whose change grows faster than the width to this power are not stable over widths."""
+SHRINKS = -0.5
+"""Layers whose change has a lower exponent learn next to nothing in wide models.
+
+It is further from 0 than `GROWS`: the changes of a few steps fall a little with the width where all is well.
+"""
 
 _SEQUENCES, _MOST_TOKENS = 16, 64
 
@@ -39,6 +44,11 @@ class LayerChange:
     def grows(self) -> bool:
         """Whether it changes more, the wider the model."""
         return self.exponent > GROWS
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether it changes less and less, the wider the model."""
+        return self.exponent < SHRINKS
 
 
 def coordinate_check(

@@ -60,7 +60,15 @@ def test_the_check_is_printed_by_layer_and_width(checked):
     lines = format_coordinates(load_study(TEXT), 4, {"": checked}).splitlines()
     assert lines[0] == "widths · mean change of an activation in 4 steps, by d_model"
     assert lines[2].split() == ["16", "64", "128", "exponent"]
-    assert lines[-1] == "  flat: a rate carries over (an exponent above 0.25 grows)"
+    assert lines[-1] == "  flat: a rate carries over (above 0.25 grows, below −0.5 shrinks)"
+
+
+def test_layers_that_learn_less_the_wider_they_are_are_told_beside_those_that_grow():
+    exponents = {"embedding": -0.88, "layer 1": 1.2, "layer 2": -0.3, "output": -0.51}
+    found = [
+        LayerChange(layer=name, changes={8: 1.0, 16: 1.0}, exponent=each) for name, each in exponents.items()
+    ]
+    assert verdict(found) == "growing: layer 1; shrinking: embedding, output"
 
 
 def test_many_widths_stand_below_each_other_within_80_columns():
