@@ -23,6 +23,9 @@ if IN_MEMORY.is_mount() and os.access(IN_MEMORY, os.W_OK):  # temporary folders 
     found = os.statvfs(IN_MEMORY)  # nothing waits for a disk then; that stores flush is tested step by step
     if found.f_bavail * found.f_frsize > ROOM_BYTES and not found.f_flag & os.ST_NOEXEC:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+for variable in [name for name in os.environ if name.startswith("ACTIVEMEM_")]:
+    if not variable.startswith("ACTIVEMEM_TEST_"):  # whoever runs the tests may have settings of their own
+        del os.environ[variable]
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what one program of the tests compiles, the next finds,
 sys.dont_write_bytecode = False  # and the next run of the tests
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell has it for what it runs in the background,
