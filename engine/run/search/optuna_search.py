@@ -97,6 +97,7 @@ class OptunaSearch:
         self._racing: list[tuple[SearchPoint, optuna.trial.Trial | None]] = []  # that may get another seed
         self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
         self._stored = self._points.attempts
+        self._baseline = self._points.of_values(dict(study.baseline)) if study.baseline else None
         self._others = BegunPoints(study, store, self._points, self._missing)
         self._waiting = self._replay_stored()
 
@@ -284,8 +285,8 @@ class OptunaSearch:
         while self._waiting:
             self._optuna.enqueue_trial(self._waiting.pop(0).values)
             yield self._optuna.ask(), BEGUN
-        if self._study.baseline and self._is_new(self._points.of_values(dict(self._study.baseline))):
-            self._optuna.enqueue_trial(dict(self._study.baseline))
+        if self._baseline is not None and self._is_new(self._baseline):
+            self._optuna.enqueue_trial(self._baseline.values)
             yield self._optuna.ask(), BASELINE
         sampler = self._settings.sampler
         if isinstance(band := self._optuna.sampler, PriorBandSampler) and self._rungs is not None:
