@@ -58,6 +58,7 @@ ActivememError              a ValueError
             ForeignError    a file that no store wrote                activemem.storage.integrity.checksum
             UnreadableError what should be a file and cannot be read  activemem.storage.integrity.regular_file
     nothing: it is caught inside
+        BrokenRecordingError steps that no graph holds from now on    activemem.engine.graphs.recorded_work
         PartitionLimitError a space too entangled to count exactly    activemem.grammar.space.partition
 """
 

@@ -617,17 +617,19 @@ class _Mamba(Recipe):
         _self,
         channels: int | Placeholder = 512,
         state: int | Placeholder = 16,
+        negative: bool | Placeholder = False,
         short_conv: int | Placeholder = 4,
         output_gate: Literal["none", "sigmoid", "silu", "gelu"] | Placeholder = "silu",
     ) -> Recipe:
-        """Selective state space: every channel has a state whose steps, keys and queries are of the input: u = silu(conv(W x)); Δ_t = softplus(W₂ W₁ u_t + b); h_t = exp(−exp(A) Δ_t) ⊗ h_{t−1} + (Δ_t ⊗ u_t) (W_B u_t)ᵀ; y_t = W_o ((h_t W_C u_t + D ⊗ u_t) ⊗ silu(W_g x_t)).
+        """Selective state space: every channel has a state whose steps, keys and queries are of the input: u = silu(conv(W x)); Δ_t = softplus(W₂ W₁ u_t + b); h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) (W_B u_t)ᵀ, a_t = exp(−exp(A) Δ_t), if negative 2 exp(−exp(A) Δ_t) − 1; y_t = W_o ((h_t W_C u_t + D ⊗ u_t) ⊗ silu(W_g x_t)).
 
         channels: width of the recurrence; whole number, 1 to 1048576.
         state: numbers of the state a channel; whole number, 1 to 4096.
+        negative: whether a state is multiplied by −1 to 1 at each position, instead of 0 to 1; true or false.
         short_conv: taps of a causal convolution of each channel, with SiLU; 0 for none; whole number, 0 to 64.
         output_gate: what the recurrence gives is multiplied by this of a map of the input; none, sigmoid, silu or gelu.
 
-        Gu and Dao 2023 (Mamba), sections 3.2 to 3.6.
+        Gu and Dao 2023 (Mamba), sections 3.2 to 3.6; negative: Grazzi et al. 2025.
         """
 
 mamba: _Mamba

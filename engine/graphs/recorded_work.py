@@ -11,6 +11,8 @@ from weakref import ref
 import torch
 from torch import Generator, Tensor
 
+from ...errors import ActivememError
+
 MAX_RECORDINGS = 64
 """So many recordings a worker has; of more, the one goes that was not replayed for longest."""
 
@@ -29,7 +31,7 @@ Key = tuple[tuple[torch.Size, torch.dtype], ...]
 _log = logging.getLogger(__name__)
 
 
-class BrokenRecordingError(RuntimeError):
+class BrokenRecordingError(ActivememError, RuntimeError):
     """Recording failed in a way that leaves nothing else to be recorded in this process, or replayed."""
 
 

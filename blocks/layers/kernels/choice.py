@@ -124,7 +124,8 @@ def kernel_fault(
 def product_dtype(q: Tensor) -> torch.dtype:
     """What the products of a call are in: what autocast says, else what its queries are."""
     kind = q.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else q.dtype
+    is_cast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.get_autocast_dtype(kind) if is_cast else q.dtype
 
 
 def cast_inputs(given: Mapping[str, object], products: torch.dtype) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
 from ....grammar.vocabulary.matrix_states.recurrent_heads import chunk_shape, longest_chunk
-from ..kernels.choice import with_kernel
+from ..kernels.choice import product_dtype, with_kernel
 from ..kernels.recurrences import shared_keys
 
 _LEAST_EXPONENT = -80.0
@@ -40,10 +40,8 @@ def sum_with_shared_keys(
     q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most
     0, (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` it begins at zero.
     """
-    device = v.device.type
-    low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else v.dtype
     begin = None if state is None else state.transpose(1, 2)
-    y, states = SharedKeySums.apply(keep, low, q, k, v, steps, log_decay, skip, begin)
+    y, states = SharedKeySums.apply(keep, product_dtype(v), q, k, v, steps, log_decay, skip, begin)
     return y, states[-1].transpose(1, 2) if keep else None
 
 
