@@ -14,6 +14,7 @@ from .grammar import parse as parse
 from .grammar.block_names import *  # noqa: F403 -- every block under its name
 from .grammar.expressions import block as block
 from .grammar.expressions import choice as choice
+from .grammar.expressions import each as each
 from .grammar.expressions import hole as hole
 from .grammar.expressions import integer as integer
 from .grammar.expressions import real as real

@@ -25,7 +25,7 @@ MAX_MIB = 100
 
 _WORDS = [
     *registered_names(),
-    *("choice", "integer", "real", "tied", "true", "false", "relu", "gelu", "head", "__class__"),
+    *("choice", "integer", "real", "tied", "each", "true", "false", "relu", "gelu", "head", "__class__"),
     *("{m}", "{_x}", "{"),
     *("k=", "filter=", "heads=", "act=", "log=", "step=", "0", "1", "3", "20", "-1", "1.5", "1e9", "1e400"),
     *("0x10", "007", "1_000", "999999999999999999", "9999999999999999999"),

@@ -21,7 +21,7 @@ The language, in the precedence of Python's operators:
     argument  = [ NAME "=" ] series
     group     = "(" series ")"
 
-A call is a block of the vocabulary or one of `tied(n * part)`, `choice(option, …)`,
+A call is a block of the vocabulary or one of `tied(n * part)`, `each(n, part)`, `choice(option, …)`,
 `integer(lo, hi, step=, log=)` and `real(lo, hi, log=)`; a bare name may be a word, as in `act=gelu`.
 """
 

@@ -116,6 +116,11 @@ def tied(repeat: Expression) -> Recipe:
     return parse(f"tied({_argument_text(repeat)})")
 
 
+def each(count: int, part: Expression) -> Recipe:
+    """`each(4, a)`: `a >> a >> a >> a`, so that each copy has choices of its own; `4 * a` has them once."""
+    return parse(f"each({_argument_text(count)}, {_argument_text(part)})")
+
+
 def integer(lo: int, hi: int, *, step: int = 1, log: bool = False) -> SearchDimension:
     """A whole number from `lo` to `hi`, both included."""
     stepped = "" if step == 1 else f", step={_argument_text(step)}"

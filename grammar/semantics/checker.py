@@ -23,6 +23,7 @@ from ..nodes import (
     count_blocks,
     make_series,
     make_sum,
+    walk,
 )
 from ..syntax.syntax_tree import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
 from ..vocabulary import output_kinds
@@ -102,6 +103,7 @@ class _Checker:
 
     def __init__(self, faults: FaultCollector) -> None:
         self._faults = faults
+        self._written_out = 0  # parts that stand for an `each`
 
     def node(self, syntax: Syntax) -> Node | None:  # noqa: PLR0911 -- one return for each kind of syntax
         """A part of the recipe: a block, an operation, a hole or a choice of parts."""
@@ -114,6 +116,8 @@ class _Checker:
                 return self._operation(syntax)
             case CallSyntax(name="tied"):
                 return self._tied(syntax)
+            case CallSyntax(name="each"):
+                return self._each(syntax)
             case CallSyntax(name="choice"):
                 return self._choice_of_parts(syntax)
             case CallSyntax():
@@ -212,13 +216,54 @@ class _Checker:
         body = self.node(last)
         if count is None or body is None or self._report_whole_model(last, body):
             return None
-        if output_kinds.output_kind(body) == output_kinds.VECTOR:
-            what = self._faults.quote(last.start, last.end)
-            needs = "its next copy needs a sequence"
-            self._report(last, f"{what} gives a vector, but {needs}: a pool stands once")
+        if self._report_repeated_pool(last, body):
             return None
         assert isinstance(count, int | HoleNode | IntegerDimension | ChoiceDimension)
         return RepeatNode(count, body)
+
+    def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
+        """Whether what is repeated gives a vector, to which no second copy can be applied: a fault."""
+        if output_kinds.output_kind(body) != output_kinds.VECTOR:
+            return False
+        what = self._faults.quote(part.start, part.end)
+        self._report(part, f"{what} gives a vector, but its next copy needs a sequence: a pool stands once")
+        return True
+
+    def _each(self, syntax: CallSyntax) -> Node | None:
+        """`each(count, part)`: the part so many times in series, written out; each has its own dimensions."""
+        arguments = syntax.arguments or ()
+        for argument in arguments:
+            if argument.name is not None:
+                message = f"the count and the part of each have no names, got {argument.name}="
+                self._faults.add(argument.start, argument.name_end, message)
+        if len(arguments) != 2:
+            self._report(syntax, "each takes a count and a part, as in each(4, choice(sa, conv(k=20)))")
+            return None
+        first, last = (argument.value for argument in arguments)
+        if isinstance(first, NumberSyntax):
+            count = parse_scalar(first, _COUNT, (first.start, first.end), self._faults)
+        else:
+            count = None
+            if not isinstance(first, ErrorSyntax):
+                got = self._faults.quote(first.start, first.end)
+                options = "of several depths choice(each(2, …), each(3, …)) is one"
+                self._report(first, f"each takes a whole number, for it is written out, got {got}; {options}")
+        body = self.node(last)
+        if not isinstance(count, int) or body is None or self._report_whole_model(last, body):
+            return None
+        if (count > 1 and self._report_repeated_pool(last, body)) or self._exceeds_size(syntax, count, body):
+            return None
+        return make_series([body] * count) if count > 1 else body
+
+    def _exceeds_size(self, syntax: CallSyntax, count: int, body: Node) -> bool:
+        """Whether all that `each` writes out has come to more than a model may have: a fault."""
+        self._written_out += count * sum(1 for _ in walk(body))
+        if self._written_out <= MAX_BLOCKS:
+            return False
+        got = f"{self._written_out:.9g}"
+        message = f"expected at most {MAX_BLOCKS} parts where each is written out, got {got}"
+        self._report(syntax, message)
+        return True
 
     def _tied(self, syntax: CallSyntax) -> Node | None:
         """`tied(count * part)`."""

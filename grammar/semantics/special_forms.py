@@ -1,7 +1,7 @@
 """The forms that are no blocks: `integer(…)`, `real(…)` and the places of a repeat's count.
 
-`integer` and `real` stand only where a number may; `choice` and `tied` hold parts of a recipe and are in
-`checks`.
+`integer` and `real` stand only where a number may; `choice`, `each` and `tied` hold parts of a
+recipe and are in `checks`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from ...plugins import file_of_module
 from .entry_points import SPEC_GROUP, PluginProblem, PluginRegistry, block_package_code
 from .spec import OWNER, Spec
 
-RESERVED_WORDS = ("tied", "choice", "integer", "real", "true", "false")
+RESERVED_WORDS = ("tied", "each", "choice", "integer", "real", "true", "false")
 """The words of the language itself; no block is called so."""
 
 _specs: dict[str, Spec] = {}

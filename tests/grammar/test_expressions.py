@@ -10,7 +10,7 @@ import pytest
 
 from activemem.grammar import RecipeError, parse
 from activemem.grammar.block_names import all_attn, cgru, conv, ff, highway_conv, persistent_conv, sa
-from activemem.grammar.expressions import block, choice, hole, integer, real, tied
+from activemem.grammar.expressions import block, choice, each, hole, integer, real, tied
 
 SAME = [
     (sa, "sa"),
@@ -28,6 +28,7 @@ SAME = [
     (4 * sa + conv(k=3), "4 * sa + conv(k=3)"),
     (4 * (sa + conv(k=3)), "4 * (sa + conv(k=3))"),
     (2 * (3 * sa), "2 * (3 * sa)"),
+    (each(2, choice(sa, conv(k=3))), "choice(sa, conv(k=3)) >> choice(sa, conv(k=3))"),
     (4 * (sa + highway_conv(k=20) >> ff(512)), "4 * (sa + highway_conv(k=20) >> ff(512))"),
     (
         2 * (conv(k=20) >> ff(1024)) >> 6 * (sa >> ff(1024)),
@@ -111,6 +112,8 @@ WRONG = [
     (lambda: integer(1, 8) + sa, "integer(1, 8) + sa"),
     (lambda: tied(sa), "tied(sa)"),
     (lambda: tied(3), "tied(3)"),
+    (lambda: each(0, sa), "each(0, sa)"),
+    (lambda: each(2, 3), "each(2, 3)"),
     (lambda: hole("_n"), "{_n}"),
     (lambda: choice(sa, 3), "choice(sa, 3)"),
     (lambda: choice(sa, sa), "choice(sa, sa)"),

@@ -30,6 +30,46 @@ def test_tied_holds_a_repeat():
     assert parse("tied(4 * sa)").root == TiedNode(RepeatNode(4, BlockNode("sa")))
 
 
+def test_each_writes_its_part_out_so_that_every_copy_has_its_own_dimensions():
+    layer = "(choice(sa, conv(k=integer(3, 40))) >> ff(8))"
+    written = parse(f"each(3, {layer})")
+    assert written == parse(" >> ".join([layer] * 3))
+    assert [name for name, _ in written.dimensions][:4] == ["choice", "conv.k", "choice.2", "conv.k.2"]
+    assert parse("each(1, sa)") == parse("sa")
+    assert parse("conv(k=3) + each(2, sa)").text == "conv(k=3) + (sa >> sa)"
+    assert parse("each(2, {mixer})").fill({"mixer": "lstm"}).text == "lstm >> lstm"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("each", "each takes a count and a part, as in each(4, choice(sa, conv(k=20)))"),
+        ("each(sa)", "each takes a count and a part, as in each(4, choice(sa, conv(k=20)))"),
+        ("each(n=2, sa)", "the count and the part of each have no names, got n="),
+        (
+            "each({n}, sa)",
+            "each takes a whole number, for it is written out, got {n}; "
+            "of several depths choice(each(2, …), each(3, …)) is one",
+        ),
+        ("each(0, sa)", "a count must be at least 1, got 0"),
+        ("each(1.5, sa)", "a count must be a whole number, got 1.5"),
+        ("each(2, attention_pool)", "attention_pool gives a vector, but its next copy needs a sequence"),
+        ("each(2, seq2seq(sa, sa))", "seq2seq(sa, sa) is a whole model"),
+        ("tied(each(2, sa))", "expected a repeat inside tied"),
+        (
+            "each(100, each(100, each(100, sa)))",
+            "expected at most 10000 parts where each is written out, got 10200",
+        ),
+        (" >> ".join(["each(9000, sa)"] * 500), "expected at most 10000 parts where each is written out"),
+        ("each(9000, sa)", "expected at most 10000 characters in canonical form, got 53996"),
+    ],
+)
+def test_what_each_cannot_write_out_is_told(text: str, message: str):
+    with pytest.raises(RecipeError) as caught:
+        parse(text)
+    assert message in str(caught.value)
+
+
 def test_sums_are_the_same_recipe_in_any_order_and_keep_their_own_text():
     one = parse("4 * (sa + conv(k=3) >> ff(8))")
     other = parse("4 * (conv(k=3) + sa >> ff(8))")

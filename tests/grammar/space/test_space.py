@@ -189,6 +189,8 @@ def test_every_member_is_drawn_equally_often(text: str):
         ("{mixer} >> ff(integer(8, 64))", "57 architectures"),
         ("tied(choice(2, 3) * choice(sa, tied(2 * sa)))", "4 architectures"),
         ("ff(integer(1, 1000, log=true)) >> ff(integer(1, 1001, step=10))", "101,000 architectures"),
+        ("each(4, choice(sa, conv(k=integer(3, 40))))", "2,313,441 architectures"),
+        ("choice(each(2, choice(sa, lstm)), each(3, choice(sa, lstm)))", "12 architectures"),
         (" + ".join(["choice(sa, conv(k=integer(1, 9)))"] * 10), "92,378 architectures"),
         (" >> ".join(["choice(sa, conv(k=integer(3, 40)))"] * 20), "6.63e+31 architectures"),
         (" >> ".join(["choice(sa, sa >> sa, conv(k=integer(1, 9)) >> sa)"] * 30), "1.21e+31 architectures"),

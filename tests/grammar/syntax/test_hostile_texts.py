@@ -18,6 +18,8 @@ HOSTILE = {
     "open calls": "sa(" * 3333,
     "deep repeats": "9 * (" * 31 + "sa" + ")" * 31,
     "deep tied repeats": "tied(9 * " * 30 + "sa" + ")" * 30,
+    "deep repeats that are written out": "each(9, " * 31 + "sa" + ")" * 31,
+    "wide repeats that are written out": " >> ".join(["each(9999, sa)"] * 500),
     "a gigantic repeat": "1000000000 * sa",
     "many counts": "sa" + "*2" * 4990,
     "a huge integer": "ff(" + "9" * 9000 + ")",
