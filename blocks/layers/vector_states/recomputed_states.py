@@ -1,7 +1,8 @@
 """States that are read and not kept but behind each piece; a gradient computes the others anew.
 
-On a CPU pieces are short, so that what they hold stays in its caches, and positions follow one another; on an
-accelerator they are longer and computed by a scan, which is fewer steps.
+On a CPU pieces are short and of few sequences, so that what they hold stays in its caches, and positions
+follow one another; on an accelerator they are longer, of all sequences, and computed by a scan, which is
+fewer steps.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from .scan import scan
 
 ACCELERATED_PIECE = 128
 """So many positions are a piece where each step is a kernel of its own."""
+
+HELD = 2**20
+"""So many numbers of states, at most, a piece of several sequences has on a CPU."""
 
 
 class _SavedRead(FunctionCtx):
@@ -112,8 +116,18 @@ def read_states(
     if state is None:
         state = steps.new_zeros(1).expand(steps.shape[0], *rates.shape)
     with torch.autocast(steps.device.type, enabled=False):
-        read, ends = SelectiveRead.apply(negative, steps, u, rates, k, q, state)
-    return read, ends[:, -1]
+        parts = [
+            SelectiveRead.apply(negative, *part[:2], rates, *part[2:])
+            for part in _sequences(rates.numel(), steps, u, k, q, state)
+        ]
+    reads, ends = zip(*parts, strict=True)
+    return torch.cat(reads), torch.cat([each[:, -1] for each in ends])
+
+
+def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
+    """Those of each, (batch, …), of so many sequences as are computed together, of so many states each."""
+    together = max(1, HELD // (PIECE * states)) if rows[0].device.type == "cpu" else max(1, len(rows[0]))
+    return zip(*(each.split(together) for each in rows), strict=True)
 
 
 def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
