@@ -5,34 +5,42 @@ Run: python bench/blocks.py
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from activemem.blocks.core.block import Context
+from activemem.blocks import Context, build_block
 from activemem.blocks.core.dropout import Dropout
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers import attention
 from activemem.blocks.layers.convolutions import Convolution
+from activemem.blocks.layers.windows import choice
+from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import ModelConfig
+from activemem.grammar.vocabulary import attention_window
 
-BATCH = 32
+BATCH, REPEATS = 32, 15
+ALL = 10**9
+"""More keys than any."""
 
 
-def median_ms(step: Callable[[], Tensor], inputs: list[Tensor], repeats: int = 15) -> float:
-    """The median wall time of one forward and backward pass."""
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        y = step()
-        y.backward(torch.ones_like(y))
-        times.append(time.perf_counter() - begin)
-        for tensor in inputs:
-            tensor.grad = None
-    return 1e3 * sorted(times)[repeats // 2]
+def median_ms(steps: dict[str, Callable[[], Tensor]], inputs: Sequence[Tensor]) -> dict[str, float]:
+    """The median of the processor's milliseconds for a forward and a backward pass; the ways take turns."""
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for _ in range(REPEATS):
+        for name, step in steps.items():
+            begin = time.process_time()
+            y = step()
+            y.backward(torch.ones_like(y))
+            times[name].append(1e3 * (time.process_time() - begin))
+            for tensor in inputs:
+                tensor.grad = None
+    return {name: statistics.median(each[1:]) for name, each in times.items()}
 
 
 def convolutions(width: int, k: int, length: int) -> None:
@@ -56,45 +64,50 @@ def convolutions(width: int, k: int, length: int) -> None:
         windows = functional.pad(x, (0, 0, left, right)).unfold(1, left + right + 1, 1)
         return windows.flatten(2) @ weight[..., taps].flatten(1).T + ours.bias
 
-    inputs = [x, weight, *ours.parameters()]
-    report(f"conv D {width:3} k {k} L {length:2}", lambda: ours(x), inputs, whole, cropped, unfolded)
+    ways = {"ours": lambda: ours(x), "whole": whole, "cropped": cropped, "unfolded": unfolded}
+    report(f"conv D {width:3} k {k} L {length:2}", median_ms(ways, [x, weight, *ours.parameters()]))
 
 
-def attentions(width: int, heads: int, head_width: int, length: int) -> None:
-    """The whole block, by batched products (ours up to a length of attention.SHORT) and by torch's kernel."""
-    context = Context(config=ModelConfig(d_model=width))
-    block = attention.SelfAttention(heads=heads, head_width=head_width, temperature=1.0, context=context)
-    initialise(block, None)
-    x = torch.randn(BATCH, length, width, requires_grad=True)
+def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) -> None:
+    """A block whose heads are computed by torch's fused kernel where it can, by plain products, by tiles."""
+    block = build_block(
+        parse_block(text), Context(config=ModelConfig(d_model=width, causal=True, dropout=0.0))
+    )
+    initialise(block, torch.Generator().manual_seed(0))
+    x = torch.randn(batch, length, width, requires_grad=True)
 
-    def by(short: int) -> Tensor:
-        attention.MAX_UNFUSED_LENGTH = short  # pyright: ignore[reportPrivateImportUsage] -- changed for this
-        return block(x)
+    def by(unfused: int, whole: int) -> Callable[[], Tensor]:
+        """Plain products of up to so many keys, and of up to so many scores where nothing is fused."""
 
-    def fused() -> Tensor:
-        return by(0)
+        def step() -> Tensor:
+            with (
+                patch.object(attention, "MAX_UNFUSED_LENGTH", unfused),
+                patch.object(choice, "MAX_UNFUSED_LENGTH", unfused),
+                patch.object(attention_window, "MAX_WHOLE_SCORES", whole),
+            ):
+                return block(x)
 
-    report(f"sa {heads} x {head_width} L {length}", lambda: by(length), [x, *block.parameters()], fused)
+        return step
+
+    ways = {"products": by(ALL, ALL), "fused": by(0, ALL)} | ({"tiles": by(ALL, 0)} if "span" in text else {})
+    found = median_ms({"ours": lambda: block(x), **ways}, [x, *block.parameters()])
+    report(f"{text} L {length} batch {batch}", found)
 
 
 def dropouts(width: int, length: int) -> None:
     """Torch's dropout and ours."""
     x = torch.randn(BATCH, length, width, requires_grad=True)
-    ours, torchs = Dropout(0.1), nn.Dropout(0.1)
-
-    def theirs() -> Tensor:
-        return torchs(x)
-
-    report(f"dropout {width} L {length}", lambda: ours(x), [x], theirs)
+    ours, theirs = Dropout(0.1), nn.Dropout(0.1)
+    report(
+        f"dropout {width} L {length}", median_ms({"ours": lambda: ours(x), "torch's": lambda: theirs(x)}, [x])
+    )
 
 
-def report(
-    label: str, ours: Callable[[], Tensor], inputs: list[Tensor], *others: Callable[[], Tensor]
-) -> None:
+def report(label: str, found: dict[str, float]) -> None:
     """One line: ours, and every other way as a multiple of it."""
-    base = median_ms(ours, inputs)
-    ratios = (f"{other.__name__} {median_ms(other, inputs) / base:5.2f} x" for other in others)
-    print(f"{label:24} ours {base:7.2f} ms   {'   '.join(ratios)}", flush=True)
+    base = found.pop("ours")
+    ratios = (f"{name} {other / base:5.2f} x" for name, other in found.items())
+    print(f"{label:44} ours {base:7.2f} ms   {'   '.join(ratios)}", flush=True)
 
 
 def main() -> None:
@@ -104,9 +117,12 @@ def main() -> None:
         for k in (10, 20):
             for length in (5, 10, 20, 40):
                 convolutions(width, k, length)
-    for width, heads, head_width in ((32, 2, 16), (128, 8, 64)):
+    for width, heads in ((32, "heads=2, head_width=16"), (128, "heads=8")):
         for length in (5, 10, 20, 40, 64, 128):
-            attentions(width, heads, head_width, length)
+            attentions(f"sa({heads})", length, width=width)
+    for more in ("span=64", "span=256", "span=1024", "pos=alibi", "pos=t5"):
+        for length, batch in ((64, 8), (128, 8), (256, 8), (512, 4), (1024, 2)):
+            attentions(f"sa({more})", length, batch=batch)
     for width in (128, 512):
         dropouts(width, 40)
 

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...grammar.model_config import ModelConfig
-from ...grammar.vocabulary.attention import MAX_UNFUSED_LENGTH, window_from_settings
+from ...grammar.vocabulary.attention import window_from_settings
+from ...grammar.vocabulary.attention_window import MAX_UNFUSED_LENGTH
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
@@ -87,7 +88,7 @@ class SelfAttention(Block):
         """What is added to scores, ((batch,) heads, queries, keys); `seen` is (batch, keys, …)."""
         if self.bias is None:
             return None
-        return self.bias(self.positions.distances(q.shape[2], seen, mask), seen.shape[1])
+        return self.bias(self.positions.distances(q.shape[2], seen, mask), seen.shape[1], q.dtype)
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, (batch, heads or kv_heads, length, head_width), from `start` on."""
@@ -176,9 +177,9 @@ class Scoring(NamedTuple):
     bias: Tensor | None = None
 
     @property
-    def scales_alone(self) -> bool:
-        """Whether fused kernels know all of it."""
-        return not self.cap and self.bias is None
+    def can_be_fused(self) -> bool:
+        """Whether fused kernels know all of it; of a bias they have no gradient."""
+        return not self.cap and (self.bias is None or not self.bias.requires_grad)
 
 
 PLAIN_SCORING = Scoring()
@@ -199,19 +200,26 @@ def attend(
 
     `mask` (batch, keys) is true at valid keys. A short sequence has plain products, as fast as the fused
     kernel, so that vmap can batch it; so has any from whose weights some are dropped, or whose scores have a
-    cap or biases.
+    cap or biases that are learnt.
     """
     short = k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda
-    fused = not short and not dropout.active and scoring.scales_alone
+    fused = not short and not dropout.active and scoring.can_be_fused
     scale = q.shape[-1] ** -0.5 / scoring.temperature
-    if fused and mask is None:
+    if fused and mask is None and scoring.bias is None:
         return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
     visible = None if mask is None else mask[:, None, None, :]
     if causal:
         visible = causal_mask(q, k) if visible is None else visible & causal_mask(q, k)
-    if fused:
-        return functional.scaled_dot_product_attention(q, k, v, attn_mask=visible, scale=scale)
-    return attend_unfused(q, k, v, visible, dropout, scoring=scoring)
+    if not fused:
+        return attend_unfused(q, k, v, visible, dropout, scoring=scoring)
+    added = visible if scoring.bias is None else _biases(scoring.bias, visible)
+    return functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
+
+
+def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
+    """What is added to scores, (batch or 1, heads, queries, keys), so that what is hidden has no weight."""
+    bias = bias if bias.dim() == 4 else bias[None]
+    return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 
 
 def attend_unfused(

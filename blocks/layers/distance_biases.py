@@ -22,12 +22,12 @@ class DistanceBias(nn.Module, ABC):
     def by_distance(self, distances: Tensor) -> Tensor:
         """(heads, …) of whole numbers (…,), negative for keys to the right."""
 
-    def forward(self, distances: Tensor, keys: int) -> Tensor:
+    def forward(self, distances: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
         """(heads, queries, keys), by the greatest to the least of all distances, (keys + queries − 1,).
 
         By those of each sequence, (batch, keys + queries − 1), it is (batch, heads, queries, keys).
         """
-        biases = self.by_distance(distances).unfold(-1, keys, 1).flip(-2)
+        biases = self.by_distance(distances).to(dtype).unfold(-1, keys, 1).flip(-2)
         return biases if distances.dim() == 1 else biases.transpose(0, 1)
 
 

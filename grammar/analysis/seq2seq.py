@@ -21,7 +21,7 @@ from ..nodes import (
     Value,
 )
 from ..norms import NORMS
-from ..vocabulary.attention import MAX_UNFUSED_LENGTH
+from ..vocabulary.attention_window import MAX_UNFUSED_LENGTH
 from ..vocabulary.cost_tree import (
     PREVIOUS_PART,
     SOURCE_EMBEDDING,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .attention_window import Window, window_attention_cost
+from .attention_window import MAX_UNFUSED_LENGTH, Window, window_attention_cost
 from .registry import register
 from .spec import (
     UNBOUNDED,
@@ -24,9 +24,6 @@ from .spec import (
     as_int,
     as_word,
 )
-
-MAX_UNFUSED_LENGTH = 64
-"""Up to this length a CPU computes plain products and keeps their weights; the fused kernel keeps none."""
 
 BUCKETS = 32
 """Distances have so many numbers of each head with `pos=t5`."""
@@ -172,8 +169,9 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
     dropped = context.config.attention_dropout > 0
     biased, learnt = as_word(settings, "pos") in ("alibi", "t5"), as_word(settings, "pos") == "t5"
     capped = as_float(settings, "logit_cap") > 0.0
-    plain, relaid = dropped or biased or capped or length <= MAX_UNFUSED_LENGTH, heads > 1
+    plain, relaid = dropped or learnt or capped or length <= MAX_UNFUSED_LENGTH, heads > 1
     weights = heads * length * ((3 if dropped else 1) + capped)
+    known = 0 if plain or not biased else heads * length**2
     if kv_heads == heads:  # values keep queries and keys as they are mapped beside them
         extra = 2 * (turned or normed) * inner + normed * 2 * (inner + heads)
     else:
@@ -184,7 +182,7 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
         flops=2 * length * projections + products,
         state=2 * shared,
         saved=length * (4 * inner + weights if plain else (4 + relaid) * inner + heads) + length * extra,
-        saved_once=once + ((length**2 + 3) // 4 if plain and context.causal else 0),
+        saved_once=once + ((length**2 + 3) // 4 if plain and context.causal else 0) + known,
     )
 
 

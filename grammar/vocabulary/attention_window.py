@@ -13,6 +13,9 @@ from .spec import Cost, CostContext, Reach
 CHUNK_LENGTH = 128
 """Queries are taken in pieces of this length."""
 
+MAX_UNFUSED_LENGTH = 64
+"""Up to so many keys a CPU computes plain products and keeps their weights; the fused kernel keeps none."""
+
 MAX_WHOLE_SCORES = 512
 """Of up to so many scores of a query a CPU computes plain products of all heads at once, of more in tiles."""
 
@@ -125,6 +128,8 @@ def window_attention_cost(
 ) -> Cost:
     """Projections, products within the window, and the weights that training keeps; a span for each head.
 
+    Where fused attention takes scores by content alone, training keeps a sum for each query, what the pieces
+    give before it is laid out for the last projection, and which keys they see.
     `query_heads` is how many heads the queries have if not `heads`, and `kv_heads` how many are mapped for
     keys and values, each for several of the window's; the softmax is also over the
     `persistent_vectors`, whose own cost is not in this. A block that `adds_to_output` maps something else
@@ -135,7 +140,11 @@ def window_attention_cost(
     inner = heads * window.head_width
     outer = (heads if query_heads is None else query_heads) * window.head_width
     keys, mapped = length + past, (kv_heads or heads) * window.head_width
-    if has_tiles(every, persistent_vectors, cap):
+    by_content = not (window.relative or window.ramp or persistent_vectors or cap)
+    if by_content and keys > MAX_UNFUSED_LENGTH and not context.config.attention_dropout:
+        saved = length * (heads + (inner if heads > 1 or len(every) > 1 else 0))
+        saved_once = sum(piece.query_count * piece.key_count for piece in every)
+    elif has_tiles(every, persistent_vectors, cap):
         saved = _saved_of_tiles(every, heads, persistent_vectors, context)
         saved += length * inner if adds_to_output else 0
         saved_once = 0 if window.ramp is None else heads * _count_distances(every) * 13 // 4

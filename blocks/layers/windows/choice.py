@@ -9,8 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ....grammar.vocabulary.attention_window import has_tiles, iter_chunks
+from ....grammar.vocabulary.attention_window import MAX_UNFUSED_LENGTH, has_tiles, iter_chunks
 from ..kernels.agreement import disagreement, is_stacked, tell_once
+from .fused_pieces import can_be_fused, window_fused
 from .inputs import Kept, WindowForm, WindowInputs
 from .products import window_products
 from .tiles import window_tiles
@@ -36,6 +37,9 @@ class Kernel(NamedTuple):
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
     """What each query sees, (heads, batch, queries, head_width)."""
     match "compiled" if torch.compiler.is_compiling() else given.q.device.type:
+        case "cpu" if given.k.shape[2] > MAX_UNFUSED_LENGTH and can_be_fused(form, given, kept):
+            if not is_stacked(given.q):
+                return window_fused(form, given)
         case "cpu" if has_tiles(form.pieces, given.num_extra, form.cap):
             if not torch.is_autocast_enabled("cpu"):
                 return window_tiles(form, given, kept)

@@ -279,7 +279,7 @@ def test_distances_have_the_buckets_of_t5_and_share_the_last_one(causal):
     layer = build_distance_bias("t5", 1, 4, causal=causal)
     with torch.no_grad():
         layer.weight.copy_(torch.arange(32.0))
-        found = layer(torch.arange(299, -300, -1), 300)[0]
+        found = layer(torch.arange(299, -300, -1), 300, torch.float32)[0]
     for query, key in ((0, 0), (7, 0), (16, 0), (100, 7), (299, 172), (299, 0), (3, 40), (0, 299), (150, 22)):
         assert found[query, key] == bucket(query - key, causal=causal)
 

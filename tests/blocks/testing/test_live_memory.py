@@ -28,10 +28,17 @@ MOST = {
     "mamba(channels=64)": 2.2,
     "rg_lru(heads=4, head_width=16)": 2.1,
     "min_gru(channels=64)": 3.5,
-    "sa(heads=4, head_width=16, span=600)": 1.8,
+    "sa(heads=4, head_width=16, pos=relative, span=600)": 1.8,
     "all_attn(8, heads=4, head_width=16, span=600)": 1.8,
 }
 """Blocks whose backward is their own, and the most that both passes hold as a multiple of what is kept."""
+
+FUSED = {
+    "sa(heads=4, head_width=16, span=600)": 1.4,
+    "sa(heads=4, head_width=16, span=100)": 1.7,
+    "sa(heads=4, head_width=16, pos=alibi)": 2.1,
+}
+"""Blocks by torch's fused attention, likewise."""
 
 LENGTHS = [(text, length) for text in MOST for length in ((1024,) if "span" in text else (256, 512))]
 """They are tried at these; windows of few scores have plain products."""
@@ -78,6 +85,13 @@ def test_a_step_holds_what_is_stated_and_little_more(text, length):
     stated, kept, peak = measured(text, length)
     assert kept == pytest.approx(stated, rel=0.01)
     assert peak < MOST[text] * stated
+
+
+@pytest.mark.parametrize("text", FUSED)
+def test_a_step_by_fused_attention_holds_what_is_stated_and_little_more(text):
+    stated, kept, peak = measured(text, 1024)
+    assert kept == pytest.approx(stated, rel=0.01)
+    assert peak < FUSED[text] * stated
 
 
 def test_a_step_of_mamba_holds_two_and_a_half_times_what_one_of_attention_holds():
