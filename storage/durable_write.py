@@ -7,6 +7,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ import polars as pl
 from .integrity.checksum import SCHEMA_KEY, add_checksum
 from .integrity.recovery import add_recovery
 from .paths import Layout, new_group_name
-from .rows import AttemptRows, metric_frame, output_frame, trial_frame
+from .rows import TAKEN, AttemptRows, metric_frame, output_frame, trial_frame
 from .schema import SCHEMA_VERSION
 
 STALE_AFTER_S: Final = 24 * 3600
@@ -130,6 +131,13 @@ def write_group(layout: Layout, study: str, attempts: Sequence[AttemptRows]) -> 
     for dataset, frames in {"outputs": outputs, "metrics": metrics, "trials": rows}.items():
         if frames:
             write_durably(layout, layout.group_file(dataset, study, name), encode(pl.concat(frames)))
+
+
+def write_taken(layout: Layout, trial: str, study: str, factors: str) -> None:
+    """Write that a study counts a trial of another from now on, and calls it by these factors."""
+    row = {"trial": trial, "attempt": 0, "study": study, "factors": factors, "at": datetime.now(UTC)}
+    path = layout.attempt_file("taken", study, trial, 0)
+    write_durably(layout, path, encode(pl.DataFrame([row], schema=TAKEN)))
 
 
 def sync(path: Path) -> None:

@@ -13,10 +13,12 @@ from typing import Any, Final
 
 import polars as pl
 
+from .compaction import latest_copies
 from .integrity.quarantine import Quarantine
 from .paths import DATA_ENDING, Layout, all_names, entries, is_compacted
 from .read import RANK, batches, read, read_rows, read_verified, scan
 from .rows import TRIALS
+from .schema import MEASURED_LATER
 
 DONE: Final = "done"
 INCOMPLETE: Final = "incomplete"
@@ -42,6 +44,34 @@ def read_latest(layout: Layout, quarantine: Quarantine, columns: Sequence[str]) 
         measured = read(layout, quarantine, "metrics", _KEYS, studies).select(_KEYS).unique()
         rows = mark_incomplete(rows, measured, studies)
     return counting_attempts(rows).select(columns).collect()
+
+
+def with_probes(
+    layout: Layout, quarantine: Quarantine, trials: pl.DataFrame, names: Collection[str]
+) -> pl.DataFrame:
+    """Return attempts with the probes of these names behind their final metrics."""
+    keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
+    datasets = (latest_copies(read(layout, quarantine, dataset, columns)) for dataset in MEASURED_LATER)
+    wanted = pl.concat(datasets).filter(pl.col("name").is_in(list(names))).sort("name")
+    by_attempt = wanted.group_by(keys, maintain_order=True).agg(probes=pl.struct("name", "value"))
+    both = pl.col("metrics").list.concat(pl.col("probes"))
+    joined = trials.join(by_attempt.collect(), on=keys, how="left", maintain_order="left")
+    return joined.with_columns(metrics=pl.coalesce(both, pl.col("metrics"))).drop("probes")
+
+
+def with_takers(layout: Layout, quarantine: Quarantine, trials: pl.DataFrame) -> pl.DataFrame:
+    """Return trials with the column `taken`: the studies that count them as theirs; none without any."""
+    rows = read_taken(layout, quarantine)
+    takers = rows.group_by("trial", maintain_order=True).agg(taken=pl.struct("study", "factors", "at"))
+    return trials.join(takers, on="trial", how="left", maintain_order="left") if len(takers) else trials
+
+
+def read_taken(
+    layout: Layout, quarantine: Quarantine, studies: Collection[str] | None = None
+) -> pl.DataFrame:
+    """Return which trials of others these studies count, or all: trial, study, factors, and since when."""
+    rows = read(layout, quarantine, "taken", ["trial", "study", "factors", "at"], studies)
+    return rows.unique(["trial", "study"]).drop(RANK).sort("study", "at", "trial").collect()
 
 
 def _studies_with_damaged_metrics(layout: Layout, quarantine: Quarantine) -> set[str]:

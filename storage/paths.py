@@ -8,6 +8,7 @@ probes/STUDY/...                        the same again, what was measured in the
 tuning/STUDY/...                        the same again, which search for outputs was chosen later
 outputs/STUDY/...                       the same again, what models wrote for the test split, if kept
 tuned_outputs/STUDY/...                 the same again, what they wrote later with the chosen search
+taken/STUDY/...                         the same again, trials that others have trained and a search counts
 weights/TRIAL.safetensors               the engine's: a trained model, if its study keeps it
 final_checkpoints/TRIAL.pt              the engine's: the last state of a training, if its study keeps it
 studies/STUDY.json                      what each study was when it last ran

@@ -134,6 +134,9 @@ OUTPUTS: Final = pl.Schema(
     }
 )
 
+TAKEN: Final = pl.Schema({**_ATTEMPT, "factors": pl.String(), "at": pl.Datetime("us", "UTC")})
+"""The trials of others that a study counts as its own, the levels by which it calls them, and since when."""
+
 
 def trial_frame(*rows: TrialRow) -> pl.DataFrame:
     """Make the rows of trials, in their order."""

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from .rows import METRICS, OUTPUTS, TRIALS
+from .rows import METRICS, OUTPUTS, TAKEN, TRIALS
 
 SCHEMA_VERSION: Final = 2
 """What is written; 2 has columns for where a trial was computed, which are null in what 1 has written."""
@@ -17,6 +17,7 @@ SCHEMAS: Final = {
     "tuning": METRICS,
     "outputs": OUTPUTS,
     "tuned_outputs": OUTPUTS,
+    "taken": TAKEN,
 }
 MEASURED_LATER: Final = ("probes", "tuning")
 _BY_STEP: Final = ("trial", "attempt", "step", "epoch", "name")
@@ -27,4 +28,5 @@ SORT_KEYS: Final = {
     **dict.fromkeys(MEASURED_LATER, _BY_STEP),
     "outputs": _BY_LINE,
     "tuned_outputs": _BY_LINE,
+    "taken": ("trial", "attempt"),
 }

@@ -17,9 +17,9 @@ _RECORD: Final = ".json"
 class StoreState:
     """The files of a store that tell how far its studies are.
 
-    `rows` are the data files of trials, `measured` those of probes and tunings with their times, `records`
-    the times of the studies' records, and `notes` those of the notes of trials that have begun and not
-    ended, 0 before their first epoch is over.
+    `rows` are the data files of trials, `measured` those of probes, of tunings and of what searches have
+    taken from others, with their times, `records` the times of the studies' records, and `notes` those of the
+    notes of trials that have begun and not ended, 0 before their first epoch is over.
     """
 
     rows: frozenset[str]
@@ -35,7 +35,7 @@ class StoreState:
 
 def read_state(layout: Layout) -> StoreState:
     """What a store has now; no file is opened."""
-    trials, later = layout.root / "trials", [layout.root / dataset for dataset in MEASURED_LATER]
+    trials, later = layout.root / "trials", [layout.root / dataset for dataset in (*MEASURED_LATER, "taken")]
     layout.pull_names(trials, *later, layout.studies, layout.checkpoints_folder)
     records = ((path.stem, path) for path in entries(layout.studies, _RECORD))
     return StoreState(

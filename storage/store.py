@@ -10,10 +10,10 @@ import polars as pl
 from . import study_records
 from .checkpoint_notes import NOTE_FILE, CheckpointNote, read_note
 from .compaction import compact, latest_copies, merge_ended
-from .durable_write import encode, write_durably, write_group, write_once
+from .durable_write import encode, write_durably, write_group, write_once, write_taken
 from .integrity.quarantine import Quarantine
 from .integrity.regular_file import is_other_than_file
-from .latest_attempts import LatestAttempts, read_latest
+from .latest_attempts import LatestAttempts, read_latest, read_taken, with_probes, with_takers
 from .leases import Leases, remove_old_leases, this_process
 from .objects.address import is_address
 from .objects.mirror import Mirror
@@ -171,20 +171,20 @@ class Store:
         """Return the latest attempt at each trial, a done one before all others, sorted by trial.
 
         Its final metrics are followed by the probes of these names, whether from probing or from tuning.
+        Where searches have taken trials of others, the column `taken` has which, by which factors, when.
         """
         frame = self._latest(TRIALS.names())
-        if not probes:
-            return frame
-        keys, columns = ["trial", "attempt"], ["trial", "attempt", "name", "value"]
-        measured = pl.concat(
-            latest_copies(read(self._layout, self._quarantine, dataset, columns))
-            for dataset in MEASURED_LATER
-        )
-        wanted = measured.filter(pl.col("name").is_in(list(probes))).sort("name")
-        by_attempt = wanted.group_by(keys, maintain_order=True).agg(probes=pl.struct("name", "value"))
-        both = pl.col("metrics").list.concat(pl.col("probes"))
-        joined = frame.join(by_attempt.collect(), on=keys, how="left", maintain_order="left")
-        return joined.with_columns(metrics=pl.coalesce(both, pl.col("metrics"))).drop("probes")
+        if probes:
+            frame = with_probes(self._layout, self._quarantine, frame, probes)
+        return with_takers(self._layout, self._quarantine, frame)
+
+    def take(self, trial: str, study: str, factors: str) -> None:
+        """Record durably that a study counts a trial of another, and calls it by factors, as JSON."""
+        write_taken(self._layout, trial, study, factors)
+
+    def taken(self, study: str) -> pl.DataFrame:
+        """Return the trials of others that a study counts: trial, study, factors and at."""
+        return read_taken(self._layout, self._quarantine, [study])
 
     def metrics(self, trials: Collection[str] | None = None) -> pl.DataFrame:
         """Return metrics, probes and tuning of the latest attempts, of all trials or of these.

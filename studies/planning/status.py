@@ -153,6 +153,7 @@ def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Tria
 def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """The outcomes of a study's trials, whatever study ran them; of a search, all that it has tried.
 
+    What it has proposed and another study has trained is among these, with its own factors.
     What was tried with other settings or seeds, in another space, or with plug-ins of other source, is not
     among them. With a warm start what others have trained is, with the factors that this search calls it by.
     """
@@ -172,9 +173,30 @@ def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _own_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The outcomes under a search's name whose factors are a point of it."""
-    own = outcomes.filter(pl.col("study") == study.name)
-    return own.filter([_is_tried(study, *row) for row in own.select("trial", "factors").iter_rows()])
+    """The outcomes whose factors are a point of a search: under its name, or that it took from others."""
+    own = _tried(study, outcomes.filter(pl.col("study") == study.name))
+    if "taken" not in outcomes.columns:
+        return own
+    others = outcomes.filter(~pl.col("trial").is_in(own["trial"].to_list()))
+    return pl.concat([own, _tried(study, _taken(study, others))])
+
+
+def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """What a search has taken of these, by its own factors, and as ended when it took it."""
+    by_study = pl.element().filter(pl.element().struct.field("study") == study.name)
+    found = outcomes.with_columns(own=pl.col("taken").list.eval(by_study).list.first())
+    own = pl.col("own").struct
+    changed = found.filter(pl.col("own").is_not_null()).with_columns(
+        factors=own.field("factors"), finished=own.field("at")
+    )
+    return changed.drop("own")
+
+
+def _tried(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
+    """The outcomes that are of a point of a search, with one of its seeds."""
+    return outcomes.filter(
+        [_is_tried(study, *row) for row in outcomes.select("trial", "factors").iter_rows()]
+    )
 
 
 def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:

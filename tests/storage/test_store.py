@@ -123,6 +123,31 @@ def test_a_trial_that_two_studies_hold_is_counted_once(store):
     assert store.metrics().height == 4
 
 
+def test_a_study_can_count_what_another_has_trained(root, store):
+    fill_store(root, [1, 2])
+    fill_store(root, [3], study="beta")
+    assert "taken" not in store.trials().columns
+    one, two = make_trial_id(1), make_trial_id(2)
+    for trial, study, factors in ((two, "beta", '{"k": 2}'), (two, "gamma", "{}"), (one, "beta", '{"k": 1}')):
+        store.take(trial, study, factors)
+    for _ in range(2):
+        takers = dict(store.trials().select("trial", "taken").iter_rows())
+        assert [(each["study"], each["factors"]) for each in takers[two]] == [
+            ("beta", '{"k": 2}'),
+            ("gamma", "{}"),
+        ]
+        assert [each["study"] for each in takers[one]] == ["beta"]
+        assert store.taken("beta").select("trial", "factors").rows() == [(two, '{"k": 2}'), (one, '{"k": 1}')]
+        store.compact()
+    assert store.check().findings == ()
+    assert store.rename("beta", "delta") == 1
+    assert store.taken("delta")["trial"].to_list() == [two, one]
+    store.forget("delta", [two])
+    assert store.taken("delta")["trial"].to_list() == [one]
+    assert store.taken("beta").is_empty()
+    assert set(store.trials()["trial"]) == {one, two, make_trial_id(3)}
+
+
 def test_rows_are_sorted_whatever_the_order_of_writing(root, store):
     fill_store(root, [5, 3, 9])
     fill_store(root, [4, 1], study="beta")

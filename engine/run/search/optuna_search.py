@@ -107,11 +107,11 @@ class OptunaSearch:
             point, trial = proposed
             name, tasks = point.name, self._wanted(point)
             self._note_begun(point)
+            self._others.begin(point, [task.trial for task in tasks])
             if not tasks:  # another study has trained it, or it is out of the race
                 self._note_end(point, trial)
                 continue
             self._open[name] = trial, point, tasks
-            self._others.own.update(task.trial.id for task in tasks)
             self._left = None if self._left is None else self._left - len(tasks)
             self._listener.on_planned([task.trial for task in tasks])
             return name, tasks

@@ -10,6 +10,8 @@ from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.search.optuna_search import OptunaSearch
 from activemem.storage import Store, TrialRow, latest_attempts
+from activemem.studies.planning.status import study_status
+from activemem.studies.searches.points import find_points
 from activemem.studies.study import load_study
 
 from ....study_texts import study_text
@@ -220,6 +222,42 @@ def test_a_point_that_another_study_has_trained_is_taken_from_there(store, notes
     run(SHORT, store, notes)
     other = SHORT.replace('name = "search"', 'name = "other"')
     assert run(other, store, notes).ran == 0
+
+
+def test_what_another_study_has_trained_is_a_point_like_any_other_once_it_is_proposed(store, notes):
+    baseline = "baseline = { k = 3, dropout = 0.25 }\nbaseline_seeds = 3\n[model]"
+    text = SHORT.replace("[model]", baseline, 1)
+    run(text, store, notes)
+    overrides = ["study.name=other", "search.trials=8"]
+    done = run(text, store, notes, overrides)  # the same points, and two more
+    assert (done.ran, done.done, done.left) == (4, 17, 0)
+    other, outcomes = load_study(text, overrides), store.trials()
+    points = find_points(other, outcomes).points
+    assert [each.counts for each in points] == [True] * 8
+    assert {each.values["k"]: each.seeds for each in points if each.values == other.baseline} == {3: 3}
+    assert points[0].values == other.baseline  # in the order in which this search had them
+    assert study_status(other, store, outcomes).num_remaining == 0
+    assert len(find_points(load_study(text), outcomes).points) == 6  # which keeps all of its own
+    asked = [OptunaSearch(other, store, run_, notes)._optuna.get_trials() for run_ in ("a", "b")]
+    assert [[each.params for each in trials] for trials in asked] == [
+        [dict(each.values) for each in points],
+    ] * 2
+    assert run(text, store, notes, overrides).ran == 0
+
+
+def test_a_point_of_which_another_study_has_trained_a_seed_has_all_of_its_seeds(store, notes):
+    run(SHORT, store, notes, ["factors.seed=[0]", "search.trials=2"])
+    overrides = ["study.name=other", "search.trials=2"]
+    assert run(SHORT, store, notes, overrides).ran == 2
+    other = load_study(SHORT, overrides)
+    assert [each.seeds for each in find_points(other, store.trials()).complete] == [2, 2]
+    assert study_status(other, store).num_remaining == 0
+
+
+def test_what_another_study_has_trained_costs_a_budget_nothing(store, notes):
+    run(SHORT, store, notes)
+    overrides = ["study.name=other", "search.trials=8", "search.budget={trainings=3}"]
+    assert run(SHORT, store, notes, overrides).ran == 4  # two points, of which the second was begun
 
 
 def test_failed_points_are_tried_again_only_when_asked(store, notes):
