@@ -18,7 +18,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochFinished:
-    """A trial has trained one epoch more and is safe on disk up to there."""
+    """A trial has trained one epoch more; what of it is not on disk yet is a second of training at most."""
 
     trial: str
     epoch: int

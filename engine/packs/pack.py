@@ -53,6 +53,8 @@ class Pack:
         Raises StoppedMidway, between two steps if that takes no longer than some seconds, and whatever a step
         raises; the trainings are then as they were before.
         """
+        if self._is_told() is False:
+            return
         before = [_copied(training.state()) for training in self._trainings]
         try:
             with self._interruptible():
@@ -83,30 +85,49 @@ class Pack:
                 if attempt.save_is_due:
                     attempt.save_midway()
 
+    @property
+    def _gated_form(self) -> str:
+        """The form by which the gate knows it."""
+        return self._form if self._graphs is None else f"{self._form}, recorded"
+
+    @property
+    def _size(self) -> tuple[int, int]:
+        """How many trials there are, and the tokens of their sequences."""
+        return len(self._members), self._trainings[0].objective.step_shape.tokens
+
+    def _is_told(self) -> bool | None:
+        """Whether steps are faster together, as it is remembered; None if nothing tells it."""
+        return True if self._gate is None else self._gate.lets_pass(self._gated_form, *self._size)
+
     def _is_faster(self) -> bool:
         """Whether steps are faster together, as it is remembered, or measured by the next steps."""
-        if self._gate is None:
-            return True
-        form = self._form if self._graphs is None else f"{self._form}, recorded"
-        trials, tokens = len(self._members), self._trainings[0].objective.step_shape.tokens
-        passes = self._gate.lets_pass(form, trials, tokens)
+        passes = self._is_told()
         if passes is None and self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS):
-            measured = MeasuredRatio(trials=trials, tokens=tokens, ratio=round(self._measured_ratio(), 3))
-            self._gate.remember(form, measured)
-            passes = measured.passes
+            (trials, tokens), ratio = self._size, self._measured_ratio()
+            if self._gate is not None and ratio is not None:
+                measured = MeasuredRatio(trials=trials, tokens=tokens, ratio=round(ratio, 3))
+                self._gate.remember(self._gated_form, measured)
+                passes = measured.passes
         return bool(passes)
 
-    def _measured_ratio(self) -> float:
-        """How much longer a step takes alone than together, the costs of stacking spread over an epoch."""
+    def _measured_ratio(self) -> float | None:
+        """How much longer a step takes alone than together, the costs of stacking spread over an epoch.
+
+        None where time is over before that is known. What is to be saved meanwhile waits.
+        """
         began = self._now()
-        together = self._together(1 + TIMED_STEPS, self._now)
+        together = self._together(1 + TIMED_STEPS, self._now, saving=False)
         stacking = self._now() - began - sum(together)
+        if len(together) <= TIMED_STEPS:
+            return None
         if self._graphs is not None:
             self._one_by_one()  # each records its step first
         alone = len(self._members) * median(self._one_by_one())
         return alone / (median(together[1:]) + stacking / self._trainings[0].settings.train.steps_per_epoch)
 
-    def _together(self, steps: int, now: Callable[[], float] = time.perf_counter) -> list[float]:
+    def _together(
+        self, steps: int, now: Callable[[], float] = time.perf_counter, *, saving: bool = True
+    ) -> list[float]:
         """Take so many steps together, fewer where something has to be saved or time is over; their times.
 
         The clock need not wait for a GPU where nobody asks how long its steps take.
@@ -122,9 +143,9 @@ class Pack:
                     stacked.step()
                     times.append(now() - step_began)
                     passed_s = (time.perf_counter() - began) / len(self._members)
-                    if (left_s is not None and passed_s > left_s) or any(
-                        attempt.save_is_due for attempt in self._attempts
-                    ):
+                    if left_s is not None and passed_s > left_s:
+                        break
+                    if saving and any(attempt.save_is_due for attempt in self._attempts):
                         break
             if self._device.type != "cpu":
                 torch.accelerator.synchronize(self._device)  # or whoever is evaluated first pays for all

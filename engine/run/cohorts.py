@@ -28,6 +28,12 @@ from ..trial.training import Training
 from .gpu_share import device_bytes
 from .held_outcomes import HeldOutcomes
 
+SAVED_AFTER_S = 1.0
+"""A trial of a grid whose epochs are shorter has trained for so long before it is saved again.
+
+To save a small one takes some milliseconds, as long as some of its steps.
+"""
+
 
 class Worker:
     """What stays the same from cohort to cohort in one process: the store, the device and the limits."""
@@ -82,7 +88,8 @@ class Worker:
         Short trials are stored some at once, and told as ended then. Ends with a failure of the machine;
         who leaves it before has `flush` tell the rest.
         """
-        yield from self._held.told(self._train([attempt.held_by(self._held) for attempt in attempts]))
+        ready = [attempt.held_by(self._held).saved_after(SAVED_AFTER_S) for attempt in attempts]
+        yield from self._held.told(self._train(ready))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
         """The trials of a search's point, of which short ones that end in one step are stored together."""

@@ -1,8 +1,8 @@
 """The store for workers on nodes that do not see it: an actor beside the driver reads and writes for them.
 
 What such a worker makes is written to a scratch folder of its own, sent through Ray, and taken as kept only
-when the actor has answered; so a trial that is told as done is as durable as any other. After each epoch its
-checkpoint is sent as well: when the node is lost, another goes on from there.
+when the actor has answered; so a trial that is told as done is as durable as any other. What is
+saved of it on the way is sent as well: when the node is lost, another goes on from there.
 """
 
 from __future__ import annotations

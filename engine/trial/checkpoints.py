@@ -1,4 +1,4 @@
-"""A trial's checkpoint: all that it needs to resume, replaced after each epoch and amid it, then removed.
+"""A trial's checkpoint: all that it needs to resume, replaced after epochs and amid them, then removed.
 
 It is sealed, and the one before is kept: if the last one is damaged, what came after it is trained again.
 """

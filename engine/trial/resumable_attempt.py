@@ -6,7 +6,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, Self
@@ -65,7 +65,8 @@ class Attempt:
     """A trial on its way from its last checkpoint to its outcome, claimed first and held by a lease.
 
     A trial that another process has, or has taken over from this one, ends here without an outcome. It is
-    saved after each epoch, every `checkpoint_every_s` seconds amid one, and where somebody asks to stop.
+    saved after each epoch, every `checkpoint_every_s` seconds amid one, and where somebody asks to stop;
+    after epochs of less than a moment only now and then, if that is asked for.
     `time_limit_s` bounds the training seconds over all starts; a trial that exceeds it has failed, amid its
     epoch if that does not end soon, and resumes from its checkpoint when it is tried with a longer limit.
     """
@@ -89,12 +90,14 @@ class Attempt:
         self._store, self._device, self._limit = store, device, time_limit_s
         self._data, self._make_training = data, make_training
         self._every, self._saved_at = checkpoint_every_s, time.monotonic()
+        self._least_s, self._unsaved_epochs, self._saved_s = 0.0, 0, 0.0
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
         self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder)
         self._training: Trainable | None = None
         self._told_start = False
         self._totals, self._rows, self._kernels = Totals(), list[MetricRow](), set[str]()
         self._started = datetime.now(UTC)
+        self._died = False
         self._suspect_epoch: int | None = None  # in which a process has died
         self._holder: Holder | None = None
         self._outcome: AttemptRows | None = None
@@ -102,6 +105,14 @@ class Attempt:
     def held_by(self, holder: Holder) -> Self:
         """Let its outcome wait for those of others, unless a process has died of it."""
         self._holder = holder
+        return self
+
+    def saved_after(self, seconds: float) -> Self:
+        """Save it after an epoch only if it has trained for so long since it was saved last.
+
+        Where a process has died of it, it is saved after each epoch, so that the next death is told apart.
+        """
+        self._least_s = seconds
         return self
 
     @property
@@ -141,7 +152,10 @@ class Attempt:
         return self._training is not None and self._training.finished
 
     def release(self) -> None:
-        """Give the trial back as it is in its checkpoint, unless it has ended."""
+        """Give the trial back as it is after its last epoch, or in its checkpoint, unless it has ended."""
+        if self._unsaved_epochs:
+            with suppress(MachineError):  # what is not on disk is trained again
+                self.save_midway()
         if self._lease is not None and not self.ended:
             self._lease.release()
         self.ended, self._training = True, None
@@ -244,7 +258,8 @@ class Attempt:
             if saved is not None:
                 training.restore(saved.state)
         self._training = training
-        self._suspect_epoch = training.epoch if deaths.in_all else None
+        self._died, self._saved_s, self._unsaved_epochs = deaths.in_all > 0, training.seconds, 0
+        self._suspect_epoch = training.epoch if self._died else None
         return Started(trial=self.job.trial.id, epoch=training.epoch)
 
     def _epoch(self, training: Trainable) -> Event:
@@ -264,11 +279,17 @@ class Attempt:
             for name, value in metrics.items()
         ]
         self._totals = self._measured(training)
-        if not self._save(training):
+        self._unsaved_epochs += 1
+        is_late = self._limit is not None and training.seconds > self._limit and not training.finished
+        if (is_late or self._is_to_be_saved(training)) and not self._save(training):
             return self._leave()
-        if self._limit is not None and training.seconds > self._limit and not training.finished:
+        if is_late:
             return self._end("failed", f"time limit of {self._limit:g} s passed at epoch {training.epoch}")
         return EpochFinished(trial=self.job.trial.id, epoch=training.epoch, metrics=metrics)
+
+    def _is_to_be_saved(self, training: Trainable) -> bool:
+        """Whether it is to be saved after an epoch."""
+        return self._died or training.seconds - self._saved_s >= self._least_s
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
@@ -316,7 +337,7 @@ class Attempt:
         saved = self._current_state(training)
         with storing():
             self._checkpoint.save(saved)
-        self._saved_at = time.monotonic()
+        self._saved_at, self._saved_s, self._unsaved_epochs = time.monotonic(), training.seconds, 0
         return True
 
     def _is_lost(self) -> bool:

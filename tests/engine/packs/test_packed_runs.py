@@ -189,6 +189,24 @@ def test_the_gate_measures_once_and_never_takes_the_slower(study, tmp_path, note
     assert len(measured) == len(lines)
 
 
+def test_the_gate_measures_though_something_is_to_be_saved(study, tmp_path, notes, caplog):
+    alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
+    run(study, alone, notes, "off")
+    assert run(study, packed, notes, "auto", checkpoint_every_s=1e-9).done == 3
+    assert json.loads(machine_file().read_text().splitlines()[0])["trials"] == 3
+    assert_equal(final_metrics(packed), final_metrics(alone))
+    assert "together they fail" not in caplog.text
+
+
+def test_what_the_gate_knows_to_be_slower_is_left_as_it_is(study, tmp_path, notes, monkeypatch):
+    monkeypatch.setattr("activemem.engine.packs.pack.Pack._measured_ratio", lambda pack: 0.9)
+    run(study, Store(tmp_path / "first"), notes, "auto")
+    copied = []
+    monkeypatch.setattr("activemem.engine.packs.pack._copied", copied.append)
+    assert run(study, Store(tmp_path / "second"), notes, "auto").done == 3
+    assert not copied
+
+
 def test_what_is_measured_is_what_is_trained(study, tmp_path, notes):
     alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
     run(study, alone, notes, "off")

@@ -107,6 +107,48 @@ def test_an_interrupted_trial_goes_on_from_its_last_epoch(store, task, tmp_path)
     assert ours.equals(theirs)
 
 
+def is_saved(store, task):
+    return (store.checkpoint_dir(task.trial.id) / "state.pt").is_file()
+
+
+def test_what_a_kill_takes_of_short_epochs_is_trained_again_to_the_same_rows(store, task, tmp_path):
+    whole = Store(tmp_path / "whole")
+    finish(Attempt(task(), whole, CPU))
+    first = Attempt(task(), store, CPU).saved_after(3600.0)
+    for _ in range(3):
+        first.advance()  # start, two epochs; then it is forgotten, as by a kill
+    assert not is_saved(store, task()) and reached(store, task()) is None
+    second = Attempt(task(run="later", gone=0), store, CPU).saved_after(3600.0)
+    told = [second.advance() for _ in range(3)]
+    assert [event.epoch for event in told] == [0, 1, 2]
+    assert reached(store, task())[0] == 2  # a process has died of it
+    events = finish(Attempt(task(run="last", gone=1), store, CPU).saved_after(3600.0))
+    assert events[0] == Started(trial=task().trial.id, epoch=2)
+    columns = ["step", "epoch", "name", "value"]
+    ours, theirs = (
+        each.metrics().select(columns).filter(pl.col("name") != "tokens_per_s") for each in (store, whole)
+    )
+    assert ours.equals(theirs)
+
+
+def test_a_trial_is_saved_after_so_much_training_and_where_it_is_given_back(store, task):
+    attempt = Attempt(task(), store, CPU).saved_after(30.0)
+    attempt.advance()
+    attempt._training.count_seconds(30.0)
+    attempt.advance()
+    assert reached(store, task())[0] == 1
+    attempt.advance()
+    assert reached(store, task())[0] == 1
+    attempt.release()
+    assert reached(store, task())[0] == 2
+
+
+def test_epochs_that_pass_a_time_limit_are_saved_though_they_are_short(store, task):
+    attempt = Attempt(task(), store, CPU, time_limit_s=1e-9).saved_after(3600.0)
+    assert finish(attempt)[-1].reason == "time limit of 1e-09 s passed at epoch 1"
+    assert finish(Attempt(task(number=1), store, CPU))[0] == Started(trial=task().trial.id, epoch=1)
+
+
 def test_a_loss_that_is_not_a_number_is_an_outcome(store, task):
     wrong = task(optimizer={"name": "sgd", "lr": 1e30})
     finish(Attempt(wrong, store, CPU))
