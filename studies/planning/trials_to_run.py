@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,9 @@ from ..resolve.trial import Trial
 from ..schema.search_settings import SearchBudget
 from ..schema.settings import Level
 from ..study import Study
+
+DEVICE_COLUMNS = ("device", "cuda_version")
+"""What tells how many GPUs a training had."""
 
 _log = logging.getLogger(__name__)
 
@@ -98,12 +102,22 @@ class Spent:
     trainings: int = 0
     flops: float = 0.0
     seconds: float = 0.0
+    gpu_seconds: float = 0.0
 
     def add(self, row: Mapping[str, Any], times: int = 1) -> None:
         """Take a training's row into account, so many times."""
         self.trainings += times
         self.flops += times * (row["flops"] or 0)
         self.seconds += times * row["seconds"]
+        self.gpu_seconds += times * row["seconds"] * _num_gpus(row)
+
+
+def _num_gpus(row: Mapping[str, Any]) -> int:
+    """How many GPUs a training had, where its row tells that; 0 on a CPU."""
+    if not row.get("cuda_version"):
+        return 0
+    several = re.match(r"(\d+) × ", row["device"])
+    return int(several[1]) if several else 1
 
 
 def is_spent(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
@@ -114,6 +128,7 @@ def is_spent(budget: SearchBudget | None, spent: Spent, running: int = 0) -> boo
         (budget.trainings, spent.trainings + running),
         (budget.flops, spent.flops),
         (budget.hours, spent.seconds / 3600),
+        (budget.gpu_hours, spent.gpu_seconds / 3600),
     )
     return any(limit is not None and taken >= limit for limit, taken in limits)
 
@@ -125,7 +140,7 @@ def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]
     search whose budget is not spent, and a grid.
     """
     own = tried.filter(pl.col("study") == study.name)
-    columns = own.select("status", "epochs", "flops", "seconds")
+    columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
     spent = Spent()
     for row in columns.iter_rows(named=True):
         if counts(row):

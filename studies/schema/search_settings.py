@@ -54,12 +54,14 @@ class SearchBudget(StrictModel):
     """operations of all trainings"""
     hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """hours of all trainings, added up over those that run at once"""
+    gpu_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """the same of those on GPUs, times the GPUs that each has"""
 
     @model_validator(mode="after")
     def check_any(self) -> SearchBudget:
-        """One of the three is there."""
-        if self.trainings is None and self.flops is None and self.hours is None:
-            raise ValueError("expected trainings, flops or hours, got none of them")
+        """One of the four is there."""
+        if self.trainings is None and self.flops is None and self.hours is None and self.gpu_hours is None:
+            raise ValueError("expected trainings, flops, hours or gpu_hours, got none of them")
         return self
 
     def words(self) -> str:
@@ -67,6 +69,7 @@ class SearchBudget(StrictModel):
         parts = [plural(self.trainings, "training")] if self.trainings is not None else []
         parts += [f"{self.flops:.3g} FLOPs"] if self.flops is not None else []
         parts += [f"{self.hours:g} h of training"] if self.hours is not None else []
+        parts += [f"{self.gpu_hours:g} GPU-hours"] if self.gpu_hours is not None else []
         return " or ".join(parts)
 
 

@@ -41,13 +41,14 @@ def best_words(found: SearchPoints, shown: int) -> str:
 
 
 def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
-    """`20 points at width=8, 6 at 24, 2 at 72: 28 epochs, as much work as 5.3 whole trainings`."""
+    """`20 points at width=8, 6 at 24, 2 at 72: 28 epochs, as much work as 5.3 whole trainings, …`."""
     first, *others = rungs
     ways = [f"{plural(first.points, 'point')} at {name}={first.value}"]
     ways += [f"{each.points:,} at {each.value}" for each in others]
     work = sum(each.trials * each.share for each in rungs)
     epochs = plural(sum(each.epochs for each in rungs), "epoch")
-    return f"{', '.join(ways)}: {epochs} at most, as much work as {work:,.3g} whole trainings"
+    more = "more where later points are better than those before"
+    return f"{', '.join(ways)}: {epochs}, as much work as {work:,.3g} whole trainings, {more}"
 
 
 def generation_words(study: Study) -> str:

@@ -14,6 +14,7 @@ from optuna.trial import TrialState
 from ....storage import Store
 from ....studies.catalog.metrics import COSTS
 from ....studies.planning.trial_values import row_value
+from ....studies.planning.trials_to_run import DEVICE_COLUMNS
 from ....studies.resolve.costs import model_cost
 from ....studies.resolve.search_points import read_point
 from ....studies.resolve.trial import Trial
@@ -79,7 +80,8 @@ class StoredPoints:
         self._learnt = [each for each in study.search.bounds if not is_known_before(each.name)]
         self._top = 0 if study.fidelity is None else study.fidelity.top
         self._last: SearchPoint | None = None
-        self.attempts = store.follow(COLUMNS)
+        needs_devices = study.search.budget is not None and study.search.budget.gpu_hours is not None
+        self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def read_ends(self, jobs: Iterable[Job]) -> None:
         """Read how these trials have ended; where that is not in files of their own, all that is new."""

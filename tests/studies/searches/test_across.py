@@ -88,7 +88,10 @@ def test_a_baseline_of_5_0_is_the_point_of_5(study):
     [
         ("study.baseline.k=[5]", "[study] baseline.k: expected 3 to 9 in steps of 2, got a list of 1"),
         ("search.prior.k=4", "[search] prior.k: expected 3 to 9 in steps of 2, got 4"),
-        ("search.budget={}", "[search] budget: expected trainings, flops or hours, got none of them"),
+        (
+            "search.budget={}",
+            "[search] budget: expected trainings, flops, hours or gpu_hours, got none of them",
+        ),
     ],
 )
 def test_lists_steps_that_miss_and_empty_budgets_are_refused(override, told):

@@ -7,7 +7,8 @@ from activemem.engine.run.search.conformance import STUDY
 from activemem.engine.run.search.stored_points import StoredPoints
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.storage import Store
-from activemem.studies.planning.trials_to_run import is_spent
+from activemem.studies.planning.status import study_outcomes
+from activemem.studies.planning.trials_to_run import is_spent, left_within_budget
 from activemem.studies.schema.search_settings import SearchBudget
 from activemem.studies.study import load_study
 
@@ -34,3 +35,24 @@ def test_what_is_spent_is_that_of_the_attempts_that_count(tmp_path):
     assert is_spent(SearchBudget(hours=1), begun.spent)
     assert not is_spent(SearchBudget(trainings=3), begun.spent)
     assert is_spent(SearchBudget(trainings=3), begun.spent, running=1)
+
+
+def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
+    study, store = load_study(STUDY, ["search.budget={gpu_hours=2.5}"]), Store(tmp_path)
+    points = StoredPoints(study, store)
+    begun = BegunPoints(study, store, points, lambda _: ())
+    spent = []
+    for heads, (device, cuda) in enumerate(
+        [("AMD EPYC, 4 threads", ""), ("NVIDIA H100", "12.8"), ("3 × NVIDIA H100, kernels of x", "12.8")], 1
+    ):
+        trial = study.trial_for({"mixer": "sa(heads={heads})", "heads": heads, "rate": 1e-3})
+        job = Job(trial=trial, attempt=0, run="run")
+        totals = Totals(epochs=1, seconds=3600.0, device=device, cuda_version=cuda)
+        store.write(trial_row(job, totals, {}, status="done", reason=None, started=datetime.now(UTC)), [])
+        points.attempts.refresh()
+        begun.new()
+        rows = study_outcomes(study, store.trials())
+        left = left_within_budget(study, rows, ())
+        spent.append((begun.spent.gpu_seconds, is_spent(study.search.budget, begun.spent), left is not None))
+    assert spent == [(0.0, False, False), (3600.0, False, False), (4 * 3600.0, True, True)]
+    assert study.search.budget.words() == "2.5 GPU-hours"
