@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
 from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
-from ..resolve.costs import flops_of_test, longest_pair, model_config, sequence_tokens
+from ..resolve.costs import flops_of_test, longest_pair, longest_tokens, model_config
 from ..schema.settings import TrialSettings, read_recipe
 
 GPU_CONTEXT = 600 * 2**20
@@ -87,7 +87,7 @@ class TrialTest:
 def step_memory(
     settings: TrialSettings, tokens: int | None = None, *, state: WeightState | None = None
 ) -> StepMemory:
-    """What a step of a trial holds on sequences of so many tokens, by default of its usual ones.
+    """What a step of a trial holds on sequences of so many tokens, by default of its longest ones.
 
     Batches of so many tokens are held where they hold most. Frozen numbers have no gradient. Without a
     `state` none are frozen, and the optimiser keeps as much of each as it does of any.
@@ -96,7 +96,7 @@ def step_memory(
     if tokens is None and train.batch_tokens is not None:
         steps = (step_memory(settings, each, state=state) for each in _fullest_lengths(settings))
         return max(steps, key=lambda each: each.total)
-    tokens = sequence_tokens(settings) if tokens is None else tokens
+    tokens = longest_tokens(settings) if tokens is None else tokens
     held = _memory(
         settings.model.recipe,
         model_config(settings.model, interface),

@@ -90,6 +90,24 @@ def longest_pair(settings: TrialSettings) -> int:
     return problem.tokens
 
 
+def longest_tokens(settings: TrialSettings) -> int:
+    """The tokens of the longest sequence that a trial may train on; files may have none that is so long.
+
+    Of a length that grows without an end, no more than REFERENCE_TOKENS.
+    """
+    task, curriculum = settings.task, settings.train.curriculum
+    if isinstance(task, SentencePairSettings):
+        return longest_pair(settings)
+    if isinstance(task, LabelledSettings) or (
+        isinstance(task, LanguageModelSettings) and task.batching != "stream"
+    ):
+        return task.longest
+    if curriculum is None or settings.train.lengths is not None or not isinstance(task, AlgorithmicSettings):
+        return sequence_tokens(settings)
+    grown = require_algorithmic(task.name).sequence_length(_highest_length(settings))
+    return min(grown, REFERENCE_TOKENS) if curriculum.end is None else grown
+
+
 def step_flops(settings: TrialSettings) -> int:
     """The operations of a training step, forward and backward, on sequences of `sequence_tokens`."""
     tokens = sequence_tokens(settings)
@@ -132,12 +150,9 @@ def longest_length(settings: TrialSettings) -> int:
 
     One that grows does so in every epoch.
     """
-    task, train = require_algorithmic(settings.task.name), settings.train
+    train = settings.train
     assert isinstance(settings.task, AlgorithmicSettings)
-    if train.lengths is not None:
-        trained = train.lengths[1]
-    else:
-        trained = _start_length(settings) + task.length_step * (train.epochs - 1)
+    trained = train.lengths[1] if train.lengths is not None else _highest_length(settings)
     return max(trained, *settings.task.test_lengths, 0)
 
 
@@ -183,12 +198,10 @@ def max_training_flops(settings: TrialSettings) -> float:
         if len(lengths) % 2 == 0:  # one more has a middle
             lengths = range(lengths.start, lengths.stop + lengths.step, lengths.step)
         return train.epochs * _mean_epoch_flops(settings, task, lengths)
-    start, top = _start_length(settings), _start_length(settings) + task.length_step * (train.epochs - 1)
+    start, top = _start_length(settings), _highest_length(settings)
     bound = max_learnable_length(settings)
     if bound is not None:
         top = max(start, min(top, bound + task.length_step))
-    if train.curriculum is not None and train.curriculum.end is not None:
-        top = min(top, train.curriculum.end)
     growing = (top - start) // task.length_step + 1  # epochs
     growing -= growing % 2 == 0  # an odd number of them has one in the middle
     mean = _mean_epoch_flops(
@@ -214,6 +227,14 @@ def _start_length(settings: TrialSettings) -> int:
     """The first length of an algorithmic trial whose length grows."""
     assert settings.train.curriculum is not None, "an algorithmic task without a curriculum"
     return settings.train.curriculum.start
+
+
+def _highest_length(settings: TrialSettings) -> int:
+    """The last length of an algorithmic trial whose length grows in every epoch up to its end."""
+    train, step = settings.train, require_algorithmic(settings.task.name).length_step
+    assert train.curriculum is not None, "an algorithmic task without a curriculum"
+    top = train.curriculum.start + step * (train.epochs - 1)
+    return top if train.curriculum.end is None else min(top, train.curriculum.end)
 
 
 def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) -> float:

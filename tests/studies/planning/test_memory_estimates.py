@@ -45,6 +45,36 @@ def test_a_step_holds_weights_gradients_state_average_and_the_activations_of_a_p
     assert held.total == sum((held.weights * 3, held.optimizer, held.activations))
 
 
+def test_texts_and_pairs_hold_what_the_longest_that_is_trained_on_holds(tmp_path):
+    lines = {"name": "language_model", "corpus": "paradise-lost", "batching": "lines", "longest": 50}
+    pairs = {"name": "translation", "corpus": "multi30k-en-fr", "tokens": "words", "longest": 20}
+    found = []
+    for task, recipe in ((lines, "sa >> ff(16)"), (pairs, "seq2seq(gru, gru)")):
+        text = study_text(
+            model={"recipe": recipe}, task=task, train={"curriculum": None}, factors={"seed": [0]}
+        )
+        found.append(load_study(text).trials[0].settings)
+    assert [step_memory(settings).tokens for settings in found] == [50, 21]
+    training = Training(found[0], torch.device("cpu"), tmp_path)
+    measured = max(peak_bytes(training) for _ in range(8))
+    assert step_memory(found[0]).total == pytest.approx(measured, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("curriculum", "epochs", "tokens"),
+    [
+        ({"start": 5}, 3, 7),
+        ({"start": 5}, 100, 40),
+        ({"start": 5, "end": 6}, 3, 6),
+        ({"start": 5, "end": 90}, 100, 90),
+    ],
+)
+def test_a_length_that_grows_holds_what_the_last_holds_that_it_may_come_to(curriculum, epochs, tokens):
+    train = {"curriculum": curriculum, "epochs": epochs}
+    text = study_text(task={"name": "reverse"}, train=train, factors={"mixer": ["sa"]})
+    assert step_memory(load_study(text).trials[0].settings).tokens == tokens
+
+
 @pytest.mark.parametrize("recipe", ["seq2seq(gru, gru)", "neural_gpu"])
 def test_batches_of_tokens_hold_what_the_fullest_of_all_lengths_holds(recipe):
     task = {
