@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -64,6 +64,14 @@ class Stackable(Protocol):
 
     def losses_of(self, models: nn.Module, *batch: Tensor) -> Tensor:
         """The losses (models,) of stacked models, which map (models, …), each of a whole batch of its own."""
+        ...
+
+    def evaluation_inputs(self) -> Sequence[Tensor]:
+        """What the model is asked for when it is evaluated next, but for tests, in turn; nothing is drawn."""
+        ...
+
+    def expect(self, asked: Sequence[tuple[Tensor, Tensor]]) -> None:
+        """Take these outputs of the model for those inputs when it is evaluated next, if it is now."""
         ...
 
 

@@ -147,6 +147,8 @@ class Pack:
                         break
                     if saving and any(attempt.save_is_due for attempt in self._attempts):
                         break
+                if not self._trainings[0].steps_left:
+                    stacked.evaluate()
             if self._device.type != "cpu":
                 torch.accelerator.synchronize(self._device)  # or whoever is evaluated first pays for all
         finally:

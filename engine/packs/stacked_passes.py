@@ -48,6 +48,17 @@ class StackedPasses:
         """The losses (trainings,) of the next batches, stacked; the weights then have their gradients."""
         return self._compute(batch, self._random_calls(batch))
 
+    @property
+    def are_one_module(self) -> bool:
+        """Whether the models are one module, so that they have outputs in evaluation, too."""
+        return isinstance(self._pass, _PassOfAll)
+
+    @torch.no_grad()
+    def outputs(self, inputs: Tensor) -> Tensor:
+        """What models that are one module say in evaluation, (trainings, …) as the inputs."""
+        assert isinstance(self._pass, _PassOfAll), "it was looked at before"
+        return self._pass.outputs(inputs)
+
     def _compute(self, batch: Sequence[Tensor], calls: Sequence[RandomCall]) -> Tensor:
         """As `take`, where these calls of the forward pass are random."""
         losses = self._pass.losses(self.weights, draw_dropout(calls, self.noises, self._device), batch)
@@ -76,6 +87,14 @@ class _PassOfAll:
         assert isinstance(self._objective, Stackable), "it was looked at before"
         with given_dropout([each.flatten(0, 1) for each in factors]):
             return self._objective.losses_of(self._models, *batch)
+
+    def outputs(self, inputs: Tensor) -> Tensor:
+        """What they say without dropout."""
+        self._models.eval()
+        try:
+            return self._models(inputs)
+        finally:
+            self._models.train()
 
 
 class _MappedPass:

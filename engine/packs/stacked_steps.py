@@ -19,6 +19,9 @@ from ..trial.training import Training
 from .stacked_optimiser import StackedOptimiser, stack_optimisers
 from .stacked_passes import StackedPasses
 
+MOST_EVALUATED = 16
+"""At most so many batches of an evaluation are computed for all together: their outputs are kept."""
+
 
 class PackError(ActivememError):
     """Trainings that cannot take steps together; the message says why."""
@@ -80,12 +83,35 @@ class StackedSteps:
         for stacked in self._stacked.values():
             stacked.grad = None
 
+    def evaluate(self) -> None:
+        """Compute for all what the next evaluation of each asks its model for, where that is of one shape.
+
+        Tests after the last epoch are left, and models whose averages are evaluated.
+        """
+        first = self._trainings[0]
+        if not self._passes.are_one_module or any(each.settings.train.average for each in self._trainings):
+            return
+        asked = [list(self._objective(training).evaluation_inputs()) for training in self._trainings]
+        if len({tuple(rows.shape for rows in each) for each in asked}) > 1 or len(asked[0]) > MOST_EVALUATED:
+            return
+        found: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self._trainings]
+        with float32_products(first.settings.train.precision):
+            for alike in zip(*asked, strict=True):
+                inputs = on_device(torch.stack(alike), first.device)
+                outputs = self._passes.outputs(inputs)
+                for training, pairs, rows, own in zip(self._trainings, found, inputs, outputs, strict=True):
+                    pairs.append((rows, own[..., : training.num_symbols]))
+        for training, pairs in zip(self._trainings, found, strict=True):
+            self._objective(training).expect(pairs)
+
+    @staticmethod
+    def _objective(training: Training) -> Stackable:
+        assert isinstance(training.objective, Stackable), "it was looked at before"
+        return training.objective
+
     def _draw(self) -> list[Tensor]:
         """The next batch of each training, stacked, on the device."""
-        batches: list[tuple[Tensor, ...]] = []
-        for training in self._trainings:
-            assert isinstance(training.objective, Stackable), "it was looked at before"
-            batches.append(training.objective.draw())
+        batches = [self._objective(training).draw() for training in self._trainings]
         drawn = list(zip(*batches, strict=True))
         if any(rows.shape != alike[0].shape for alike in drawn for rows in alike):
             raise PackError("expected batches of one shape")

@@ -176,6 +176,77 @@ def test_tasks_of_other_symbols_train_together(make, recipe, optimizer):
     advance_both(with_task, 1e-5, recipe, **PROGRAM)
 
 
+def advance_in_pack(trainings):
+    """The metrics of an epoch whose steps are taken together, and how often each model is asked then."""
+    with StackedSteps(trainings) as stacked:
+        while trainings[0].steps_left:
+            stacked.step()
+        stacked.evaluate()
+    asked = [[] for _ in trainings]
+    for training, calls in zip(trainings, asked, strict=True):
+        training.model.register_forward_hook(lambda *_, calls=calls: calls.append(1))
+    return [training.advance() for training in trainings], [len(calls) for calls in asked]
+
+
+def assert_evaluated(make, is_together, *given, seeds=(0, 1, 2), dev_sequences=None, double=True, **options):
+    """What is measured after two epochs together is what is measured alone; together no model is asked."""
+    both = []
+    for _ in range(2):
+        trainings = [make(seed, *given, double=double, **options) for seed in seeds]
+        for training in trainings:
+            training.objective._settings = training.objective._settings.model_copy(
+                update={"dev_sequences": dev_sequences}
+            )
+        both.append(trainings)
+    alone, packed = both
+    for _ in range(2):
+        expected = [training.advance() for training in alone]
+        found, counts = advance_in_pack(packed)
+        for one, other in zip(expected, found, strict=True):
+            one.pop("tokens_per_s"), other.pop("tokens_per_s")
+            assert other == pytest.approx(one, abs=1e-6)
+        assert (max(counts) == 0) is is_together
+    for one, other in zip(alone, packed, strict=True):
+        mine, theirs = one.state()["objective"], other.state()["objective"]
+        torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("recipe", ["sa(heads=2) >> ff(16)", "conv(k=3) + persistent_conv(k=3)", "cgru(k=3)"])
+@pytest.mark.parametrize("dev_sequences", [None, 5, 40])
+def test_evaluation_together_measures_what_each_measures_alone(make, recipe, dev_sequences):
+    assert_evaluated(make, True, recipe, dev_sequences=dev_sequences)
+
+
+def test_evaluation_of_drawn_lengths_is_together(make):
+    assert_evaluated(make, True, curriculum=None, lengths=(5, 5), dev_sequences=20)
+
+
+def test_tasks_of_other_symbols_are_evaluated_together(make):
+    tasks, curriculum = {0: "not", 1: "reverse", 2: "sort"}, {"start": 4, "end": 4}
+
+    def with_task(seed, **options):
+        return make(seed, task=tasks[seed], curriculum=curriculum, **options)
+
+    assert_evaluated(with_task, True)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "chosen"), [("lstm", {}), ("conv(k=3)", {"average": 0.9, "double": False})]
+)
+def test_what_is_not_evaluated_together_is_alone(make, recipe, chosen):
+    assert_evaluated(make, False, recipe, **chosen)
+
+
+def test_what_was_said_before_the_weights_moved_is_not_measured(make):
+    training, other = make(0, double=True), make(1, double=True)
+    with StackedSteps([training, other]) as stacked:
+        stacked.evaluate()
+    expected, alone = training.objective._expected, make(0, double=True)
+    assert len(expected) == 1
+    assert torch.equal(expected[0][0], alone.objective.evaluation_inputs()[0])
+    assert training.advance() | {"tokens_per_s": 0} == alone.advance() | {"tokens_per_s": 0}
+
+
 def test_what_is_not_a_number_stays_its_own(make):
     alone, packed = ([make(seed, double=True) for seed in (0, 1)] for _ in range(2))
     for trainings in (alone, packed):
