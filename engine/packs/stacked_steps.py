@@ -51,6 +51,7 @@ class StackedSteps:
         self._homes = [{name: weight.data for name, weight in each.items()} for each in own]
         for name, stacked in self._stacked.items():
             for place, (each, homes) in enumerate(zip(own, self._homes, strict=True)):
+                each[name].grad = None
                 each[name].data = part_of(stacked.detach(), place, homes[name]).copy_(homes[name])
         self._optimiser = stack_optimisers(self._trainings, own, self._stacked)
         return self
@@ -123,9 +124,9 @@ class StackedSteps:
             self._optimiser.step()
             return
         for name, stacked in self._stacked.items():
-            if stacked.grad is not None:
-                for place, own in enumerate(self._own):
-                    own[name].grad = part_of(stacked.grad, place, own[name])
+            for place, own in enumerate(self._own):
+                grad = stacked.grad
+                own[name].grad = None if grad is None else part_of(grad, place, own[name])
         for training in self._trainings:
             training.move_weights()
 

@@ -270,11 +270,11 @@ class Training:
 
     def begin_step(self) -> None:
         """Begin a step; until it has ended nothing can be saved."""
-        self._amid_step = True
+        self._amid_step, self.step = True, self.step + 1
         if self.replica:
             self.replica.begin_step()
-        self.step += 1
-        self.optimizer.zero_grad()
+        if not self.is_stacked:  # else gradients are those of the stacked weights
+            self.optimizer.zero_grad()
 
     def move_weights(self) -> None:
         """Move the weights by their gradients, as [train] says."""
