@@ -98,7 +98,8 @@ def read_contents(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Stu
     check_max_seeds(diagnostics, header, design)
     draft = _checked_draft(diagnostics, design, space, own_corpus)
     dimensions = _dimensions(draft, search)
-    check_dimensions(diagnostics, tables, curves, dimensions)
+    if search is not None:
+        check_dimensions(diagnostics, tables, curves, dimensions)
     if header is None or diagnostics.faults:
         return None
     return StudyContents(

@@ -97,7 +97,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
         return
     yield (
         f"Noise: one training of {metric.name} has a standard deviation of {_digits(noise.sd, metric)}"
-        f" ({noise.degrees} degrees of freedom)."
+        f" ({plural(noise.degrees, 'degree')} of freedom)."
     )
     baseline, best = find_baseline(study, found), found.ranked()[0]
     others = [point for point in found.complete if point is not baseline]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -42,7 +43,7 @@ def points_table(study: Study, spec: PointsSpec, outcomes: pl.DataFrame) -> Tabl
     found = find_points(study, outcomes, (*spec.value, PARAMETERS))
     names = spec.value or tuple(dict.fromkeys([*(each.metric for each in found.goals), PARAMETERS]))
     settings = [trial.settings for trial in found.trained]
-    metrics = [with_true_title(find_metric(name, spec.digits), settings) for name in names]
+    metrics = [with_true_title(_as_sought(find_metric(name, spec.digits), found), settings) for name in names]
     shown = found.ranked()[: spec.points]
     told = _told(study, spec, shown)
     best = {metric.name: _best_text(shown, metric) for metric, _ in metrics}
@@ -73,6 +74,12 @@ def points_table(study: Study, spec: PointsSpec, outcomes: pl.DataFrame) -> Tabl
         ),
         spread=spec.spread,
     )
+
+
+def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
+    """A metric with the direction in which the search goes, where that is optimised."""
+    sought = {goal.metric: goal.sign > 0 for goal in found.goals}
+    return replace(metric, higher_is_better=sought.get(metric.name, metric.higher_is_better))
 
 
 def _told(study: Study, spec: PointsSpec, shown: Sequence[FoundPoint]) -> dict[str, list[Level | None]]:

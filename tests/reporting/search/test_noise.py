@@ -39,6 +39,8 @@ def test_noise_is_pooled_over_points_with_several_seeds(tmp_path):
     results = searched(tmp_path, 10.3)
     noise = measure_noise(find_points(results.study, results.store.trials()), "max_length")
     assert (noise.degrees, noise.points) == (14, 12)
+    caption = " ".join(results.best_table().table.caption)
+    assert "(14 degrees of freedom)" in caption
     assert noise.sd == pytest.approx(math.sqrt((2.0 + 11 * 0.5) / 14))
 
 

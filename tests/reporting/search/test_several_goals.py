@@ -30,6 +30,19 @@ def test_what_none_surpasses_comes_first(store):
     )
 
 
+def test_what_is_optimised_has_the_arrow_of_its_direction_and_its_best_in_bold(store):
+    table = StudyResults(load_study(TWO), store).best_table().table
+    assert [str(getattr(column, "text", column)) for column in table.columns[:2]] == [
+        "max_length ↑",
+        "parameters ↓",
+    ]
+    assert [row[1].best for row in table.cells] == [False, False, True, False, False]
+    away = load_study(TWO, ['search.direction=["max", "max"]'])
+    table = StudyResults(away, store).best_table().table
+    assert str(getattr(table.columns[1], "text", table.columns[1])) == "parameters ↑"
+    assert [cell.text for row in table.cells for cell in row[1:2] if cell.best] == ["3,000", "3,000"]
+
+
 def test_a_table_of_points_can_have_their_recipes(store):
     study = load_study(TWO + '[[table]]\nname = "recipes"\nkind = "points"\npoints = 2\nshow = "recipe"\n')
     table = StudyResults(study, store).table().table

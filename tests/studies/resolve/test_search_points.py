@@ -282,3 +282,17 @@ def test_a_point_that_does_not_fit_is_told(values, told):
 def test_a_search_that_cannot_be_is_told(change, told):
     count = told.count("^\n") + told.count("^  ")
     assert message(replaced(TEXT, change)) == f"study: {count} fault{'s' if count > 1 else ''}\n\n{told}"
+
+
+def test_a_figure_of_a_search_that_is_wrong_gets_no_faults_that_follow_from_it():
+    figure = '[[curve]]\nname = "plane"\nkind = "contour"\ndimensions = ["k", "other"]\n'
+    with pytest.raises(StudyError) as caught:
+        load_study(TEXT + "\n" + figure, ["search.sampler=bayes"])
+    assert [fault.message for fault in caught.value.faults] == [
+        "[search] sampler: unknown sampler 'bayes'; nearest: cmaes"
+    ]
+    with pytest.raises(StudyError) as caught:
+        load_study(TEXT + "\n" + figure)
+    assert [fault.message for fault in caught.value.faults] == [
+        "[[curve]] dimensions: unknown dimension 'other'; known: dropout, k"
+    ]
