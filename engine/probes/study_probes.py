@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import pairwise
 
-import torch
 from torch import Tensor
 
 from ...storage import Store
@@ -17,6 +16,7 @@ from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
+from ..core.cpu import prepare_cpu
 from ..core.interruption import TimeLimitPassed, interruptible
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import DataError
@@ -63,7 +63,7 @@ def probe_study(
     A model is measured again only over another number of sequences, or when there are new models to compare
     it with. All is computed on the CPU in double precision. A model is left at the machine's time limit.
     """
-    torch.set_num_threads(machine.threads)
+    prepare_cpu(machine.threads)
     groups: dict[str, list[TrainedTrial]] = {}
     found = list(trained_trials(study, store))
     kept = store.trials_with_weights(trained.trial.id for trained in found)

@@ -17,6 +17,7 @@ from ...studies.catalog.metrics import TUNED_METRICS, metric_family
 from ...studies.resolve.compatibility import covers_nothing
 from ...studies.schema.settings import DecodeSettings, read_recipe
 from ...studies.study import Study
+from ..core.cpu import prepare_cpu
 from ..core.models import autocast
 from ..core.resources import ONE_CPU, Machine
 from ..data.pairs.corpus import PairSplit
@@ -41,7 +42,7 @@ def tune_study(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterat
     """
     if study.decode is None:
         return
-    torch.set_num_threads(machine.threads)
+    prepare_cpu(machine.threads)
     found = list(trained_trials(study, store))
     kept = store.trials_with_weights(trained.trial.id for trained in found)
     for trained in found:

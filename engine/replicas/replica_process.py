@@ -12,6 +12,7 @@ import torch
 from torch import distributed
 
 from ...plugins import load_plugin_files
+from ..core.cpu import prepare_cpu
 from ..core.device_stream import DeviceStream
 from ..core.process_end import end_with
 from ..core.seeds import derive_seed
@@ -54,7 +55,7 @@ class _Replica:
 
     def __init__(self, post: ReplicaPost) -> None:
         self._rank, self._device = post.rank, torch.device(post.device)
-        torch.set_num_threads(post.threads)
+        prepare_cpu(post.threads)
         load_plugin_files(post.plugins)
         join(post)
         self._trainings: dict[int, Training] = {}

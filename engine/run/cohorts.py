@@ -11,6 +11,7 @@ from statistics import fmean
 import torch
 
 from ...storage import Store
+from ..core.cpu import prepare_cpu
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
 from ..core.resources import Machine
 from ..graphs.graphable import GraphedTrainings, make_recordings
@@ -45,7 +46,7 @@ class Worker:
         make_training: TrainingFactory = Training,
         guard: Guard | None = None,
     ) -> None:
-        torch.set_num_threads(machine.threads)
+        prepare_cpu(machine.threads)
         import_module("torch._dynamo")  # or the first optimiser does, and the memory of its trial stays
         self._store, self._begin = store, make_training
         if machine.devices > 1 and make_training is Training:

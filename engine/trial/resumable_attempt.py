@@ -16,6 +16,7 @@ import torch
 from ...blocks.layers.kernels.choice import noting_kernels
 from ...storage import AttemptRows, MetricRow, Store
 from ...studies.resolve.plugin_code import code_fault
+from ..core.cpu import give_back_memory
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
 from ..core.trainable import Trainable, TrainingFactory
@@ -381,6 +382,7 @@ class Attempt:
                 self._store.write(*self._outcome)
             self.close()
         self._training = None  # its memory is free for the trials behind it
+        give_back_memory()
         return Ended(trial=row.trial, status=status, reason=reason, metrics=final)
 
     def close(self) -> None:

@@ -1,0 +1,73 @@
+"""A step of a training in a process that keeps the memory which it frees, beside one that is left as it is.
+
+The first trials of some studies that come along, the two ways in turns, each in a process of its own: seconds
+of one CPU and the largest memory. The study of a language needs its corpus, in `data` or where ACTIVEMEM_DATA
+says.
+
+Run: python bench/freed_memory.py [STUDY …]
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from activemem.engine.core.cpu import prepare_cpu
+from activemem.engine.trial.training import Training
+from activemem.studies.study import load_study
+
+STUDIES = ("algorithmic-small", "zoology-figure-2-small", "negative-eigenvalues", "language-modelling-small")
+FOLDER = Path(__file__).parents[1] / "studies"
+TURNS, STEPS = 3, 8
+
+
+def measure(study: str) -> None:
+    """Print the milliseconds of a step and the MiB of this process."""
+    data = Path(os.environ.get("ACTIVEMEM_DATA", "data"))
+    training = Training(load_study(FOLDER / f"{study}.toml").trials[0].settings, torch.device("cpu"), data)
+    training.take_step()
+    training.take_step()
+    began = time.process_time()
+    for _ in range(STEPS):
+        training.take_step()
+    seconds = time.process_time() - began
+    print(1000 * seconds / STEPS, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def compare(study: str) -> str:
+    """The times and memories of both ways, and their ratios, each the median over the turns."""
+    found: dict[str, list[list[float]]] = {"as it is": [], "keeps": []}
+    for _ in range(TURNS):
+        for way, runs in found.items():
+            words = [sys.executable, __file__, way, study]
+            told = subprocess.run(words, capture_output=True, check=True, text=True).stdout
+            runs.append([float(each) for each in told.split()])
+    (ms, mib), (kept_ms, kept_mib) = (
+        [median(run[place] for run in runs) for place in range(2)] for runs in found.values()
+    )
+    return f"{kept_ms:8.1f} of {ms:.1f} ms, {kept_ms / ms:.2f}; {kept_mib:.0f} of {mib:.0f} MiB"
+
+
+def main() -> None:
+    """Measure this process, or compare the two ways for each study."""
+    match sys.argv[1:]:
+        case ["keeps", study]:
+            prepare_cpu(1)
+            measure(study)
+        case ["as it is", study]:
+            torch.set_num_threads(1)
+            measure(study)
+        case studies:
+            for study in studies or STUDIES:
+                print(f"{study:26}", compare(study), flush=True)
+
+
+if __name__ == "__main__":
+    main()
