@@ -39,12 +39,10 @@ MAX_DEATHS = 6
 START_LIMIT_S = 60.0
 """The least time to begin in, whatever the limit is: reading data and building models is no training."""
 
-
 _CPU = torch.device("cpu")
 """Where states are read: their trainings bring them to where they are needed, some only a part."""
 
 _log = logging.getLogger(__name__)
-
 
 Guard = Callable[[Path], None]
 """Learns the file in which to say why, before what watches the memory of this process kills it."""
