@@ -40,16 +40,18 @@ def _told(gpus: Gpus) -> str:
 
 
 def _held_on_each(held: StepMemory, devices: int, device_bytes: int) -> str:
-    """What a step holds on each of several devices: with all weights, or a part where not all fit."""
-    whole, part = held.on_each(devices), held.sharded(devices)
-    told = f"a step holds {format_bytes(whole)} on each of {devices}, which"
-    if fits(whole, device_bytes):
-        return f"{told} fits into {format_bytes(device_bytes)}"
+    """What a step holds on each of several devices: with all weights, maybe in parts, or a part of them."""
+    size, part = format_bytes(device_bytes), held.sharded(devices)
+    parts = held.parts_on_each(devices, device_bytes)
+    told = f"a step holds {format_bytes(held.on_each(devices))} on each of {devices}, which"
+    if parts == 1:
+        return f"{told} fits into {size}"
+    told = f"{told} does not fit into {size}"
+    if parts is not None:
+        split = format_bytes(held.on_each(devices * parts))
+        return f"{told}; tried again with batches in {parts} parts {split}, which fits"
     also = "fits" if fits(part, device_bytes) else "does not fit either"
-    return (
-        f"{told} does not fit into {format_bytes(device_bytes)}; "
-        f"with a part of the weights on each {format_bytes(part)}, which {also}"
-    )
+    return f"{told}; with a part of the weights on each {format_bytes(part)}, which {also}"
 
 
 def room(held: StepMemory, device_bytes: int, *, devices: int = 1) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...blocks.layers.window_attention import looks_at_weights
-from ...studies.planning.memory_estimates import fits, step_memory
+from ...studies.planning.memory_estimates import step_memory
 from ...studies.schema.settings import TrialSettings
 from ..core.models import outline_model
 from ..optimisers.state_size import weight_state
@@ -15,10 +15,10 @@ _NUMBER_BY_NUMBER = ("adam", "adamw", "adagrad", "sgd", "lion")
 
 
 def must_shard(settings: TrialSettings, devices: int, device_bytes: int | None) -> bool:
-    """Whether what a step holds on each of several devices does not fit unless each has a part of it."""
+    """Whether a step does not fit on each of several devices with all weights, in however many parts."""
     if device_bytes is None or devices == 1:
         return False
-    return not fits(step_memory(settings, state=weight_state(settings)).on_each(devices), device_bytes)
+    return step_memory(settings, state=weight_state(settings)).parts_on_each(devices, device_bytes) is None
 
 
 def sharding_faults(settings: TrialSettings) -> Iterator[str]:

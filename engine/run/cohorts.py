@@ -59,7 +59,7 @@ class Worker:
             self._begin = GraphedTrainings(recordings)
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
-        self._device = torch.device(machine.device)
+        self._device, self._devices = torch.device(machine.device), machine.devices
         self._claims: dict[str, Claims] = {}
         self._packer = _make_packer(machine, self._device, recordings)
         self._held = HeldOutcomes(store)
@@ -79,6 +79,7 @@ class Worker:
                 data=self._data,
                 make_training=self._begin,
                 guard=self._guard,
+                devices=self._devices,
             )
             for job in jobs
         ]

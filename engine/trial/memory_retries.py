@@ -12,11 +12,9 @@ from pathlib import Path
 
 import torch
 
+from ...studies.planning.memory_estimates import MAX_DOUBLINGS
 from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
-
-MAX_DOUBLINGS = 5
-"""How often the parts of a batch are doubled before a trial has failed."""
 
 _FILE = "memory_tries"
 
@@ -30,17 +28,18 @@ _OUT_OF_MEMORY = (
 class MemoryTries:
     """How often a trial has run out of memory, kept beside its checkpoint, and in how many parts it goes on.
 
+    Of several devices each has as many parts.
     What is measured of the parts of a step, `gradient_noise`, would change with them: such a trial is tried
     again alone only.
     """
 
-    def __init__(self, settings: TrialSettings, folder: Path) -> None:
+    def __init__(self, settings: TrialSettings, folder: Path, devices: int = 1) -> None:
         train = settings.train
         self._settings, self._file = settings, folder / _FILE
         self._parts = [train.accumulate] * 2
         doublings = 0 if "gradient_noise" in train.measure else MAX_DOUBLINGS
         for parts in (train.accumulate << times for times in range(1, doublings + 1)):
-            if not _can_be_split(settings, parts):
+            if not _can_be_split(settings, parts * devices):
                 break
             self._parts.append(parts)
         self._tries = 0

@@ -83,6 +83,7 @@ class Attempt:
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
         guard: Guard | None = None,
+        devices: int = 1,
     ) -> None:
         self.job, self.ended, self._guard = job, False, guard
         self._claims, self._lease = claims or Claims(store, job.run), None
@@ -91,12 +92,11 @@ class Attempt:
         self._every, self._saved_at = checkpoint_every_s, time.monotonic()
         self._least_s, self._unsaved_epochs, self._saved_s = 0.0, 0, 0.0
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
-        self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder)
+        self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder, devices)
         self._training: Trainable | None = None
-        self._told_start = False
+        self._told_start = self._died = False
         self._totals, self._rows, self._kernels = Totals(), list[MetricRow](), set[str]()
         self._started = datetime.now(UTC)
-        self._died = False
         self._suspect_epoch: int | None = None  # in which a process has died
         self._holder: Holder | None = None
         self._outcome: AttemptRows | None = None

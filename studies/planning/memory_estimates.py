@@ -14,6 +14,9 @@ from ..schema.settings import TrialSettings, read_recipe
 GPU_CONTEXT = 600 * 2**20
 """The bytes that a process takes of a GPU before its first tensor: CUDA's context and torch's libraries."""
 
+MAX_DOUBLINGS = 5
+"""How often the parts of a batch are doubled before a trial has failed that runs out of memory."""
+
 NUMBER = 4
 """The bytes of a number in a weight, and of one that an optimiser keeps."""
 
@@ -38,10 +41,13 @@ CountState = Callable[[TrialSettings], WeightState | None]
 class StepMemory:
     """The bytes that a training step holds on sequences of `tokens`, those of the optimiser at most.
 
-    `activations` are those of the sequences that are computed at once, the loss's gradient among them.
+    `activations` are those of the `sequences` that are computed at once, the loss's gradient among them;
+    where batches are filled with tokens, parts of them may be `uneven`.
     """
 
     tokens: int
+    sequences: int
+    uneven: bool
     weights: int
     gradients: int
     optimizer: int
@@ -57,6 +63,20 @@ class StepMemory:
     def on_each(self, devices: int) -> int:
         """What each of several devices holds that have all weights, and a part of the batch."""
         return self._of_weights + -(-self.activations // devices)
+
+    def parts_on_each(self, devices: int, device_bytes: int) -> int | None:
+        """In how many parts each of several devices has room for its sequences, beside all weights.
+
+        That is one, or as many as trials that run out of memory are tried with; None where none are enough.
+        """
+        for parts in (1 << doublings for doublings in range(MAX_DOUBLINGS + 1)):
+            if fits(self.on_each(devices * parts), device_bytes):
+                return parts
+            if self.sequences < 2 * devices * parts or (
+                self.sequences % (2 * devices * parts) and not self.uneven
+            ):
+                return None
+        return None
 
     def sharded(self, devices: int) -> int:
         """What each of several devices holds at most that have a part of the weights, and of the batch.
@@ -97,15 +117,13 @@ def step_memory(
         steps = (step_memory(settings, each, state=state) for each in _fullest_lengths(settings))
         return max(steps, key=lambda each: each.total)
     tokens = longest_tokens(settings) if tokens is None else tokens
-    held = _memory(
-        settings.model.recipe,
-        model_config(settings.model, interface),
-        tokens,
-        interface.past,
-        -(-train.sequences(tokens) // train.accumulate),
-    )
+    sequences = -(-train.sequences(tokens) // train.accumulate)
+    config = model_config(settings.model, interface)
+    held = _memory(settings.model.recipe, config, tokens, interface.past, sequences)
     return StepMemory(
         tokens=tokens,
+        sequences=sequences,
+        uneven=train.batch_tokens is not None,
         weights=held.parameters,
         gradients=(held.gradients - NUMBER * (state.frozen if state else 0))
         * (2 if "gradient_noise" in train.measure else 1),

@@ -17,6 +17,7 @@ from activemem.engine.replicas.training_factory import ReplicatedTrainings
 from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
+from activemem.studies.study import load_study
 
 CPU = torch.device("cpu")
 SORT = {
@@ -172,6 +173,15 @@ def test_all_reasons_are_told_why_weights_cannot_be_sharded():
     check_replicas([asked], 2, device_bytes=10**12)
     with pytest.raises(ReplicaError, match="got muon, where not all weights fit on each"):
         check_replicas([asked], 2, device_bytes=5 * 10**8)
+
+
+def test_what_fits_on_each_of_eight_devices_in_parts_needs_no_sharding():
+    trials = {
+        trial.settings.model.recipe: trial.settings for trial in load_study("attention-variants").trials
+    }
+    check_replicas(trials.values(), 8, device_bytes=80 * 10**9)
+    with pytest.raises(ReplicaError, match="recipe: a block looks at its weights between steps"):
+        check_replicas(trials.values(), 8, device_bytes=8 * 10**9)
 
 
 def test_weights_that_have_parted_are_told(two):

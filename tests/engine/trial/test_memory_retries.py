@@ -133,6 +133,9 @@ def test_who_goes_on_with_a_killed_trial_knows_how_it_was_tried(tmp_path, job):
     assert (other.parts, other.settings.train.accumulate) == (6, 6)
     assert other.next()
     assert not other.next()  # 12 sequences in 12 parts
+    two = MemoryTries(settings, tmp_path / "on two devices", devices=2)
+    assert [two.next(), two.next(), two.next()] == [True, True, False]
+    assert two.parts == 6  # a sequence for each part on each device
     noise = job(batch_size=8, accumulate=2, measure=["gradient_noise"]).trial.settings
     measured = MemoryTries(noise, tmp_path / "other")
     assert measured.next()

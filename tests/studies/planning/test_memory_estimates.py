@@ -182,6 +182,21 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
     assert "conv(k=5) on remember: 2 layers reach 4 to the left, so no length beyond 4 can be learnt" in told
 
 
+def test_a_step_of_a_paper_that_does_not_fit_on_each_of_eight_devices_does_in_parts(tmp_path):
+    study = load_study("attention-variants")
+    plan = make_plan(study, Store(tmp_path))
+    held = plan.memory[1]
+    assert held.sequences == 64
+    assert held.parts_on_each(8, 80 * 10**9) == 2
+    assert held.parts_on_each(8, 40 * 10**9) == 4
+    assert held.parts_on_each(8, 8 * 10**9) is None  # one sequence at a time holds more
+    assert held.parts_on_each(3, 80 * 10**9) is None  # 64 sequences have no third
+    whole, half = (format_bytes(held.on_each(count)) for count in (8, 16))
+    told = " ".join(format_plan(study, plan, MachineSettings(gpus=8.0), device_bytes=80 * 10**9).split())
+    assert f"a step holds {whole} on each of 8, which does not fit into 80.0 GB; tried again" in told
+    assert f"tried again with batches in 2 parts {half}, which fits" in told
+
+
 def test_a_plan_tells_what_each_of_several_devices_holds_with_all_weights_or_a_part(tmp_path):
     text = study_text(
         model={"recipe": "12 * (sa >> ff(4096))", "d_model": 1024},
@@ -199,11 +214,13 @@ def test_a_plan_tells_what_each_of_several_devices_holds_with_all_weights_or_a_p
     whole, part = (format_bytes(each) for each in (held.on_each(8), held.sharded(8)))
     for size, expected in (
         (80, f"a step holds {whole} on each of 8, which fits into 80.0 GB"),
-        (3, f"does not fit into 3.0 GB; with a part of the weights on each {part}, which fits"),
+        (2, f"does not fit into 2.0 GB; with a part of the weights on each {part}, which fits"),
         (1, f"with a part of the weights on each {part}, which does not fit either"),
     ):
         told = " ".join(format_plan(study, plan, eight, device_bytes=size * 10**9).split())
         assert expected in told
+    assert held.parts_on_each(8, 80 * 10**9) == 1
+    assert held.parts_on_each(8, 2 * 10**9) is None
     assert plan_to_dict(study, plan, device_bytes=10**9, devices=8)["device"] == {
         "bytes": 10**9,
         "trials": 0,
