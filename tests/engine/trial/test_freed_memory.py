@@ -69,7 +69,7 @@ from activemem.studies.schema.settings import TrialSettings
 def job(seed):
     train = {"optimizer": {"name": "adam", "lr": 0.001}, "batch_size": 2, "epochs": 1, "steps_per_epoch": 2,
              "curriculum": {"start": 5}}
-    model = {"recipe": "2 * (sa >> ff(2048))", "d_model": 512}
+    model = {"recipe": "4 * (sa >> ff(2048))", "d_model": 512}
     given = {"model": model, "task": {"name": "not"}, "train": train, "seed": seed}
     settings = TrialSettings.model_validate(given)
     return Job(trial=Trial(study="s", levels={"seed": seed}, settings=settings), attempt=0, run="run")
@@ -82,7 +82,7 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
-@pytest.mark.slow  # seventeen trainings of six million parameters
+@pytest.mark.slow  # seventeen trainings of 12.6 million parameters
 def test_a_cohort_of_sixteen_holds_little_more_than_one_trial():
     def peak(count):
         words = [sys.executable, "-c", COHORT, str(count)]
