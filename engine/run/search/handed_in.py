@@ -9,6 +9,7 @@ from ....diagnostics import nearest_hint
 from ....errors import ActivememError
 from ....grammar import Recipe, RecipeError, parse, render
 from ....grammar.nodes import ChoiceDimension, Dimension
+from ....studies.catalog.metrics import METRICS_AND_COSTS, metric_family
 from ....studies.planning.fitting_trials import RecipeSpace
 from ....studies.resolve.search_points import contains
 from ....studies.schema.search import as_listed, representative_values
@@ -24,7 +25,7 @@ PROPOSAL_KEYS = ("schema", "recipe_id", "proposed_by", "parameters", "seeds", "t
 """What a proposal has besides, so that it can be handed in as it came."""
 
 RESULT_KEYS = ("value", "metric", "metrics", "result", "results", "mean", "score", "loss", "accuracy")
-"""Names under which results come from elsewhere."""
+"""Names under which results come from elsewhere, besides those of metrics."""
 
 
 class PointError(ActivememError):
@@ -91,6 +92,9 @@ def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[s
         if name not in study.dimensions:
             hint = nearest_hint(str(name), study.dimensions)
             faults.append(f"{name}: {study.name} has no such dimension{hint}")
+        elif _level(study.dimensions[name], given[name]) is None:
+            expected = _text(study.dimensions[name])
+            faults.append(f"{name}: expected {expected}, got {format_value(given[name])}")
         elif not missing:
             faults.append(f"{name}: the other values make a point that has no such dimension")
     return used
@@ -152,7 +156,7 @@ def _read_recipe(text: object, faults: list[str]) -> Recipe | None:
 
 
 def _key_fault(key: str) -> str:
-    if key in RESULT_KEYS:
+    if key in RESULT_KEYS or metric_family(key) in METRICS_AND_COSTS:
         return f"{key}: expected a point without a result, which a training gives: study run trains it"
     return f"unknown key '{key}'{nearest_hint(key, (*KEYS, *PROPOSAL_KEYS))}"
 

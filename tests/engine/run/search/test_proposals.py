@@ -105,6 +105,14 @@ REFUSED = {
         "k: the other values make a point that has no such dimension",
         "kk: search has no such dimension; nearest: k",
     ],
+    '{"dev_loss": 0.1, "bleu[10-20]": 3, "values": {"choice": "ff(8)", "lr": 0.01}}': [
+        "dev_loss: expected a point without a result, which a training gives: study run trains it",
+        "bleu[10-20]: expected a point without a result, which a training gives: study run trains it",
+    ],
+    json.dumps({"values": {"choice": "{mixer}", "k": 99, "lr": 0.01}}): [
+        "mixer: expected choice(sa(heads=1), highway_conv(k={k})), got nothing",
+        "k: expected integer(4, 9, step=2), got 99",
+    ],
     json.dumps({"values": {"choice": "ff(8)", "lr": True}}): [
         "lr: expected real(0.001, 0.1, log=true), got true",
     ],
