@@ -82,7 +82,7 @@ def find_quantity(name: str) -> Metric | None:
 
 def quantity_fault(name: str) -> str:
     """What is wrong with a name that is no quantity."""
-    return f"unknown metric '{name}'{nearest_hint(name, (*METRICS, *COSTS, *MODEL_COSTS))}"
+    return f"unknown metric '{name}'{nearest_hint(name, dict.fromkeys((*METRICS, *COSTS, *MODEL_COSTS)))}"
 
 
 def usual_direction(name: str) -> Direction | None:

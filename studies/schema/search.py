@@ -38,17 +38,38 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
     """
     if not diagnostics.has_search:
         return None, {}
-    settings = diagnostics.validate(SearchSettings, ("search",), diagnostics.document.data["search"])
+    given = diagnostics.document.data["search"]
+    settings = diagnostics.validate(SearchSettings, ("search",), given)
     if settings is None:
+        _check_parts(diagnostics, given)
         return None, {}
     _check_quantities(diagnostics, settings)
+    return settings, _read_space(diagnostics, settings.space)
+
+
+def _check_parts(diagnostics: Diagnostics, given: object) -> None:
+    """Note what is wrong with the names and dimensions of a table of which something else is wrong."""
+    table = given if isinstance(given, Mapping) else {}
+    metric, limits, space = (table.get(key) for key in ("metric", "limits", "space"))
+    for name in metric if isinstance(metric, list) else [metric]:
+        if isinstance(name, str) and find_quantity(name) is None:
+            diagnostics.report_error(("search", "metric"), quantity_fault(name))
+    for name in limits if isinstance(limits, Mapping) else ():
+        if find_quantity(name) is None:
+            diagnostics.report_error(("search", "limits", name), quantity_fault(name), key=True)
+    if isinstance(space, Mapping):
+        _read_space(diagnostics, {name: text for name, text in space.items() if isinstance(text, str)})
+
+
+def _read_space(diagnostics: Diagnostics, texts: Mapping[str, str]) -> dict[str, Dimension]:
+    """The dimensions that can be read, by name; the faults of others are noted."""
     space: dict[str, Dimension] = {}
-    for name, text in settings.space.items():
+    for name, text in texts.items():
         try:
             space[name] = read_dimension(text)
         except RecipeError as error:
             diagnostics.report_faults(("search", "space", name), error.faults)
-    return settings, space
+    return space
 
 
 def check_search(

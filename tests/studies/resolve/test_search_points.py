@@ -296,3 +296,20 @@ def test_a_figure_of_a_search_that_is_wrong_gets_no_faults_that_follow_from_it()
     assert [fault.message for fault in caught.value.faults] == [
         "[[curve]] dimensions: unknown dimension 'other'; known: dropout, k"
     ]
+
+
+def test_names_and_dimensions_are_looked_at_where_something_else_of_a_search_is_wrong():
+    overrides = [
+        *("search.trials=-3", 'search.metric=["max_length", "nonsense"]', 'search.limits.bleuu="< 3"'),
+        'search.space.k="integer(9, 3)"',
+    ]
+    with pytest.raises(StudyError) as caught:
+        load_study(TEXT, overrides)
+    found = [fault.message for fault in caught.value.faults]
+    assert {each.partition(";")[0] for each in found} == {
+        "[search] trials: expected at least 1, got -3",
+        "[search] metric: unknown metric 'nonsense'",
+        "[search] limits: unknown metric 'bleuu'",
+        "[search.space] k: lo must not be above hi, got 9 and 3",
+    }
+    assert not any("parameters, parameters" in each for each in found)
