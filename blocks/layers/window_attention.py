@@ -76,11 +76,9 @@ class AdaptiveSpans(Initialisable):
         left = left.clamp(tiny, 1.0)
         return torch.where(left > tiny, left.log(), masked_score(left))[:, None, None]
 
-    def after_optimiser_step(self) -> None:
-        """Keep z within [0, 1], and note how far the furthest head sees."""
-        with torch.no_grad():
-            self.z.clamp_(0.0, 1.0)
-        self.max_distance = self._max_distance(float(self.z.detach().max()))
+    def note(self, highest: float) -> None:
+        """Note how far the furthest head sees, by its z."""
+        self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
         """The greatest distance that is not faded out, rounded up."""
@@ -123,11 +121,6 @@ class WindowAttention(nn.Module):
         """The smallest distance that any head sees now."""
         nearest = self.window.min_distance
         return nearest if self.spans is None or nearest > 0 else max(nearest, -self.spans.max_distance)
-
-    def after_optimiser_step(self) -> None:
-        """Take note of new spans."""
-        if self.spans is not None:
-            self.spans.after_optimiser_step()
 
     def penalty(self) -> Tensor | None:
         """The mean span in tokens, where heads learn it."""
@@ -217,12 +210,23 @@ class WindowedBlock(Block):
 
     def after_optimiser_step(self) -> None:
         """Take note of new spans."""
-        self.window.after_optimiser_step()
-        self.context_length = self.window.max_distance
+        note_new_spans([self])
 
     def penalty(self) -> Tensor | None:
         """The mean span in tokens, where heads learn it."""
         return self.window.penalty()
+
+
+def note_new_spans(blocks: Sequence[WindowedBlock]) -> None:
+    """Let blocks keep z within [0, 1] and note how far they see; a GPU is waited for once for all of them."""
+    learnt = [spans for block in blocks if (spans := block.window.spans) is not None]
+    if learnt:
+        with torch.no_grad():
+            highest = torch.stack([spans.z.clamp_(0.0, 1.0).max() for spans in learnt]).tolist()
+        for spans, z in zip(learnt, highest, strict=True):
+            spans.note(z)
+    for block in blocks:
+        block.context_length = block.window.max_distance
 
 
 def _after_load(block: WindowedBlock, _keys: object) -> None:

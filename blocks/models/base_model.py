@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ...grammar import ModelConfig, Recipe
 from ..core.block import Block
 from ..core.dropout import Dropout
+from ..layers.window_attention import WindowedBlock, note_new_spans
 
 Body = TypeVar("Body", bound=nn.Module)
 
@@ -31,8 +32,11 @@ class BaseModel(nn.Module, Generic[Body]):
 
     def after_optimiser_step(self) -> None:
         """Let every block take note of new weights, as after each step of the optimiser."""
+        windows = [block for block in self._noting_blocks if isinstance(block, WindowedBlock)]
+        note_new_spans(windows)
         for block in self._noting_blocks:
-            block.after_optimiser_step()
+            if not isinstance(block, WindowedBlock):
+                block.after_optimiser_step()
 
     def penalty(self) -> Tensor | None:
         """The sum of what blocks add to the loss; None if none of them does."""

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
@@ -13,6 +14,7 @@ from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers.distance_biases import build_distance_bias
 from activemem.blocks.layers.head_parts import turn
 from activemem.blocks.layers.pair_positions import PairPositions
+from activemem.blocks.layers.window_attention import AdaptiveSpans, WindowedBlock
 from activemem.blocks.testing import conformance
 from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, gradients_are_right
 from activemem.blocks.testing.fixtures import (
@@ -260,6 +262,32 @@ def test_the_ramp_of_a_span_begins_at_the_position_before():
     left = block.window.spans(8, 1).exp().squeeze(1, 2)  # the distance 8 first
     assert left[0].tolist() == pytest.approx([0, 0, 0, 0, 0.25, 0.5, 0.75, 1])
     assert left[1].tolist() == pytest.approx([0, 0, 0.25, 0.5, 0.75, 1, 1, 1])
+
+
+class _Reads(TorchDispatchMode):
+    """Counts how often a number is read, for which a GPU would be waited for."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += func in (torch.ops.aten._local_scalar_dense.default, torch.ops.aten.stack.default)
+        return func(*args, **(kwargs or {}))
+
+
+def test_all_learnt_spans_of_a_model_are_read_at_once():
+    block = "sa(heads=2, head_width=4, pos=relative, span=500, adaptive=true)"
+    model = build(f"3 * {block} >> sa(span=9)", d_model=8, vocab=5, causal=True, dropout=0.0)
+    learnt = [each for each in model.modules() if isinstance(each, AdaptiveSpans)]
+    with torch.no_grad():
+        for spans, z in zip(learnt, (0.1, 0.5, 1.7), strict=True):
+            spans.z.copy_(torch.tensor([z, -1.0]))
+    with _Reads() as reads:
+        model.after_optimiser_step()
+    assert reads.count == 1
+    assert [spans.max_distance for spans in learnt] == [128, 320, 576]  # 32 + 500 z, to whole 64ths
+    assert [spans.z.tolist() for spans in learnt][2] == [1.0, 0.0]
+    windows = [each for each in model.modules() if isinstance(each, WindowedBlock)]
+    assert [each.context_length for each in windows] == [128, 320, 500, 8]
 
 
 def test_forgetting_attention_whose_gates_are_open_is_attention():
