@@ -29,7 +29,8 @@ SEVERAL = "several"
 BASELINE = "baseline"
 """The name of a baseline's row."""
 
-_HOLE = re.compile(r"\{(\w+)\}")
+_PART = re.compile(r"(?<!=)(?<!\w\()\{(\w+)\}")
+"""A hole in place of a part; one in place of an argument is no name of anything, and keeps its braces."""
 
 CellKey = tuple[str, ...]
 """The levels that tell a cell from others."""
@@ -265,7 +266,7 @@ def change_name(factor: str, before: Level, after: Level) -> str:
     """What differs, as a row says it: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
     old, new = _recipe(before), _recipe(after)
     difference = describe_difference(old, new) if old and new else ""
-    return _HOLE.sub(r"\1", difference) or f"{factor} = {level_name(after)}"
+    return _PART.sub(r"\1", difference) or f"{factor} = {level_name(after)}"
 
 
 def _recipe(level: Level) -> Node | None:

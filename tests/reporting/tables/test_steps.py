@@ -3,6 +3,7 @@
 import pytest
 
 from activemem.reporting.tables.render import own_format_names, render
+from activemem.studies.presentation.changes import step_name
 from activemem.studies.study import StudyError
 
 from .test_changes import TABLE, ablation, made
@@ -57,3 +58,15 @@ def test_rows_that_do_not_follow_each_other_differ_from_no_row_before():
         "[[table]] against: expected the study's own baseline and a design that takes steps,"
         ' as design = "cumulative": other rows do not follow each other'
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "name"),
+    [
+        ("sa", "sa + {gate}", "+ gate"),
+        ("conv(k={k})", "sa", "conv(k={k}) → sa"),
+        ("ff({width})", "{mixer}", "ff({width}) → mixer"),
+    ],
+)
+def test_a_hole_for_a_part_is_told_by_its_name_and_one_for_an_argument_as_a_hole(before, after, name):
+    assert step_name("block", before, after) == name
