@@ -38,10 +38,10 @@ def resolve_point(
     if recipe.dimensions:  # else nothing in it is left out
         taken = resolve(recipe.root, lambda name, _: value(name))
         holes = list(dict.fromkeys(node.name for node in walk(taken) if isinstance(node, HoleNode)))
-    for path, names in template.holes.items():
-        holes += names if path != RECIPE_PATH else ()
+    holes += template.other_holes
     for hole in holes:  # grows while it is walked
-        holes += [inner for inner in template.names_in_level(value(hole)) if inner not in holes]
+        if isinstance(level := value(hole), str):
+            holes += [inner for inner in template.names_in_level(level) if inner not in holes]
     return {name: chosen[name] for name in dimensions if name in chosen}
 
 

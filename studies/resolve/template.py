@@ -32,6 +32,7 @@ class Template:
     fragments: Mapping[str, str] = field(default_factory=dict)
     texts: Mapping[KeyPath, str] = field(init=False)  # every one, with or without holes
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # of every text that has any
+    other_holes: tuple[str, ...] = field(init=False)  # those of all texts but the recipe
     _filled_paths: frozenset[KeyPath] = field(
         init=False, compare=False, repr=False
     )  # these, and what has them
@@ -47,6 +48,8 @@ class Template:
         holes = {path: tuple(find.get(path, HOLE_PATTERN.findall)(text)) for path, text in self.texts.items()}
         holes = {path: names for path, names in holes.items() if names}
         object.__setattr__(self, "holes", holes)
+        others = (name for path, names in holes.items() if path != RECIPE_PATH for name in names)
+        object.__setattr__(self, "other_holes", tuple(others))
         around = frozenset(path[:end] for path in holes for end in range(len(path) + 1))
         object.__setattr__(self, "_filled_paths", around)
 
