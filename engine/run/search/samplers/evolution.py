@@ -11,7 +11,8 @@ far: a search that was killed goes on as it would have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -68,8 +69,9 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
         values = dict(self._parent(known, rng).params)
         if rng.random() < CROSSOVER:
             values = cross(values, self._parent(known, rng).params, rng)
+        changes = PointChanges(search_space)
         for _ in range(1 + tries // TRIES_PER_CHANGE):
-            values = change(values, search_space, rng)
+            values = changes.of(values, rng)
         return values
 
     def sample_independent(
@@ -102,30 +104,45 @@ def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> d
     return {**second, **first, **both}
 
 
-def change(values: Mapping[str, Any], space: Mapping[str, BaseDistribution], rng: Random) -> dict[str, Any]:
-    """The values with that of one dimension changed; as they are if none has another value."""
-    free = [
-        name for name in sorted(values) if not space[name].single()
-    ]  # Optuna and the store differ in order
-    if not free:
-        return dict(values)
-    name = rng.choice(free)
-    return {**values, name: _neighbour(space[name], values[name], rng)}
+class PointChanges:
+    """Changes points of a space, each in one dimension."""
+
+    def __init__(self, space: Mapping[str, BaseDistribution]) -> None:
+        self._neighbours = {
+            name: _neighbours(space[name]) for name in sorted(space) if not space[name].single()
+        }
+
+    def of(self, values: Mapping[str, Any], rng: Random) -> dict[str, Any]:
+        """The values with that of one dimension changed; as they are if none has another value."""
+        free = [name for name in self._neighbours if name in values]
+        if not free:
+            return dict(values)
+        name = rng.choice(free)
+        return {**values, name: self._neighbours[name](values[name], rng)}
 
 
-def _neighbour(distribution: BaseDistribution, value: Any, rng: Random) -> Any:  # noqa: ANN401 -- as above
-    """Another value: any option, a number by a normal step of it, or of its logarithm."""
+def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
+    """What draws another value: any option, a number by a normal step of it, or of its logarithm."""
     if isinstance(distribution, CategoricalDistribution):
-        return rng.choice([each for each in distribution.choices if each != value])
+        return partial(_another, distribution.choices)
     assert isinstance(distribution, IntDistribution | FloatDistribution), f"no search has {distribution!r}"
     if isinstance(distribution, IntDistribution):
         numbers = range(distribution.low, distribution.high + 1, distribution.step)
         if len(numbers) <= _MAX_UNORDERED:
-            return rng.choice([each for each in numbers if each != value])
-    place = place_of(distribution, value)
-    found = value
+            return partial(_another, numbers)
+    return partial(_nearby, distribution)
+
+
+def _another(options: Sequence[Any], value: Any, rng: Random) -> Any:  # noqa: ANN401 -- as above
+    """Any other one of some options."""
+    return rng.choice([each for each in options if each != value])
+
+
+def _nearby(numbers: IntDistribution | FloatDistribution, value: float, rng: Random) -> float:
+    """Another number, by a normal step."""
+    place, found = place_of(numbers, value), value
     while found == value:
-        found = at(distribution, _reflected(place + rng.gauss(0, STEP)))
+        found = at(numbers, _reflected(place + rng.gauss(0, STEP)))
     return found
 
 

@@ -56,6 +56,7 @@ class GaussianProcess:
     """What is known of points by others; the values' mean is 0, the variance of the signal is estimated.
 
     Points that come later take rows of what there is room for: nothing is copied but where it is full.
+    What predictions at watched points need is kept, a row of it for each point that is known.
     """
 
     def __init__(self, points: Sequence[Numbers], settings: KernelSettings) -> None:
@@ -69,6 +70,7 @@ class GaussianProcess:
         self._lengths = _with_room(squared_lengths(scaled), (_ROOM,))
         inverse = np.asarray(np.linalg.inv(_cholesky(distances, settings)), dtype=np.float64)
         self._inverse = _with_room(inverse, (_ROOM, _ROOM))
+        self.watch([each[:0] for each in points])
 
     def __len__(self) -> int:
         return self._size
@@ -84,19 +86,36 @@ class GaussianProcess:
             self._columns = _with_room(self._columns, (0, _ROOM))
             self._lengths = _with_room(self._lengths, (_ROOM,))
             self._inverse = _with_room(self._inverse, (_ROOM, _ROOM))
+            self._watched = _with_room(self._watched, (_ROOM, 0))
         self._columns[:, size], self._lengths[size] = scaled, scaled @ scaled
         self._inverse[size, :size], self._inverse[size, size] = new, last
+        used = np.flatnonzero(scaled)
+        distances = (
+            self._watched_lengths + self._lengths[size] - 2 * scaled[used] @ self._watched_columns[used]
+        )
+        across = np.exp(-0.5 * np.maximum(distances, 0.0))
+        self._watched[size] = last * (across - inner @ self._watched[:size])
         self._size += 1
 
     def forget_last(self, count: int) -> None:
         """Know so many points less: those that were added last."""
         self._size -= count
 
+    def watch(self, points: Sequence[Numbers]) -> None:
+        """Be asked for predictions at these points again and again, instead of at earlier ones."""
+        rows = np.hstack(points)
+        scaled = rows / self._divisors
+        self._watched_columns, self._watched_lengths = np.ascontiguousarray(scaled.T), squared_lengths(scaled)
+        room = len(self._lengths) - self._size
+        self._watched = _with_room(self._root @ self._across(rows), (room, 0))  # a column for each of them
+
+    def predict_watched(self, values: Numbers) -> tuple[Numbers, Numbers]:
+        """What `predict` gives for the points that are watched."""
+        return _moments(self._root @ values, self._watched[: self._size])
+
     def predict(self, points: Sequence[Numbers], values: Numbers) -> tuple[Numbers, Numbers]:
         """The mean and the standard deviation of the signal at points, by the values of those known."""
-        whitened, inner = self._root @ values, self._root @ self._across(np.hstack(points))
-        signal = (whitened @ whitened) / len(values)
-        return inner.T @ whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
+        return _moments(self._root @ values, self._root @ self._across(np.hstack(points)))
 
     def smooth(self, values: Numbers) -> Numbers:
         """The mean at the known points: their values without the noise."""
@@ -117,6 +136,12 @@ class GaussianProcess:
         np.maximum(found, 0.0, out=found)
         found *= -0.5
         return np.exp(found, out=found)
+
+
+def _moments(whitened: Numbers, inner: Numbers) -> tuple[Numbers, Numbers]:
+    """Means and deviations by the known values and the correlations with them, times the inverse root."""
+    signal = (whitened @ whitened) / len(whitened)
+    return inner.T @ whitened, np.sqrt(signal * np.maximum(1 - (inner**2).sum(0), 1e-12))
 
 
 def _with_room(numbers: Numbers, room: tuple[int, ...]) -> Numbers:

@@ -1,7 +1,8 @@
 """Bayesian optimisation over recipes: a Gaussian process on their trees proposes what may be better.
 
 As in NAS-BOWL (Ru et al. 2021): points are alike as the labels of Weisfeiler and Lehman of their trees are,
-and candidates are changed ones of the best. Values count by their ranks: one that is far off bends nothing.
+and candidates are changed ones of the best. Most of them last until the process is fitted anew, so that a
+point costs little. Values count by their ranks: one that is far off bends nothing.
 All that is known is what Optuna has been told, in the order in which points ended: a search of one worker
 which is killed goes on as it would have.
 """
@@ -9,9 +10,13 @@ which is killed goes on as it would have.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from bisect import insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby, islice, pairwise
+from operator import itemgetter
 from random import Random
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -19,35 +24,39 @@ import optuna
 from numpy.typing import NDArray
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
-from .....grammar.nodes import Dimension
+from .....grammar.nodes import ChoiceDimension, Dimension
 from .....studies.schema.settings import Level
 from .....studies.study import Study
-from .evolution import change, cross
+from .evolution import PointChanges, cross
 from .gaussian_process import GaussianProcess, likeliest, settings_grid, squared_distances
 from .numbers import draw
 from .optuna_space import WholePointSampler
 from .prior import LASTING, Prior
 from .recipe_features import PLACES, RecipeFeatures
-from .told_points import BestAndLast, EndedPoint, KnownOfShown, ToldPoints, point_key
+from .told_points import BestAndLast, EndedPoint, KnownOfShown, PointKey, ToldPoints, point_key
 
 Numbers = NDArray[np.float64]
 Values = dict[str, Level]
+Goodness = tuple[bool, int, float]
 
 DRAWN = 10
 """So many points are drawn before any is chosen by what is known."""
 
-PARENTS, CHILDREN, STRANGERS = 8, 24, 8
-"""Of how many of the best points how many changed ones are candidates, and how many that are drawn."""
+POOL_DRAWN, POOL_CHANGED = 64, 192
+"""Candidates that last until the process is fitted anew: so many drawn points, changed ones of the best."""
 
-GRANDCHILDREN = 16
-"""How many changed ones of the best candidates are candidates as well."""
+REFINED = 4
+"""Every so many points, and after each rejected one, further candidates are made for that point alone."""
+
+PARENTS, CHILDREN = 8, 6
+"""Of how many of the best points, and of how many of the best candidates, how many changed ones these are."""
 
 CROSSOVER, ANOTHER_CHANGE = 0.25, 0.3
 """The share of candidates that have two parents, and of those that are changed once more."""
 
-WINDOW, KEPT = 192, 64
+WINDOW, KEPT = 128, 64
 """Of more points so many are known to the process, these the best and the others the last."""
 
 GROWTH, RENEWAL = 0.25, 64
@@ -56,7 +65,7 @@ GROWTH, RENEWAL = 0.25, 64
 LENGTHS, NOISES = (0.5, 1.0, 2.0, 4.0), (1e-2, 1e-1)
 """What is tried: lengths as multiples of the points' median distance, and the noise's share of the signal."""
 
-_NORMAL = NormalDist()
+_ROOT = math.sqrt(2 * math.pi)
 
 
 class TreeSampler(WholePointSampler):
@@ -69,8 +78,11 @@ class TreeSampler(WholePointSampler):
     def __init__(self, study: Study, *, seed: int, prior: Prior | None = None) -> None:
         super().__init__(study)
         self._choose, self._seed, self._prior = study.choose, seed, prior
+        self._changes = PointChanges(self._space)
+        choices = (name for name, each in study.dimensions.items() if isinstance(each, ChoiceDimension))
+        self._choices = tuple(choices)  # which decide what other dimensions a point takes
         features = RecipeFeatures(study)
-        self._beliefs = KnownOfShown(lambda shown: Beliefs(features, ToldPoints(shown)))
+        self._beliefs = KnownOfShown(lambda shown: Beliefs(features, ToldPoints(shown), self._pool))
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -93,20 +105,27 @@ class TreeSampler(WholePointSampler):
 
     def _best_candidate(self, beliefs: Beliefs, rng: Random) -> Values | None:
         """The candidate from which most improvement is expected; None if all have been proposed."""
+        told = beliefs.told
         beliefs.update()
+        promising = beliefs.promising()
+        if promising and not told.tries and told.begun % REFINED:
+            return promising[0]
         best = beliefs.best()
-        points = [self._child(best, rng) for _ in range(CHILDREN)]
-        points += [self._stranger(beliefs.told.begun, rng) for _ in range(STRANGERS)]
-        promising = beliefs.ranked(points, self._likelihood(beliefs))
-        children = [self._child(promising[:PARENTS] or best, rng) for _ in range(GRANDCHILDREN)]
-        return next(iter(beliefs.ranked([*promising[:1], *children], self._likelihood(beliefs))), None)
+        points = [self._child(each, rng) for each in (best, promising or best) for _ in range(CHILDREN)]
+        points += [] if told.tries else promising[:1]  # what was rejected would be proposed again
+        return beliefs.best_of(self._candidates(points))
 
-    def _likelihood(self, beliefs: Beliefs) -> Callable[[Values], float]:
-        """What improvements are multiplied by."""
-        prior, power = self._prior, LASTING / max(1, beliefs.told.begun)
-        if prior is None:
-            return lambda _: 1.0
-        return lambda values: math.exp(power * prior.log_ratio(values, self._space))
+    def _pool(self, best: Sequence[Values], ended: int) -> PointCandidates:
+        """Candidates that last until the process is fitted anew, as it was after so many points."""
+        rng = Random(f"{self._seed} pool {ended}")
+        drawn = [self._stranger(ended, rng) for _ in range(POOL_DRAWN)]
+        return self._candidates([*drawn, *(self._child(best, rng) for _ in range(POOL_CHANGED))])
+
+    def _candidates(self, points: Sequence[Values]) -> PointCandidates:
+        """Points with what the belief says of them."""
+        prior, space = self._prior, self._space
+        ratios = None if prior is None else np.array([prior.log_ratio(each, space) for each in points])
+        return PointCandidates(points, ratios)
 
     def _stranger(self, begun: int, rng: Random) -> Values:
         """A point that is drawn, maybe by the belief."""
@@ -117,13 +136,16 @@ class TreeSampler(WholePointSampler):
 
     def _child(self, parents: Sequence[Values], rng: Random) -> Values:
         """A changed one of the parents."""
-        values: Mapping[str, Level] = rng.choice(parents)
+        parent = values = rng.choice(parents)
         if rng.random() < CROSSOVER:
             values = cross(values, rng.choice(parents), rng)
-        values = change(values, self._space, rng)
+        values = self._changes.of(values, rng)
         while rng.random() < ANOTHER_CHANGE:
-            values = change(values, self._space, rng)
-        return self._completed(values, rng)
+            values = self._changes.of(values, rng)
+        is_whole = values.keys() == parent.keys() and all(
+            values.get(name) == parent.get(name) for name in self._choices
+        )
+        return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
         """The point of these values: what it does not take left out, what it lacks drawn."""
@@ -135,62 +157,104 @@ class TreeSampler(WholePointSampler):
         return self._choose(value)
 
 
+@dataclass(frozen=True, slots=True)
+class PointCandidates:
+    """Points that may be proposed, and by the belief the logarithms of how much likelier each is."""
+
+    points: Sequence[Values]
+    log_ratios: Numbers | None
+
+
 class Beliefs:
     """What is expected of points by those that have ended, those in training being taken as middling."""
 
-    def __init__(self, features: RecipeFeatures, told: ToldPoints) -> None:
-        self.told, self._features = told, features
+    def __init__(
+        self,
+        features: RecipeFeatures,
+        told: ToldPoints,
+        make_pool: Callable[[Sequence[Values], int], PointCandidates],
+    ) -> None:
+        self.told, self._features, self._make_pool = told, features, make_pool
         self._renewed, self._read = 0, 0
         self._members: list[EndedPoint] = []
+        self._order: list[tuple[Goodness, int]] = []  # of the members, by their places, the best last
+        self._scores = np.empty(0)
         self._window = BestAndLast(best=KEPT, last=WINDOW - KEPT)
         self._process: GaussianProcess
+        self._pool: PointCandidates  # those that the process watches
         self._in_training = 0  # so many of the process's last points
         self._values = np.empty(0)
         self._highest = 0.0
 
     def best(self) -> list[Values]:
         """The best points that are known, the best one first."""
-        ranked = sorted(self._members, key=lambda each: each.goodness, reverse=True)
-        return [each.values for each in ranked[:PARENTS]]
+        order = np.argsort(-self._scores, kind="stable")
+        return [self._members[place].values for place in order[:PARENTS].tolist()]
 
     def update(self) -> None:
         """Learn from the points that have ended since the last time, and of those that are in training."""
         told, renewed = self.told, last_renewal(len(self.told.ended))
         if renewed != self._renewed:
             self._read = self._renewed = renewed
-            self._members = self._window.of(told.ended[: self._read])
+            self._members, self._order = [], []
+            self._take(self._window.of(told.ended[:renewed]))
             self._process = self._fitted()
+            self._pool = self._make_pool(self.best(), renewed)
+            self._process.watch(self._groups(self._pool.points))
         else:
             self._process.forget_last(self._in_training)
-        for each in told.ended[self._read :]:
-            self._members.append(each)
-            self._process.add(self._groups([each.values]))
+        new = told.ended[self._read :]
+        self._take(new)
         self._read = len(told.ended)
-        scores = normal_scores([each.goodness for each in self._members])
-        self._highest = float(self._process.smooth(scores).max())
+        for each in new:
+            self._process.add(self._groups([each.values]))
+        self._highest = float(self._process.smooth(self._scores).max())
         for values in told.training:
             self._process.add(self._groups([values]))
         self._in_training = len(told.training)
-        self._values = np.concatenate([scores, np.zeros(self._in_training)])
+        self._values = np.concatenate([self._scores, np.zeros(self._in_training)])
 
-    def ranked(self, points: Sequence[Values], likelihood: Callable[[Values], float]) -> list[Values]:
-        """Those that have not been proposed, each once, those of which most improvement is expected first."""
-        known = {point_key(each): each for each in points}
-        new = [each for key, each in known.items() if key not in self.told]
-        if not new:
-            return []
-        means, deviations = self._process.predict(self._groups(new), self._values)
-        expected = [_improvement(*each) for each in zip(means - self._highest, deviations, strict=True)]
-        expected = [gain * likelihood(point) for gain, point in zip(expected, new, strict=True)]
-        return [new[place] for place in sorted(range(len(new)), key=expected.__getitem__, reverse=True)]
+    def _take(self, points: Sequence[EndedPoint]) -> None:
+        """Count more points among the members."""
+        for each in points:
+            insort(self._order, (each.goodness, len(self._members)))
+            self._members.append(each)
+        if points:
+            self._scores = normal_scores(self._order)
+
+    def promising(self) -> list[Values]:
+        """Those of the pool from which most improvement is expected, the best first."""
+        moments = self._process.predict_watched(self._values)
+        return list(islice(self._ranked(self._pool, *moments), PARENTS))
+
+    def best_of(self, candidates: PointCandidates) -> Values | None:
+        """The one from which most improvement is expected; None if all have been proposed."""
+        moments = self._process.predict(self._groups(candidates.points), self._values)
+        return next(self._ranked(candidates, *moments), None)
+
+    def _ranked(self, candidates: PointCandidates, means: Numbers, deviations: Numbers) -> Iterator[Values]:
+        """Those that have not been proposed, each once, those of which most improvement is expected first.
+
+        Improvements on the best are multiplied by how much likelier the belief makes each.
+        """
+        distances = (means - self._highest) / deviations
+        densities = np.exp(-0.5 * distances**2) / _ROOT
+        expected = deviations * (distances * ndtr(distances) + densities)
+        if candidates.log_ratios is not None:
+            expected *= np.exp(LASTING / max(1, self.told.begun) * candidates.log_ratios)
+        met = set[PointKey]()
+        for place in np.argsort(-expected, kind="stable").tolist():
+            key = point_key(values := candidates.points[place])
+            if key not in self.told and key not in met:
+                met.add(key)
+                yield values
 
     def _fitted(self) -> GaussianProcess:
         """The process of the members under the settings under which their values are likeliest."""
         groups = self._groups([each.values for each in self._members])
         middles = [math.sqrt(float(np.median(squared_distances(each, each))) or 1.0) for each in groups]
         grid = settings_grid([[factor * middle for factor in LENGTHS] for middle in middles], NOISES)
-        scores = normal_scores([each.goodness for each in self._members])
-        return GaussianProcess(groups, likeliest(groups, scores, grid))
+        return GaussianProcess(groups, likeliest(groups, self._scores, grid))
 
     def _groups(self, points: Sequence[Mapping[str, Any]]) -> list[Numbers]:
         """The numbers of points' trees and those of their values, a row for each."""
@@ -200,25 +264,27 @@ class Beliefs:
 
 def last_renewal(ended: int) -> int:
     """After how many of the ended points the process was fitted last."""
-    found = DRAWN
-    while (after := found + min(math.ceil(found * GROWTH), RENEWAL)) <= ended:
-        found = after
+    found, grown = DRAWN, math.ceil(DRAWN * GROWTH)
+    while grown < RENEWAL and found + grown <= ended:
+        found += grown
+        grown = min(math.ceil(found * GROWTH), RENEWAL)
+    return found if grown < RENEWAL else found + (ended - found) // RENEWAL * RENEWAL
+
+
+def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
+    """The quantile of the normal distribution at each place's rank, given in order; equal ones share one."""
+    found, first = np.empty(len(order)), 0
+    found[[place for _, place in order]] = _quantiles(len(order))
+    if not any([before[0] == after[0] for before, after in pairwise(order)]):  # noqa: C419 -- a list is faster
+        return found
+    for _, equal in groupby(order, key=itemgetter(0)):
+        places = [place for _, place in equal]
+        found[places] = ndtri((2 * first + len(places)) / 2 / len(order))
+        first += len(places)
     return found
 
 
-def normal_scores(ranked: Sequence[tuple[bool, int, float]]) -> Numbers:
-    """The quantile of the normal distribution at each one's rank; equal ones share theirs."""
-    numbers = np.array(ranked, dtype=np.float64)
-    order = np.lexsort(numbers.T[::-1])
-    rises = (numbers[order][1:] != numbers[order][:-1]).any(1)
-    begins = np.flatnonzero(np.concatenate([[True], rises]))
-    ends = np.append(begins[1:], len(numbers))
-    found = np.empty(len(numbers))
-    found[order] = np.repeat(ndtri((begins + ends) / 2 / len(numbers)), ends - begins)
-    return found
-
-
-def _improvement(ahead: float, deviation: float) -> float:
-    """The expected improvement of what lies so far ahead of the best, with this deviation."""
-    distance = ahead / deviation
-    return ahead * _NORMAL.cdf(distance) + deviation * _NORMAL.pdf(distance)
+@lru_cache(maxsize=WINDOW + RENEWAL)
+def _quantiles(count: int) -> Numbers:
+    """The quantiles of the normal distribution in the middles of so many equal shares."""
+    return ndtri((np.arange(count) + 0.5) / count)

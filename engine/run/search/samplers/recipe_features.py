@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TypeVar
 from zlib import crc32
 
@@ -44,7 +44,10 @@ PLACES = 512
 """How many numbers a tree is told in: labels share them by their hashes."""
 
 _CACHED = 4096
-"""Of so many points the numbers are kept, and of so many parts of recipes the labels."""
+"""Of so many parts of recipes the labels are kept."""
+
+_KEPT = 1024
+"""Of so many points the numbers are kept."""
 
 _MAX_COPIES = 8
 """Of a repeat so many copies are labelled."""
@@ -71,30 +74,32 @@ class RecipeFeatures:
         self._values = {name: _ValuePlaces(dimension) for name, dimension in study.dimensions.items()}
         ends = list(accumulate((each.size for each in self._values.values()), initial=PLACES))
         self._begins, self.size = dict(zip(self._values, ends, strict=False)), ends[-1]
-        self._known = lru_cache(maxsize=_CACHED)(lambda key: self._numbers(dict(key)))
+        self._known: dict[frozenset[tuple[str, Level]], Numbers] = {}
 
     def of(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
         """The numbers of points, a row for each."""
-        found = np.zeros((len(points), self.size))
-        for row, values in zip(found, points, strict=True):
-            places, numbers = self._known(frozenset(values.items()))
-            row[places] = numbers
-        return found
+        keys = [frozenset(values.items()) for values in points]
+        new = {key: values for key, values in zip(keys, points, strict=True) if key not in self._known}
+        if len(self._known) + len(new) > _KEPT:
+            self._known = {key: self._known[key] for key in keys if key in self._known}
+        if new:
+            self._known |= zip(new, self._rows(list(new.values())), strict=True)
+        return np.array([self._known[key] for key in keys]).reshape(-1, self.size)
 
-    def _numbers(self, values: Mapping[str, Level]) -> tuple[NDArray[np.int64], Numbers]:
-        """The numbers of a point that are not 0, and their places before them."""
-        counts = self.labels_by_parts(values)
-        places = np.fromiter(counts, dtype=np.int64, count=len(counts)) % PLACES
-        occurs = np.fromiter(counts.values(), dtype=np.float64, count=len(counts))
-        counted = np.bincount(places, weights=occurs, minlength=PLACES)
-        taken = np.flatnonzero(counted)
-        found = [
-            (self._begins[name] + place, number)
-            for name, value in values.items()
-            for place, number in self._values[name].of(value)
-        ]
-        others, numbers = zip(*found, strict=True)
-        return np.concatenate([taken, others]), np.concatenate([np.sqrt(counted[taken]), numbers])
+    def _rows(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
+        """The numbers of points that are not known yet: places of labels, and of values' numbers."""
+        found, counts = np.zeros((len(points), self.size)), [self.labels_by_parts(each) for each in points]
+        labels = np.array([*chain.from_iterable(counts)], dtype=np.int64)
+        occurs = np.array([*chain.from_iterable(each.values() for each in counts)], dtype=np.float64)
+        places = labels % PLACES + np.repeat(PLACES * np.arange(len(points)), [len(each) for each in counts])
+        counted = np.bincount(places, weights=occurs, minlength=PLACES * len(points))
+        np.sqrt(counted.reshape(-1, PLACES), out=found[:, :PLACES])
+        for row, values in enumerate(points):
+            for name, value in values.items():
+                begin = self._begins[name]
+                for place, number in self._values[name].of(value):
+                    found[row, begin + place] = number
+        return found
 
     def labels_by_parts(self, values: Mapping[str, Level]) -> dict[int, int]:
         """What `labels` gives: what fills a hole is walked once for each of its values, and remembered."""

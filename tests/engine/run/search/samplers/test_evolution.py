@@ -7,7 +7,7 @@ import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import TrialState
 
-from activemem.engine.run.search.samplers.evolution import EvolutionSampler, change, cross, draw
+from activemem.engine.run.search.samplers.evolution import EvolutionSampler, PointChanges, cross, draw
 
 SPACE = {
     "rate": FloatDistribution(1e-5, 1e-1, log=True),
@@ -28,7 +28,7 @@ def test_what_is_drawn_or_changed_is_in_the_space_and_one_value_differs():
     rng, changed = Random(1), set()
     for _ in range(500):
         values = drawn(rng)
-        other = change(values, SPACE, rng)
+        other = PointChanges(SPACE).of(values, rng)
         for name, distribution in SPACE.items():
             assert distribution._contains(distribution.to_internal_repr(other[name])), (name, other[name])
         [name] = [name for name in values if values[name] != other[name]]
@@ -37,12 +37,12 @@ def test_what_is_drawn_or_changed_is_in_the_space_and_one_value_differs():
 
 
 def test_what_cannot_be_changed_stays():
-    assert change({"fixed": "only"}, SPACE, Random(1)) == {"fixed": "only"}
+    assert PointChanges(SPACE).of({"fixed": "only"}, Random(1)) == {"fixed": "only"}
 
 
 def test_a_rate_moves_by_steps_of_its_logarithm():
     rng = Random(1)
-    factors = [change({"rate": 1e-3}, SPACE, rng)["rate"] / 1e-3 for _ in range(500)]
+    factors = [PointChanges(SPACE).of({"rate": 1e-3}, rng)["rate"] / 1e-3 for _ in range(500)]
     assert 0.4 < sum(factor > 1 for factor in factors) / 500 < 0.6
     assert 0.6 < sum(0.25 < factor < 4 for factor in factors) / 500 < 0.8  # within a standard deviation
 

@@ -61,6 +61,22 @@ def test_predictions_are_those_of_the_formulas(at_once, count):
     np.testing.assert_allclose(process.smooth(values), covariance @ inverse @ values, rtol=1e-8)
 
 
+def test_predictions_at_watched_points_are_those_at_any():
+    count = 150
+    points, watched, values = drawn(count, 1), drawn(7, 2), np.random.default_rng(3).normal(size=count)
+    process = GaussianProcess([each[:2] for each in points], SETTINGS)
+    for place in range(2, count):
+        if place == 40:
+            process.watch(watched)
+        process.add([each[:1] for each in drawn(1, place)])
+        process.forget_last(1)
+        process.add([each[place : place + 1] for each in points])
+    for found, expected in zip(
+        process.predict_watched(values), process.predict(watched, values), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
 def test_the_likelihood_is_that_of_a_normal_distribution_at_the_best_signal():
     points, values = drawn(12, 4), np.random.default_rng(5).normal(size=12)
     covariance = np.array([[correlation(a, b) for b in rows(points)] for a in rows(points)])

@@ -57,18 +57,21 @@ def test_a_search_that_was_killed_goes_on_as_it_would_have_and_finds_what_is_bes
     assert first.best_value > 0
 
 
-def test_parallel_points_and_what_was_rejected_differ(searched):
+def test_parallel_points_and_what_was_rejected_before_each_of_them_differ(searched):
     study = searching(searched, [])
     for _ in range(DRAWN):
         trial, values = asked(searched, study)
         study.tell(trial, worth(values))
-    keys = []
-    for place in range(8):
-        trial, values = asked(searched, study)
-        keys.append(point_key(values))
-        if place % 2:
-            study.tell(trial, state=TrialState.FAIL)
-    assert len({*keys, *(point_key(each.params) for each in study.trials)}) == DRAWN + 8
+    begun = {point_key(each.params) for each in study.trials}
+    for rejections in (0, 3, 1, 2):
+        rejected = set()
+        for place in range(rejections + 1):
+            trial, values = asked(searched, study)
+            assert point_key(values) not in begun | rejected
+            if place < rejections:
+                study.tell(trial, state=TrialState.FAIL)
+                rejected.add(point_key(values))
+        begun.add(point_key(values))
 
 
 def test_a_search_whose_points_are_dealt_to_brackets_learns_within_each(searched):
@@ -108,7 +111,8 @@ def test_what_was_given_up_is_worse_than_what_ended_and_better_the_later(searche
 
 def test_scores_are_quantiles_of_ranks_and_equal_ones_share_theirs():
     worst, best, middle = (True, 0, -3.0), (True, 0, 7e9), (True, 0, 0.0)
-    assert normal_scores([middle, best, worst, middle]).round(3).tolist() == [0.0, 1.15, -1.15, 0.0]
+    order = sorted(zip([middle, best, worst, middle], range(4), strict=True))
+    assert normal_scores(order).round(3).tolist() == [0.0, 1.15, -1.15, 0.0]
 
 
 def test_of_many_points_the_best_and_the_last_are_known():
