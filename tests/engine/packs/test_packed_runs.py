@@ -8,13 +8,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from activemem.engine.core.events import Ended, EpochFinished
+from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.core.resources import Machine
 from activemem.engine.objectives import StepShape
 from activemem.engine.packs.attempts import Packer
 from activemem.engine.packs.gate import Gate, MeasuredRatio, machine_file
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.cohort_sources import GridCohorts
+from activemem.engine.run.cohorts import Worker
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.checkpoints import checkpoint_of
 from activemem.engine.trial.outcome import Job
@@ -118,6 +119,25 @@ def test_a_stop_amid_a_pack_is_gone_on_with_alone_and_the_other_way_round(
     assert run(study, packed, notes).stopped
     assert run(study, packed, notes).done == 3
     assert_equal(final_metrics(packed), final_metrics(alone))
+
+
+def test_what_a_kill_takes_of_a_pack_is_trained_again_to_the_same_rows(study, tmp_path, notes):
+    alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
+    run(study, alone, notes, "off")
+
+    def events(run, gone):
+        worker = Worker(packed, Machine(pack=4))
+        jobs = [Job(trial=trial, attempt=0, run=run, gone=gone) for trial in study.trials]
+        return worker.events(worker.attempts(jobs))
+
+    first = events("killed", -1)
+    while not isinstance(event := next(first), EpochFinished) or event.epoch < 2:
+        pass  # then it is forgotten, as by a kill
+    assert not list(packed.checkpoints_folder("state.pt").glob("*/state.pt"))
+    told = list(events("later", 0))
+    assert [event.epoch for event in told if isinstance(event, Started)] == [0, 0, 0]
+    assert_equal(final_metrics(packed), final_metrics(alone))
+    assert max(packed_steps(packed).values()) == 14  # each is alone in the epoch that a process died in
 
 
 def test_a_trial_that_fails_fails_alone(tmp_path, notes):
