@@ -16,6 +16,7 @@ from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.planning.stale_trials import describe_stale
 from ...studies.planning.time_estimates import TimeEstimate
 from ...studies.presentation.design_notes import alias_words, explain_design
+from ...studies.resolve.costs import has_many_lengths
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.training import ParameterGroupSettings
 from ...studies.searches.best_points import comparison_note
@@ -129,7 +130,11 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 
 
 def _trial_notes(plan: Plan) -> Iterator[_Note]:
-    """The trials that are trained anew, and each model over the budget."""
+    """The trials that are trained anew, those compiled for each length, and each model over the budget."""
+    settings = [each.trial.settings for each in plan.trials]
+    if count := sum(each.train.compile and has_many_lengths(each) for each in settings):
+        text = f"batches of {plural(count, 'trial')} have many lengths, for each of which torch compiles anew"
+        yield "compile", f"{text}; it is worth its time where lengths are fixed"
     if plan.stale:
         yield "stale", f"{describe_stale(plan.stale)}; a run trains them anew, --keep-stale keeps them"
     for each in plan.over_budget:

@@ -108,6 +108,18 @@ def longest_tokens(settings: TrialSettings) -> int:
     return min(grown, REFERENCE_TOKENS) if curriculum.end is None else grown
 
 
+def has_many_lengths(settings: TrialSettings) -> bool:
+    """Whether batches of a training are known to have several lengths: grown, drawn, or those of texts."""
+    task, train = settings.task, settings.train
+    if isinstance(task, LanguageModelSettings):
+        return task.batching != "stream"
+    if isinstance(task, AlgorithmicSettings) and train.lengths is not None:
+        return train.lengths[0] != train.lengths[1]
+    if train.curriculum is not None:
+        return train.curriculum.end != train.curriculum.start
+    return isinstance(task, SentencePairSettings | LabelledSettings)
+
+
 def step_flops(settings: TrialSettings) -> int:
     """The operations of a training step, forward and backward, on sequences of `sequence_tokens`."""
     tokens = sequence_tokens(settings)
