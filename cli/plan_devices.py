@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..engine.core.resources import Gpus, gpu_here
+from ..engine.core.resources import Gpus, gpu_here, has_multi_process_service
 from ..studies.planning.memory_estimates import StepMemory, fits, trials_on_device
 from ..studies.planning.plan import Plan
 from ..studies.text.units import format_bytes, plural
@@ -31,7 +31,17 @@ def _where_here(plan: Plan, gpus: Gpus) -> str:
     if gpus != "auto" and gpus > 1:
         held = f": {_held_on_each(plan.memory[1], int(gpus), size)}" if plan.memory else ""
         return f"{gpus:g} of this machine's GPUs for each trial, {name}{held}"
-    return f"this machine's GPU, {name}" + (f": {room(plan.memory[1], size)}" if plan.memory else "")
+    return f"this machine's GPU, {name}" + (f": {_shared(plan.memory[1], size, gpus)}" if plan.memory else "")
+
+
+def _shared(held: StepMemory, device_bytes: int, gpus: Gpus) -> str:
+    """How many trials fit into this machine's GPU, and how they share it where they do."""
+    told = room(held, device_bytes)
+    if gpus == 1 or trials_on_device(held, device_bytes) < 2:
+        return told
+    if has_multi_process_service():
+        return f"{told}, side by side by NVIDIA's multi-process service"
+    return f"{told}, in turns of time: nvidia-cuda-mps-control -d has them compute side by side"
 
 
 def _told(gpus: Gpus) -> str:

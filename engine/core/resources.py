@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ Gpus = float | Literal["auto"]
 
 _GPU_FILES = ("nvidiactl", "nvidia0", "nvmap", "dxg", "kfd")
 """What Linux has in /dev where a GPU's driver is: NVIDIA's, that of its small computers, WSL's, AMD's."""
+
+_SERVICE_FOLDER = "/tmp/nvidia-mps"  # CUDA's default
 
 
 class ResourceError(ActivememError):
@@ -114,3 +117,11 @@ def has_gpu() -> bool:
     import torch  # noqa: PLC0415 -- most machines that plan have no GPU
 
     return torch.cuda.is_available()
+
+
+def has_multi_process_service() -> bool:
+    """Whether NVIDIA's multi-process service (MPS) runs here, by the pipe of its daemon.
+
+    CUDA then uses it by itself: kernels of several processes run on one GPU side by side, else in turns.
+    """
+    return Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", _SERVICE_FOLDER), "control").exists()

@@ -1,0 +1,51 @@
+"""Where a plan says that trials train, on machines with a GPU of a size that is told."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from activemem.cli import plan_devices
+from activemem.cli.machine_settings import MachineSettings
+from activemem.studies.planning.memory_estimates import StepMemory
+
+STEP = StepMemory(
+    tokens=40,
+    sequences=32,
+    uneven=False,
+    weights=10**9,
+    gradients=10**9,
+    optimizer=2 * 10**9,
+    average=0,
+    activations=4 * 10**9,
+)
+
+
+@pytest.fixture(name="told")
+def _told(monkeypatch, tmp_path):
+    """What a plan of steps of eight gigabytes says of an H100, with NVIDIA's service or without."""
+
+    def told(gpus, *, service):
+        monkeypatch.setattr(plan_devices, "gpu_here", lambda: ("NVIDIA H100", 80 * 10**9))
+        monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+        if service:
+            (tmp_path / "control").touch()
+        plan = SimpleNamespace(memory=("sa", STEP))
+        return plan_devices.where(plan, MachineSettings(gpus=gpus))
+
+    return told
+
+
+@pytest.mark.parametrize(
+    ("service", "how"),
+    [
+        (True, "side by side by NVIDIA's multi-process service"),
+        (False, "in turns of time: nvidia-cuda-mps-control -d has them compute side by side"),
+    ],
+)
+def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
+    expected = f"this machine's GPU, NVIDIA H100: 8 such trials at once fit into 80.0 GB, {how}"
+    assert told("auto", service=service) == expected
+
+
+def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
+    assert told(1, service=True).endswith("8 such trials at once fit into 80.0 GB")
