@@ -26,6 +26,9 @@ ROUNDS = 3
 HANDING_OUT_S = 0.02
 """What Tune takes for a cohort, one after the other: cohorts are never so short that workers wait for it."""
 
+FEW = 4
+"""Of so many that train together a worker gets its share at once, of more the half, to end with others."""
+
 _REMEMBERED = 8  # cohorts whose speed counts for the next; the slowest of them does
 
 
@@ -109,7 +112,10 @@ class GridCohorts:
         if form is None:
             return 1
         alike = [place for place, (_, job) in enumerate(left) if self._forms[job.trial.id] == form]
-        chosen = dict.fromkeys(alike[: min(self._pack, -(-len(alike) // workers))])
+        share = -(-len(alike) // workers)
+        if share > FEW:
+            share = -(-share // 2)
+        chosen = dict.fromkeys(alike[: min(self._pack, share)])
         others = [each for place, each in enumerate(left) if place not in chosen]
         self._jobs[self._next :] = [*(left[place] for place in chosen), *others]
         return len(chosen)
