@@ -109,9 +109,12 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
-    """A study's trials; on a rung more than planned where a point went on that later ones have passed."""
+    """A study's trials; more than planned where more of other studies count as a search's.
+
+    On a rung, more than planned where a point went on that later ones have passed.
+    """
     if study.fidelity is None:
-        return study.total
+        return study.total if study.search is None else max(study.total, rows.height)
     found = Counter(rungs_of(study, rows))
     return sum(max(planned, found[rung]) for rung, planned in enumerate(study.trials_by_rung))
 

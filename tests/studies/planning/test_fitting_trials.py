@@ -57,6 +57,13 @@ def store(tmp_path):
     return found
 
 
+def test_more_trials_of_other_studies_than_a_search_asks_for_are_its_trials(store):
+    study = load_study(SEARCH, [*WARM, "search.trials=2"])
+    known = study_outcomes(study, store.trials()).height
+    assert known > 2
+    assert study_status(study, store).summary() == f"{known} of {known} trials done · 0 left"
+
+
 def test_what_other_studies_have_trained_on_all_seeds_is_known(store):
     study = load_study(SEARCH, WARM)
     rows = study_outcomes(study, store.trials())
