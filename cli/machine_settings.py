@@ -67,6 +67,7 @@ class MachineSettings(StrictModel):
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     pack: int | Literal["auto", "off"] = "off"
     graphs: bool = False
+    activation_checkpointing: bool = False
     format: str = "rich"
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
     track: TrackSettings = TrackSettings()
@@ -324,7 +325,7 @@ def _value(name: str, text: str) -> float | bool | str | list[str]:
             return float(text)
         except ValueError:
             return text
-    if name in ("isolate", "graphs"):
+    if name in ("isolate", "graphs", "activation_checkpointing"):
         return {"true": True, "false": False}.get(text, text)
     return text
 

@@ -6,14 +6,16 @@ Behind a pool a vector goes on as a sequence of one position, without mask and t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, cast
 
+import torch
 from torch import Tensor, nn
 
 from ...grammar import nodes
 from ...grammar.canonical import identity
 from ...grammar.vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
+from .activation_checkpointing import recomputed
 from .block import Block, BuildError, Context, build_block
 from .dropout import Dropout
 from .normalisation import build_norm
@@ -111,10 +113,14 @@ class PoolingLayer(CompositeBlock):
 
 
 class ResidualStack(CompositeBlock):
-    """A residual stack: its sub-layers in the given order, one that comes again with the same weights."""
+    """A residual stack: its sub-layers in the given order, one that comes again with the same weights.
+
+    One that `checkpoints` keeps in training the inputs of its sub-layers alone.
+    """
 
     def __init__(self, sublayers: Sequence[Sublayer | PoolingLayer]) -> None:
         super().__init__()
+        self.checkpoints = False
         distinct = list(dict.fromkeys(sublayers))
         self.order = tuple(distinct.index(sublayer) for sublayer in sublayers)
         self.layers = nn.ModuleList(distinct)
@@ -122,11 +128,37 @@ class ResidualStack(CompositeBlock):
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
         """All sub-layers in turn."""
         for place in self.order:
-            layer = self.layers[place]
-            x = layer(x, side)
-            if isinstance(layer, PoolingLayer):
+            x = self.apply_layer(place, x, side)
+            if isinstance(self.layers[place], PoolingLayer):
                 side = SideInputs(chunk=side.chunk)
         return x
+
+    def apply_layer(self, place: int, x: Tensor, side: SideInputs) -> Tensor:
+        """The sub-layer of that number among those with weights of their own."""
+        layer = self.layers[place]
+        if not self.recomputes:
+            return layer(x, side)
+        chunk_again = None if side.chunk is None else side.chunk.repeatable()
+
+        def apply_again(x: Tensor) -> Tensor:
+            chunk = None if chunk_again is None else chunk_again()
+            return layer(x, SideInputs(side.mask, side.signal, chunk))
+
+        return recomputed(lambda x: layer(x, side), apply_again, x)
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether what is applied now is computed again in the backward pass."""
+        return self.checkpoints and self.training and torch.is_grad_enabled()
+
+
+def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
+    """The residual stacks of a model that stand in no other."""
+    for child in module.children():
+        if isinstance(child, ResidualStack):
+            yield child
+        else:
+            yield from outermost_stacks(child)
 
 
 def build_body(root: nodes.Node, context: Context) -> ResidualStack:

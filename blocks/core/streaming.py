@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -62,6 +63,11 @@ class StreamChunk:
         y, keep = (block.step_with_grad if self._with_grad else block.step)(x, kept)
         self._kept.append(keep)
         return y
+
+    def repeatable(self) -> Callable[[], StreamChunk]:
+        """What makes a piece that hands the blocks ahead what this one hands them; it keeps by itself."""
+        ahead = self._before[len(self._kept) :]
+        return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)
 
     def next_states(self) -> tuple[Tensor | None, ...]:
         """What the blocks keep for the piece after this one, once all of them have been applied."""

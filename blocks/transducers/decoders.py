@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ...grammar import nodes
 from ...grammar.analysis.cross_attention import cross_attention_heads
 from ...grammar.vocabulary.output_kinds import mixes_positions
+from ..core.activation_checkpointing import recomputed
 from ..core.block import Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
@@ -194,11 +195,23 @@ class StackDecoder(Decoder[StackDecoderState]):
         """The sub-layers in turn, each followed by its attention to the source."""
         x, signal = self.positions(x, state.past_length)
         for place in self.body.order:
-            x = self.body.layers[place](x, SideInputs(signal=signal, chunk=chunk))
+            x = self.body.apply_layer(place, x, SideInputs(signal=signal, chunk=chunk))
             known = state.source[place]
             if known is not None:
-                x = cast("CrossAttention", self.crossings[place])(x, known, state.mask)
+                x = self._cross(cast("CrossAttention", self.crossings[place]), x, known, state.mask)
         return x if self.norm is None else self.norm(x)
+
+    def _cross(
+        self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
+    ) -> Tensor:
+        """What attends to the source, computed again in the backward pass where sub-layers are."""
+        if not self.body.recomputes:
+            return crossing(x, known, mask)
+
+        def apply(x: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+            return crossing(x, (keys, values), mask)
+
+        return recomputed(apply, apply, x, *known)
 
 
 def _mixing(node: nodes.Node) -> list[nodes.Node]:

@@ -130,6 +130,7 @@ def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
         checkpoint_every_s=values.checkpoint_every,
         pack=values.pack,
         graphs=values.graphs,
+        activation_checkpointing=values.activation_checkpointing,
         address=values.address,
         data=settings.data.resolve(),  # workers have a working directory of their own
         skip_unfit_nodes=request.skip_unfit_nodes,

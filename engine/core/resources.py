@@ -45,7 +45,8 @@ class Machine:
     run trains in a process of its own, as it does where there is a `memory_limit`, of bytes that a worker's
     process may occupy. With a `pack` trials of one form take their steps together, so many at once, or with
     "auto" as many as one worker has where that is faster. With `graphs` the gradients of a trial, or of those
-    that are packed, are recorded on a GPU as CUDA graphs, where they can be.
+    that are packed, are recorded on a GPU as CUDA graphs, where they can be. With `activation_checkpointing`
+    a trial keeps the inputs of its sub-layers alone, and computes the rest again in the backward pass.
     """
 
     cpus: float = 1.0
@@ -58,6 +59,7 @@ class Machine:
     isolate: bool = False
     pack: int | Literal["auto", "off"] = "off"
     graphs: bool = False
+    activation_checkpointing: bool = False
     memory_limit: int | None = None
 
     def __post_init__(self) -> None:
@@ -68,6 +70,9 @@ class Machine:
         if self.graphs and self.devices > 1:
             told = f"gpus = {self.devices} for each trial, whose replicas wait for each other"
             raise ResourceError(f"graphs: expected false with {told}, got true")
+        if self.activation_checkpointing and (self.graphs or self.pack != "off"):
+            told = "graphs = true" if self.graphs else f"pack = {self.pack}"
+            raise ResourceError(f"activation_checkpointing: expected false with {told}, got true")
         if self.devices > 1 and self.pack != "off":
             told = f"gpus = {self.devices} for each trial, which trains alone, got {self.pack}"
             raise ResourceError(f"pack: expected off with {told}")

@@ -18,7 +18,10 @@ Gathered = Literal["weights", "state"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPost:
-    """Where a replica works: its rank among so many, its device, where they meet, the plug-ins."""
+    """Where a replica works: its rank among so many, its device, where they meet, the plug-ins.
+
+    One that `checkpoints` computes activations again in the backward pass, where it can.
+    """
 
     rank: int
     replicas: int
@@ -26,6 +29,7 @@ class ReplicaPost:
     threads: int
     meeting: str
     plugins: tuple[PluginFile, ...]
+    checkpoints: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,10 +57,13 @@ class BuiltTraining:
 
 
 class ReplicaGroup:
-    """The replicas of one process's trainings, on these devices, of which the first is its own."""
+    """The replicas of one process's trainings, on these devices, of which the first is its own.
 
-    def __init__(self, devices: Sequence[torch.device]) -> None:
-        self.devices = tuple(devices)
+    The others compute activations again in the backward pass where `checkpoints`.
+    """
+
+    def __init__(self, devices: Sequence[torch.device], *, checkpoints: bool = False) -> None:
+        self.devices, self._checkpoints = tuple(devices), checkpoints
         self._processes: list[_Process] = []
         self._keys = count()
         self._generation = 0
@@ -134,6 +137,7 @@ class ReplicaGroup:
                 threads=torch.get_num_threads(),
                 meeting=str(folder / "meeting"),
                 plugins=loaded_files(),
+                checkpoints=self._checkpoints,
             )
             for rank, device in enumerate(self.devices)
         ]

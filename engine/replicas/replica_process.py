@@ -16,6 +16,7 @@ from ..core.cpu import prepare_cpu
 from ..core.device_stream import DeviceStream
 from ..core.process_end import end_with
 from ..core.seeds import derive_seed
+from ..training_parts.activation_checkpointing import checkpoint_activations, checkpointing_fault
 from ..trial.training import Training
 from .messages import Ask, Build, ReplicaPost, Restore, from_bytes, to_bytes
 from .share import ShardedShare, Share
@@ -54,7 +55,7 @@ class _Replica:
     """The trainings of this process, by their keys."""
 
     def __init__(self, post: ReplicaPost) -> None:
-        self._rank, self._device = post.rank, torch.device(post.device)
+        self._rank, self._device, self._checkpoints = post.rank, torch.device(post.device), post.checkpoints
         prepare_cpu(post.threads)
         load_plugin_files(post.plugins)
         join(post)
@@ -87,6 +88,8 @@ class _Replica:
             training = Training(asked.settings, self._device, asked.data, make)
         else:
             training = Training(asked.settings, self._device, asked.data)
+        if self._checkpoints and checkpointing_fault(asked.settings, training.model) is None:
+            checkpoint_activations(training.model)
         share = ShardedShare if asked.sharded else Share
         training.replica = share(self._rank, asked.parts, begin=lambda: None)
         self._trainings[asked.key] = training

@@ -16,11 +16,15 @@ from .sharding import must_shard
 class ReplicatedTrainings:
     """Makes trainings that take their steps on these devices, of one process; sharded where it must be.
 
-    It must where a step does not fit into `device_bytes`, the memory of each; None is any.
+    It must where a step does not fit into `device_bytes`, the memory of each; None is any. The replicas of
+    other processes compute activations again in the backward pass where `checkpoints`, and where they can.
     """
 
-    def __init__(self, devices: Sequence[torch.device], device_bytes: int | None = None) -> None:
-        self.group, self._device_bytes = ReplicaGroup(devices), device_bytes
+    def __init__(
+        self, devices: Sequence[torch.device], device_bytes: int | None = None, *, checkpoints: bool = False
+    ) -> None:
+        self.group = ReplicaGroup(devices, checkpoints=checkpoints)
+        self._device_bytes = device_bytes
 
     def __call__(self, settings: TrialSettings, device: torch.device, data: Path) -> ReplicatedTraining:
         """A training; of the devices the first is that which is given."""

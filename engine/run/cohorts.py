@@ -20,6 +20,7 @@ from ..packs.attempts import Packer
 from ..packs.form import form_of
 from ..packs.gate import Gate, machine_file
 from ..replicas.training_factory import ReplicatedTrainings
+from ..training_parts.activation_checkpointing import CheckpointedTrainings
 from ..trial import provenance
 from ..trial.checkpoints import Checkpoint, checkpoint_of
 from ..trial.claims import Claims
@@ -48,15 +49,20 @@ class Worker:
     ) -> None:
         prepare_cpu(machine.threads)
         import_module("torch._dynamo")  # or the first optimiser does, and the memory of its trial stays
-        self._store, self._begin = store, make_training
+        self._store, self._begin, replicated = store, make_training, None
         if machine.devices > 1 and make_training is Training:
             devices = [torch.device("cuda", each) for each in range(machine.devices)]
-            self._begin = ReplicatedTrainings(devices, device_bytes())
+            replicated = ReplicatedTrainings(
+                devices, device_bytes(), checkpoints=machine.activation_checkpointing
+            )
+            self._begin = replicated
         recordings = None
         if machine.graphs and make_training is Training:
             recordings = make_recordings(torch.device(machine.device))
         if recordings is not None:
             self._begin = GraphedTrainings(recordings)
+        if machine.activation_checkpointing and make_training is Training:
+            self._begin = CheckpointedTrainings(replicated or Training)
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
         self._device, self._devices = torch.device(machine.device), machine.devices

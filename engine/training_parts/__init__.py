@@ -1,7 +1,8 @@
 """A part of a training that a study asks for changes no bit where it is not, and keeps all of its own state.
 
 `early_stopping` says when a metric has stopped getting better, `gradient_measures` what gradients are like;
-`loss_terms` are what plug-ins add to the loss, `callbacks` what they do beside the training.
+`loss_terms` are what plug-ins add to the loss, `callbacks` what they do beside the training;
+`activation_checkpointing` has models compute again what they would keep for the backward pass.
 """
 
 from .callbacks import Callbacks

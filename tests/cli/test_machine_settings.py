@@ -20,6 +20,7 @@ def test_without_any_source_every_setting_has_its_default():
         "checkpoint_every": None,
         "pack": "off",
         "graphs": False,
+        "activation_checkpointing": False,
         "format": "rich",
         "plugins": (),
         "track": {"tensorboard": None, "mlflow": None, "wandb": None, "trackio": None},
@@ -150,20 +151,21 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
     monkeypatch.setenv("ACTIVEMEM_DATA", "/texts")
     result = run("config", "show")
     assert result.stdout == (
-        "results            /kept    ACTIVEMEM_RESULTS\n"
-        "data               /texts   ACTIVEMEM_DATA\n"
-        "address            –        default\n"
-        "cpus               1        default\n"
-        f"gpus               0.25     {tmp_path}/activemem.toml\n"
-        "time_limit_s       –        default\n"
-        "memory_limit       –        default\n"
-        "isolate            false    default\n"
-        "checkpoint_every   –        default\n"
-        "pack               off      default\n"
-        "graphs             false    default\n"
-        "format             rich     default\n"
-        "plugins            –        default\n"
-        "track              –        default\n"
+        "results                    /kept    ACTIVEMEM_RESULTS\n"
+        "data                       /texts   ACTIVEMEM_DATA\n"
+        "address                    –        default\n"
+        "cpus                       1        default\n"
+        f"gpus                       0.25     {tmp_path}/activemem.toml\n"
+        "time_limit_s               –        default\n"
+        "memory_limit               –        default\n"
+        "isolate                    false    default\n"
+        "checkpoint_every           –        default\n"
+        "pack                       off      default\n"
+        "graphs                     false    default\n"
+        "activation_checkpointing   false    default\n"
+        "format                     rich     default\n"
+        "plugins                    –        default\n"
+        "track                      –        default\n"
     )
     assert (result.exit_code, result.stderr) == (0, "")
 

@@ -14,6 +14,7 @@ from activemem.engine.replicas.sharded_training import ShardedTraining
 from activemem.engine.replicas.sharding import sharding_faults
 from activemem.engine.replicas.share import spread
 from activemem.engine.replicas.training_factory import ReplicatedTrainings
+from activemem.engine.training_parts.activation_checkpointing import CheckpointedTrainings
 from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
@@ -247,3 +248,16 @@ def test_all_reasons_are_told_why_trials_cannot_have_several_devices():
     check_replicas([settings(pairs)], 2)
     with pytest.raises(ReplicaError, match="expected at least 80 tokens and 4 pairs, as accumulate = 2 on"):
         check_replicas([settings(pairs, accumulate=2)], 2)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["replicated", "sharded"])
+def test_replicas_that_compute_activations_again_have_the_same_bits(whole):
+    form = {**SORT, "model": {**SORT["model"], "recipe": WITHOUT_SPANS["sort"], "dropout": 0.3}}
+    trials, found = settings(form, clip_norm=None), []
+    for checkpoints in (False, True):
+        make = ReplicatedTrainings([CPU, CPU], None if whole else 1, checkpoints=checkpoints)
+        training = (CheckpointedTrainings(make) if checkpoints else make)(trials, CPU, Path("data"))
+        found.append((trained(training, 2), training.weights()))
+        make.end()
+    assert found[0][0] == found[1][0]
+    torch.testing.assert_close(found[0][1], found[1][1], rtol=0, atol=0)
