@@ -111,6 +111,7 @@ class Analysis:
             activations=self.tree.activation_bytes(batch),
             logits=4 * batch * self.outputs,
             kernels=4 * batch * self.tree.kernels,
+            working=self.tree.working_bytes(batch),
         )
 
 
@@ -306,6 +307,7 @@ class _Analyser:
             saved=cost.saved,
             saved_once=cost.saved_once,
             kernels=cost.kernels,
+            working=cost.working,
             saves_input=cost.saves_input,
             saves_output=cost.saves_output,
             shared=cost.shared,

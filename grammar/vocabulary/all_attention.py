@@ -12,7 +12,7 @@ from dataclasses import replace
 from .attention import ADAPTIVE, HEAD_WIDTH, HEADS, POS_VALUES, RAMP, SELF, check_ramp, window_from_settings
 from .attention_window import window_attention_cost
 from .registry import register
-from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
+from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, Working, as_int
 
 VECTORS = Parameter(name="N", kind="integer", low=0, high=1048576, meaning="persistent vectors of each head")
 SPAN = Parameter(
@@ -33,16 +33,19 @@ def _add_persistent_vectors(
 ) -> Cost:
     """The `base_cost` of a window with that of N vectors in each of `heads` heads, `width` wide.
 
-    Saved are the scaled vectors of a batch, and where `weights`, those of a softmax of their own.
+    Saved are the scaled vectors of a batch, and where `weights`, those of a softmax of their own, whose
+    gradients and those of scores are held for a while.
     """
     count, length = as_int(settings, "N"), block_context.length
     kept = 3 if block_context.config.attention_dropout else 1
+    working = max(base_cost.working.numbers, 2 * heads * length * count if weights else 0)
     return replace(
         base_cost,
         parameters=base_cost.parameters + 2 * count * heads * width,
         flops=base_cost.flops + 4 * length * count * heads * width,
         saved=base_cost.saved + (kept * heads * length * count if weights else 0),
         saved_once=base_cost.saved_once + 2 * count * heads * width,
+        working=Working(numbers=working),
     )
 
 

@@ -19,6 +19,7 @@ from .spec import (
     Role,
     Settings,
     Spec,
+    Working,
     as_bool,
     as_float,
     as_int,
@@ -158,7 +159,8 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
     weights are dropped, or scores have a cap, whose tangents are kept, or biases, whose buckets are; or of a
     longer one a sum for each query, and what the heads give once more, as laid out for the last projection.
     Of a norm come its input, what is divided and by what; of a turn sines and cosines; and of either what
-    queries and keys were before.
+    queries and keys were before. Where weights are kept, their gradients and those of scores are held for a
+    while.
     """
     length = context.length
     kv_heads = as_int(settings, "kv_heads") or heads
@@ -182,6 +184,7 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
         flops=2 * length * projections + products,
         state=2 * shared,
         saved=length * (4 * inner + weights if plain else (4 + relaid) * inner + heads) + length * extra,
+        working=Working(numbers=2 * heads * length**2 if plain else 0),
         saved_once=once + ((length**2 + 3) // 4 if plain and context.causal else 0) + known,
     )
 

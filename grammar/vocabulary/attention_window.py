@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .spec import Cost, CostContext, Reach
+from .spec import Cost, CostContext, Reach, Working
 
 CHUNK_LENGTH = 128
 """Queries are taken in pieces of this length."""
@@ -93,6 +93,17 @@ class QueryChunk:
         """How many distances there are between them; none where a first position sees nothing."""
         return max(0, self.max_distance - self.min_distance + 1)
 
+    @property
+    def shift(self) -> int:
+        """How many of its distances lie before the first key, for the first query."""
+        return self.max_distance - (self.start - self.key_start)
+
+    @property
+    def padded_width(self) -> int:
+        """How wide a row of scores by distance is made before it is laid out for keys."""
+        distances = self.query_count + self.distance_count - 1 - self.shift
+        return max(self.key_count + max(self.shift, 1), distances)
+
 
 def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) -> Iterator[QueryChunk]:
     """The pieces in which a sequence of `length` queries is computed, behind `past` keys."""
@@ -140,6 +151,7 @@ def window_attention_cost(
     inner = heads * window.head_width
     outer = (heads if query_heads is None else query_heads) * window.head_width
     keys, mapped = length + past, (kv_heads or heads) * window.head_width
+    working = 0
     by_content = not (window.relative or window.ramp or persistent_vectors or cap)
     if by_content and keys > MAX_UNFUSED_LENGTH and not context.config.attention_dropout:
         saved = length * (heads + (inner if heads > 1 or len(every) > 1 else 0))
@@ -152,6 +164,7 @@ def window_attention_cost(
         saved = _saved_weights(window, every, heads, persistent_vectors, context)
         saved += heads * sum(piece.query_count * piece.key_count for piece in every) if cap else 0
         saved_once = _saved_per_batch(window, every, heads, persistent_vectors)
+        working = heads * max(_working(window, piece, persistent_vectors) for piece in every)
     return Cost(
         parameters=2 * context.width * (mapped + outer) + (0 if window.ramp is None else heads),
         flops=4 * context.width * (length * outer + keys * mapped) + _product_flops(window, every, inner),
@@ -159,7 +172,19 @@ def window_attention_cost(
         window=2 * mapped * window.max_distance,
         saved=2 * length * outer + 2 * keys * inner + past * context.width + saved,
         saved_once=saved_once,
+        working=Working(numbers=working),
     )
+
+
+def _working(window: Window, piece: QueryChunk, persistent_vectors: int) -> int:
+    """The numbers that the gradient of a piece's weights holds for a while, for each head.
+
+    That are gradients of weights and of scores; or scores by distance, padded, and as they are laid out for
+    keys.
+    """
+    by_distance = window.relative or window.ramp is not None
+    keys = piece.key_count + persistent_vectors
+    return 2 * piece.query_count * max(keys, piece.padded_width if by_distance else 0)
 
 
 def _product_flops(window: Window, chunks: list[QueryChunk], inner: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 
-from .spec import Cost, Reach
+from .spec import NO_WORKING, Cost, Reach, Working
 
 _NO_REACH = Reach(left=0, right=0)
 
@@ -34,13 +34,15 @@ class TrainingMemory:
 
     `activations` are what the forward pass keeps for the backward pass, as on a CPU: an accelerator keeps
     dropout's masks in a quarter of the room, and no weights of attention. `kernels` are what fused kernels of
-    recurrent blocks keep beside that.
+    recurrent blocks keep beside that, `working` is what the block that holds most for a while adds to what is
+    still kept then.
     """
 
     parameters: int
     activations: int
     logits: int
     kernels: int = 0
+    working: int = 0
 
     @property
     def gradients(self) -> int:
@@ -53,10 +55,17 @@ class TrainingMemory:
         return 2 * self.parameters
 
     @property
+    def computing(self) -> int:
+        """The most that is held at once of a batch.
+
+        That is where the loss's gradient reaches the logits, or where a block holds most.
+        """
+        return self.activations + self.kernels + max(2 * self.logits, self.working)
+
+    @property
     def peak(self) -> int:
-        """An estimate of the most that is held at once, where the loss's gradient reaches the logits."""
-        kept = self.activations + self.kernels + 2 * self.logits
-        return self.parameters + self.gradients + self.optimizer + kept
+        """An estimate of the most that is held at once, weights and all that is kept of them included."""
+        return self.parameters + self.gradients + self.optimizer + self.computing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +87,7 @@ class ModelPart:
     saved: int = 0
     saved_once: int = 0
     kernels: int = 0
+    working: Working = NO_WORKING
     saves_input: bool = False
     saves_output: bool = False
     shared: Mapping[str, int] = field(default_factory=dict)
@@ -87,6 +97,18 @@ class ModelPart:
     def activation_bytes(self, batch: int) -> int:
         """The bytes that training keeps of `batch` sequences, without an input that others may keep too."""
         return 4 * (batch * self.saved + self.saved_once)
+
+    def working_bytes(self, batch: int) -> int:
+        """The bytes that `batch` sequences hold at their most, beside all that training keeps of them in it.
+
+        Gradients go from the last part to the first: what is kept of later ones is given up by then. Of
+        copies that is so in the last one.
+        """
+        most, given_up = self.working.bytes(batch), 0
+        for part in reversed(self.parts):
+            most = max(most, part.working_bytes(batch) - given_up)
+            given_up += part.activation_bytes(batch) + 4 * batch * part.kernels
+        return most
 
     def with_saved_input(self, input_size: int) -> ModelPart:
         """The part with its input, `input_size` numbers, among what it saves, if it saves it at all."""

@@ -6,7 +6,7 @@ They reach no other position and keep no state.
 from __future__ import annotations
 
 from .registry import register
-from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word
+from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, Working, as_int, as_word
 
 ACT = Parameter(
     name="act",
@@ -24,7 +24,8 @@ DERIVATIVE_FROM_OUTPUT = ("relu", "tanh")
 def _cost(settings: Settings, context: CostContext) -> Cost:
     """Two linear layers with bias: to the inner width and back.
 
-    Saved are the activation's input or output and the second layer's input, and with dropout its mask.
+    Saved are the activation's input or output and the second layer's input, and with dropout its mask. For a
+    while the gradients of both are held.
     """
     inner = as_int(settings, "filter")
     saved = (
@@ -34,6 +35,7 @@ def _cost(settings: Settings, context: CostContext) -> Cost:
         parameters=2 * context.width * inner + inner + context.width,
         flops=2 * context.length * 2 * context.width * inner,
         saved=saved * context.length * inner,
+        working=Working(numbers=2 * context.length * inner),
     )
 
 
@@ -44,13 +46,17 @@ GLU_SAVES = {"silu": 1, "gelu": 1, "relu": 1, "sigmoid": 1, "none": 0}
 def _glu(settings: Settings, context: CostContext) -> Cost:
     """Two maps side by side to the inner width and one back, without biases.
 
-    Saved are both maps, what the function gives, and the last map's input, with dropout its mask too.
+    Saved are both maps, what the function gives, and the last map's input, with dropout its mask too. For a
+    while two gradients of such a width are held.
     """
     inner = as_int(settings, "filter")
     saved = 3 + GLU_SAVES[as_word(settings, "act")] + bool(context.config.inner_dropout)
     parameters = 3 * context.width * inner
     return Cost(
-        parameters=parameters, flops=2 * context.length * parameters, saved=saved * context.length * inner
+        parameters=parameters,
+        flops=2 * context.length * parameters,
+        saved=saved * context.length * inner,
+        working=Working(numbers=2 * context.length * inner),
     )
 
 

@@ -76,6 +76,26 @@ class CostContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Working:
+    """What a block holds for a while: so many `numbers` of each sequence of a batch.
+
+    To that come `in_part` numbers of each of the sequences that are computed at once, `part` at most.
+    """
+
+    numbers: int = 0
+    in_part: int = 0
+    part: int = 0
+
+    def bytes(self, batch: int) -> int:
+        """Those of a batch of so many sequences."""
+        return 4 * (batch * self.numbers + min(batch, self.part) * self.in_part)
+
+
+NO_WORKING = Working()
+"""Where little is held beside what is saved."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """What a block costs on one sequence of the context's length.
 
@@ -85,7 +105,8 @@ class Cost:
     Training keeps `saved` numbers of each sequence for the backward pass, `saved_once` of each batch, and,
     where `saves_input`, the block's input, which the parts of a sum have in common. Where `saves_output`,
     what the block gives is among what is saved, so that nothing behind it saves that again. Fused kernels
-    keep `kernels` numbers of each sequence more, which are in no tensor that autograd saves.
+    keep `kernels` numbers of each sequence more, which are in no tensor that autograd saves. What a pass
+    holds for a while beside all that is `working`, at its most, stated where it is much.
     A whole model says how wide its `outputs` are; 0 is the model's width. Its `parts`, if it tells them, are
     what all of its other figures are the sums of.
     """
@@ -98,6 +119,7 @@ class Cost:
     saved: int = 0
     saved_once: int = 0
     kernels: int = 0
+    working: Working = NO_WORKING
     saves_input: bool = True
     saves_output: bool = False
     outputs: int = 0

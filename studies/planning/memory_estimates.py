@@ -41,8 +41,9 @@ CountState = Callable[[TrialSettings], WeightState | None]
 class StepMemory:
     """The bytes that a training step holds on sequences of `tokens`, those of the optimiser at most.
 
-    `activations` are those of the `sequences` that are computed at once, the loss's gradient among them;
-    where batches are filled with tokens, parts of them may be `uneven`.
+    `activations` are those of the `sequences` that are computed at once, with the loss's gradient, or with
+    what a block holds for a while where that is more; where batches are filled with tokens, parts of them may
+    be `uneven`.
     """
 
     tokens: int
@@ -129,7 +130,7 @@ def step_memory(
         * (2 if "gradient_noise" in train.measure else 1),
         optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
         average=held.parameters if train.average else 0,
-        activations=held.activations + held.kernels + 2 * held.logits,
+        activations=held.computing,
         gathered=state.gathered if state else 0,
     )
 

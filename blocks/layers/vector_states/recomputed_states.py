@@ -11,14 +11,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from ....grammar.vocabulary.vector_states.selective_scan import PIECE
+from ....grammar.vocabulary.vector_states.selective_scan import PIECE, sequences_at_once
 from .scan import scan
 
 ACCELERATED_PIECE = 128
 """So many positions are a piece where each step is a kernel of its own."""
-
-HELD = 2**20
-"""So many numbers of states, at most, a piece of several sequences has on a CPU."""
 
 
 class _SavedRead(FunctionCtx):
@@ -126,7 +123,8 @@ def read_states(
 
 def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
     """Those of each, (batch, …), of so many sequences as are computed together, of so many states each."""
-    together = max(1, HELD // (PIECE * states)) if rows[0].device.type == "cpu" else max(1, len(rows[0]))
+    on_cpu = rows[0].device.type == "cpu"
+    together = sequences_at_once(states) if on_cpu else max(1, len(rows[0]))
     return zip(*(each.split(together) for each in rows), strict=True)
 
 

@@ -20,7 +20,9 @@ def _delta(settings: Settings, context: CostContext, writes: int = 1) -> Cost:
 
     Saved are the strength, twice; in chunks queries, keys, values, keys times strength, what is solved, the
     triangle and the weights; and of each chunk but the first what it writes, and the state before it. A gate
-    adds the scores of both and their decay, that of each position, and queries and keys with theirs.
+    adds the scores of both and their decay, that of each position, and queries and keys with theirs. While
+    the gradient of what is solved is computed, it is held, those of the triangle, whole and below the
+    diagonal, and that of the weights.
     """
     heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
     count, size = chunk_shape(length, max(1, MAX_DELTA_CHUNK_LENGTH // writes))
@@ -43,6 +45,7 @@ def _delta(settings: Settings, context: CostContext, writes: int = 1) -> Cost:
         window=square,
         saved=saved,
         saved_once=once,
+        working=2 * rows * writes * head_width + 2 * triangle + pairs,
         positions=count * size,
         channels=(1 + 2 * writes) * heads * head_width,
         writes=writes,

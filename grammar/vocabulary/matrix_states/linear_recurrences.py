@@ -130,7 +130,8 @@ def _ssd(settings: Settings, context: CostContext) -> Cost:
     """The recurrence with learned decays and shared queries and keys, and a rate and a skip of each head.
 
     Saved are the logarithms of decays, queries and keys that are normalised, and the states before all chunks
-    but the first; what heads give is what a norm, a gate or the last map saves.
+    but the first; what heads give is what a norm, a gate or the last map saves. While weights of pairs are
+    computed anew, they are held with their decays and one step between, and values with their gradients.
     """
     heads, state, length = as_int(settings, "heads"), as_int(settings, "state"), context.length
     inner = heads * as_int(settings, "head_width")
@@ -143,6 +144,7 @@ def _ssd(settings: Settings, context: CostContext) -> Cost:
         window=state * inner,
         saved=rates.saved + length * heads + (count - 1) * state * inner + 2 * unit * length * state,
         saved_once=rates.saved_once,
+        working=3 * heads * count * size**2 + 2 * count * size * inner,
         positions=length,
         channels=2 * state + inner,
         key_heads=1,

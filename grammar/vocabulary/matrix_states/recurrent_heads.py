@@ -21,6 +21,7 @@ from ..spec import (
     Role,
     Settings,
     Spec,
+    Working,
     as_int,
     as_word,
 )
@@ -129,9 +130,9 @@ def output_gate_parameter(default: str) -> Parameter:
 class RecurrenceCost:
     """What a recurrence costs on one sequence, the maps around it left out; `window` is its state.
 
-    What heads give stands in `positions`, the last of which may be behind the sequence. Queries, keys and
-    values have so many `channels` together, and queries and keys so many `key_heads`; 0 is as of values. A
-    position `writes` so many keys.
+    For a while it holds `working` numbers beside what is saved. What heads give stands in `positions`, the
+    last of which may be behind the sequence. Queries, keys and values have so many `channels` together, and
+    queries and keys so many `key_heads`; 0 is as of values. A position `writes` so many keys.
     """
 
     parameters: int = 0
@@ -139,6 +140,7 @@ class RecurrenceCost:
     window: int
     saved: int
     saved_once: int = 0
+    working: int = 0
     positions: int = 0
     channels: int = 0
     key_heads: int = 0
@@ -178,6 +180,7 @@ def cost_with_maps(
         window=recurrence.window + max(0, taps - 1) * channels,
         saved=saved,
         saved_once=recurrence.saved_once,
+        working=Working(numbers=recurrence.working),
     )
 
 

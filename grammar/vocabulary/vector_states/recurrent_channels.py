@@ -10,7 +10,20 @@ from dataclasses import dataclass
 
 from ..matrix_states.recurrent_heads import SHORT_CONV
 from ..registry import register
-from ..spec import UNBOUNDED, Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word
+from ..spec import (
+    NO_WORKING,
+    UNBOUNDED,
+    Cost,
+    CostContext,
+    Parameter,
+    Reach,
+    Role,
+    Settings,
+    Spec,
+    Working,
+    as_int,
+    as_word,
+)
 
 CHANNELS = Parameter(
     name="channels", kind="integer", default=512, low=1, high=1048576, meaning="width of the recurrence"
@@ -29,6 +42,7 @@ class ChannelCost:
     window: int
     saved: int
     saved_once: int = 0
+    working: Working = NO_WORKING
 
 
 def gate_parameter(default: str) -> Parameter:
@@ -67,6 +81,7 @@ def cost_with_maps(
         window=recurrence.window + max(0, taps - 1) * maps * channels,
         saved=saved,
         saved_once=recurrence.saved_once,
+        working=recurrence.working,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..spec import Cost, CostContext, Parameter, Settings, as_int
+from ..spec import Cost, CostContext, Parameter, Settings, Working, as_bool, as_int
 from .recurrent_channels import (
     CHANNELS,
     SHORT_CONV,
@@ -17,6 +17,9 @@ from .recurrent_channels import (
 PIECE = 16
 """In pieces of so many positions a CPU computes states, of which training keeps those behind each piece."""
 
+HELD = 2**20
+"""So many numbers of states, at most, a piece of several sequences has on a CPU."""
+
 RANK_DIVISOR = 16
 """The width between the two maps to the steps of `mamba` is that of the model by this, rounded up."""
 
@@ -26,11 +29,18 @@ def step_rank(width: int) -> int:
     return -(-width // RANK_DIVISOR)
 
 
+def sequences_at_once(states: int) -> int:
+    """Of how many sequences, with so many numbers of state each, a CPU computes a piece together."""
+    return max(1, HELD // (PIECE * states))
+
+
 def _mamba(settings: Settings, context: CostContext) -> Cost:
     """Maps to steps, keys and queries, rates of decay, a skip of each channel, and the scan.
 
     Saved are what the maps are of and give, the steps, what is read, and the states behind pieces, from which
-    the gradient computes the others anew; and of the rates two numbers each.
+    the gradient computes the others anew; and of the rates two numbers each. For a while the states of a
+    piece are held, what they are multiplied by, and the gradients of both, and where decays may be negative
+    that of the exponential; and the gradients of what is read and of the steps.
     """
     channels, state, length = as_int(settings, "channels"), as_int(settings, "state"), context.length
     rank = step_rank(context.width)
@@ -41,6 +51,11 @@ def _mamba(settings: Settings, context: CostContext) -> Cost:
         window=channels * state,
         saved=length * (4 * channels + rank + 2 * state) + -(-length // PIECE) * channels * state,
         saved_once=2 * channels * state,
+        working=Working(
+            numbers=4 * length * channels,
+            in_part=(4 + as_bool(settings, "negative")) * min(length, PIECE) * channels * state,
+            part=sequences_at_once(channels * state),
+        ),
     )
     return cost_with_maps(channels, settings, context, recurrence)
 

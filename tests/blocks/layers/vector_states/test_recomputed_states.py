@@ -12,6 +12,7 @@ from activemem.blocks.layers.vector_states.recomputed_states import read_states
 from activemem.blocks.layers.vector_states.scan import scan
 from activemem.blocks.testing.fixtures import make_generator, saved_bytes
 from activemem.grammar import analyse
+from activemem.grammar.vocabulary.vector_states import selective_scan
 
 
 def rows(length, dtype=torch.float64):
@@ -43,11 +44,11 @@ def read(*given, negative=False):
 
 
 @pytest.mark.usefixtures("_pieces")
-@pytest.mark.parametrize("held", [recomputed_states.HELD, 4 * 6])
+@pytest.mark.parametrize("held", [selective_scan.HELD, 4 * 6])
 @pytest.mark.parametrize("length", [1, 6, 17])
 @pytest.mark.parametrize("negative", [False, True])
 def test_what_is_read_has_the_numbers_and_gradients_of_a_scan(length, negative, held, monkeypatch):
-    monkeypatch.setattr(recomputed_states, "HELD", held)  # all sequences together, or one by one
+    monkeypatch.setattr(selective_scan, "HELD", held)  # all sequences together, or one by one
     given = rows(length)
     found, expected = read(*given, negative=negative), scanned(*given, negative)
     for one, other in zip(found, expected, strict=True):

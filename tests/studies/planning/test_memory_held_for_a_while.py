@@ -1,0 +1,115 @@
+"""What a step holds for a while beside what it keeps: plans are within a fifth of what torch allocates."""
+
+from itertools import accumulate
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from activemem.blocks import build
+from activemem.engine.trial.training import Training
+from activemem.grammar import analyse
+from activemem.studies.planning.memory_estimates import step_memory
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+STUDIES = [
+    ("delta-product-s3-small", "delta_product(heads=4, head_width=16, n=1)"),
+    ("delta-product-s3-small", "delta_product(heads=4, head_width=16, negative=true)"),
+    ("negative-eigenvalues-small", "2 * mamba(channels=64)"),
+    ("negative-eigenvalues-small", "2 * mamba(channels=64, negative=true)"),
+    ("illusion-of-state-small", "1 * (ssd(heads=4, head_width=16, state=16) >> ff(128))"),
+    ("memory-degradation", "seq2seq(lstm, lstm, attention=luong)"),
+    ("memory-degradation", "seq2seq(lstm, lstm, attention=bahdanau)"),
+    ("memory-degradation", "seq2seq(lstm, lstm, attention=bahdanau, attend=inputs)"),
+    ("zoology-figure-2-small", "2 * ssd(heads=4, head_width=16, state=16)"),
+]
+
+
+@pytest.mark.parametrize(("name", "recipe"), STUDIES)
+def test_a_step_of_a_study_holds_what_its_plan_says(name, recipe, tmp_path):
+    found = [each.settings for each in load_study(name).trials if each.settings.model.recipe == recipe]
+    settings = found[0]
+    measured = peak_bytes(Training(settings, torch.device("cpu"), tmp_path), steps=6)
+    assert step_memory(settings).total == pytest.approx(measured, rel=0.2)
+
+
+WINDOWS = [
+    *(f"3 * {kind}(N=256, span=64, heads=4, head_width=16)" for kind in ("all_attn", "attn_split")),
+    *(f"3 * {kind}(N=256, span=64, heads=4, head_width=16)" for kind in ("head_split", "single_head")),
+    *(f"2 * all_attn(N={count}, span=64, heads=2, head_width=32)" for count in (0, 64, 1024)),
+    "2 * (sa(heads=4, head_width=16, pos=relative, span=64) >> ff_attn(N=384))",
+    "2 * (sa(heads=4, head_width=16, pos=relative, span=64) >> ff(256))",
+]
+
+
+@pytest.mark.parametrize("recipe", WINDOWS)
+def test_windows_over_a_stream_hold_what_a_plan_says(recipe, tmp_path):
+    task = {
+        "name": "language_model",
+        "corpus": "paradise-lost",
+        "batching": "stream",
+        "tokens": "characters",
+        "context": 64,
+    }
+    text = study_text(
+        model={"recipe": recipe, "d_model": 64}, task=task, train={"curriculum": None}, factors={"seed": [0]}
+    )
+    settings = load_study(text).trials[0].settings
+    measured = peak_bytes(Training(settings, torch.device("cpu"), tmp_path), steps=3)
+    assert step_memory(settings).total == pytest.approx(measured, rel=0.2)
+
+
+BLOCKS = [
+    ("delta(heads=4, head_width=16)", 32, 64),
+    ("delta(heads=4, head_width=16, gate=true, short_conv=4)", 32, 64),
+    ("delta_product(heads=4, head_width=16, n=3)", 32, 64),
+    ("delta_product(heads=4, head_width=16, gate=true)", 32, 64),
+    ("mamba(channels=64)", 4, 39),
+    ("mamba(channels=64, state=4)", 32, 31),
+    ("mamba(channels=64, negative=true)", 64, 39),
+    ("mamba(channels=64)", 160, 39),  # in three parts
+    ("ssd(heads=4, head_width=16, state=16)", 32, 128),
+    ("sa(heads=4, head_width=16)", 8, 39),
+    ("sa(heads=4, head_width=16, pos=relative, span=64)", 8, 64),
+    ("sa(heads=4, head_width=16, pos=relative, span=64)", 8, 128),
+    ("all_attn(N=64, span=64, heads=4, head_width=16, adaptive=true)", 8, 64),
+    ("ff_attn(N=384)", 8, 64),
+    ("ff(256)", 8, 64),
+    ("glu(256)", 8, 64),
+]
+
+
+@pytest.mark.parametrize(("recipe", "batch", "length"), BLOCKS)
+def test_a_block_alone_holds_what_is_stated(recipe, batch, length):
+    sizes = {"d_model": 64, "vocab": 5, "causal": True, "dropout": 0.0}
+    model = build(recipe, **sizes).train()
+    tokens = torch.zeros(batch, length, dtype=torch.int64)
+    memory = analyse(recipe, length=length, **sizes).memory(batch)
+    assert memory.working > 2 * memory.logits
+    model.nll(tokens, tokens).mean().backward()
+    for weights in model.parameters():
+        weights.grad = None
+    measured = most_allocated(lambda: model.nll(tokens, tokens).mean().backward())
+    assert memory.computing == pytest.approx(measured, rel=0.2)
+
+
+def peak_bytes(training, *, steps):
+    """The most that torch's allocator has given out at once in a step, weights and their state with it."""
+    optimizer, found = training.optimizer, []
+    training.take_step()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        states = (each for state in optimizer.state.values() for each in state.values())
+        held = [*training.model.parameters(), *states]
+        found.append(most_allocated(training.take_step) + sum(each.nbytes for each in held))
+    return max(found)
+
+
+def most_allocated(compute):
+    """The most bytes that torch's allocator has given out at once, beside those from before."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+        compute()
+    events = [each for each in found.profiler.kineto_results.events() if each.name() == "[memory]"]
+    return max(accumulate(each.nbytes() for each in sorted(events, key=lambda each: each.start_ns())))
