@@ -40,8 +40,8 @@ equal · Equal parameters
   match  filter solved for the parameters of mixer=sa, filter=512; largest
          residual −512, 0.032 %
 
-  memory a step of sa holds 124.3 MB: weights 6.4 MB, gradients 6.4 MB,
-         optimiser 12.8 MB, activations at 40 tokens 98.6 MB
+  memory a step of highway_conv(k=4) holds 62.5 MB: weights 6.4 MB, gradients
+         6.4 MB, optimiser 12.8 MB, activations at 14 tokens 36.9 MB
 
   note   highway_conv(k=4): 4 layers reach 4 to the left, so no length beyond 6
          on sort, 5 on reverse can be learnt
@@ -60,8 +60,8 @@ equal · Equal parameters
 
   where  this machine's CPU: torch finds no GPU here
 
-  memory a step of sa holds 102.8 MB: weights 5.3 MB, gradients 5.3 MB,
-         optimiser 10.6 MB, activations at 40 tokens 81.7 MB
+  memory a step of sa holds 48.6 MB: weights 5.3 MB, gradients 5.3 MB, optimiser
+         10.6 MB, activations at 14 tokens 27.4 MB
 
   over   highway_conv(k=20): 2,893,588 parameters, at most 1,600,000; 1 trial
          not run
