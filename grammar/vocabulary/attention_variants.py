@@ -14,6 +14,7 @@ from .spec import (
     Role,
     Settings,
     Spec,
+    Working,
     as_int,
     as_word,
 )
@@ -27,6 +28,11 @@ def _reach(_settings: Settings, context: CostContext) -> Reach:
 def _kept_mask(context: CostContext) -> int:
     """A causal mask of one byte a pair."""
     return (context.length**2 + 3) // 4 if context.causal else 0
+
+
+def _of_pairs(count: int, context: CostContext) -> Working:
+    """So many numbers for each pair of positions: for a while gradients of weights and of scores are held."""
+    return Working(numbers=count * context.length**2)
 
 
 def _fox_cost(settings: Settings, context: CostContext) -> Cost:
@@ -45,6 +51,7 @@ def _fox_cost(settings: Settings, context: CostContext) -> Cost:
         state=2 * inner + heads,
         saved=length * (4 * inner + heads) + weights,
         saved_once=(length**2 + 3) // 4,
+        working=_of_pairs(2 * heads, context),
     )
 
 
@@ -67,7 +74,8 @@ def _diff_attn_cost(settings: Settings, context: CostContext) -> Cost:
     """Four maps, and products of two queries and keys of each head and of a value as wide as both.
 
     The state is keys and values. Saved are queries, keys and values, both weights and their difference, of
-    which some may be dropped, what the heads give, and what a norm is of.
+    which some may be dropped, what the heads give, and what a norm is of. Where the gradients of both weights
+    and of their scores are held, the difference has been given up.
     """
     heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
     inner, normed = 2 * heads * head_width, as_word(settings, "head_norm") != "none"
@@ -79,6 +87,7 @@ def _diff_attn_cost(settings: Settings, context: CostContext) -> Cost:
         state=2 * inner,
         saved=length * ((4 + 2 * normed) * inner + normed * heads) + weights,
         saved_once=3 + turned * 2 * length * head_width + _kept_mask(context),
+        working=_of_pairs(3 * heads, context),
     )
 
 
@@ -146,6 +155,7 @@ def _latent_attn_cost(settings: Settings, context: CostContext) -> Cost:
         state=latent + turned,
         saved=length * kept + weights,
         saved_once=2 * length * turned + _kept_mask(context),
+        working=_of_pairs(2 * heads, context),
     )
 
 

@@ -154,7 +154,8 @@ def cost_with_maps(
 
     Saved are, of a convolution, its input; of maps as they are, where the recurrence keeps them `raw`; of a
     normalisation alone, its input before and after it is divided, and by what; of a gate, what heads give
-    and its map; and the input of the last map.
+    and its map; and the input of the last map. The gradients of a gate and of what it is of hold six numbers
+    of each channel and position for a while, with a norm eight.
     """
     length, width = context.length, context.width
     inner = as_int(settings, "heads") * as_int(settings, "head_width")
@@ -174,13 +175,14 @@ def cost_with_maps(
         saved += recurrence.positions * inner + plane
     elif normed:
         saved += plane + recurrence.positions * inner + length * as_int(settings, "heads")
+    gating = (6 + 2 * normed) * plane if gated != "none" else 0
     return Cost(
         parameters=mapped + taps * channels + normed * as_int(settings, "head_width") + recurrence.parameters,
         flops=2 * length * mapped + recurrence.flops,
         window=recurrence.window + max(0, taps - 1) * channels,
         saved=saved,
         saved_once=recurrence.saved_once,
-        working=Working(numbers=recurrence.working),
+        working=Working(numbers=max(recurrence.working, gating)),
     )
 
 

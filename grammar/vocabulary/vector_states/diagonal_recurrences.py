@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from ..attention import HEAD_WIDTH, HEADS
-from ..spec import Cost, CostContext, Parameter, Settings, as_int, as_word
+from ..spec import Cost, CostContext, Parameter, Settings, Working, as_int, as_word
 from .recurrent_channels import (
     CHANNELS,
     SHORT_CONV,
@@ -16,6 +17,17 @@ from .recurrent_channels import (
 )
 
 
+def _scan_working(length: int, channels: int) -> Working:
+    """What the gradient of a scan holds for a while.
+
+    Its own gradient, the decays after each position, both turned round, and padded where pieces of about the
+    root of the length are no whole number; states within pieces, one by one and side by side, products of
+    decays, and what is found.
+    """
+    size = math.isqrt(max(0, length - 1)) + 1
+    return Working(numbers=(8 + 2 * (length % size > 0)) * length * channels)
+
+
 def _min_gru(settings: Settings, context: CostContext) -> Cost:
     """Two maps of the input with biases, and the scan.
 
@@ -24,7 +36,11 @@ def _min_gru(settings: Settings, context: CostContext) -> Cost:
     """
     channels, plane = as_int(settings, "channels"), context.length * as_int(settings, "channels")
     positive = as_word(settings, "candidate") == "positive"
-    recurrence = ChannelCost(window=channels, saved=5 * plane + positive * (plane + 3) // 4)
+    recurrence = ChannelCost(
+        window=channels,
+        saved=5 * plane + positive * (plane + 3) // 4,
+        working=_scan_working(context.length, channels),
+    )
     return cost_with_maps(channels, settings, context, recurrence, maps=2, biased=True)
 
 
@@ -62,6 +78,7 @@ def _rg_lru(settings: Settings, context: CostContext) -> Cost:
         window=channels,
         saved=8 * context.length * channels,
         saved_once=2 * channels,
+        working=_scan_working(context.length, channels),
     )
     return cost_with_maps(channels, settings, context, recurrence)
 
