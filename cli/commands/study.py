@@ -74,7 +74,8 @@ def plan(
     groups, selected = group_sizes_of(found), select_trials(found, only) if only else None
     devices = configured.values.devices
     count = partial(count_state, sharded=devices > 1)
-    page = planned(found, configured.store, selected, count_state=count)
+    checkpoints = configured.values.activation_checkpointing
+    page = planned(found, configured.store, selected, count_state=count, checkpoints=checkpoints)
     noise = StudyResults(found, configured.store).noise
     if as_json:
         told = {"noise": noise} if found.search else {}

@@ -108,6 +108,7 @@ def _cost_notes(plan: Plan, machine: MachineSettings, device_bytes: int | None) 
     if plan.memory is not None:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], WIDTH // 2)[0]} holds {_memory(held)}"
+        text += ", most activations computed again" if machine.activation_checkpointing else ""
         fits = "" if device_bytes is None else f"; {room(held, device_bytes, devices=machine.devices)}"
         yield "memory", text + fits
     if plan.test is not None:

@@ -18,18 +18,22 @@ class ReplicaError(ActivememError):
 
 
 def check_replicas(
-    all_settings: Iterable[TrialSettings], devices: int, device_bytes: int | None = None
+    all_settings: Iterable[TrialSettings],
+    devices: int,
+    device_bytes: int | None = None,
+    *,
+    checkpoints: bool = False,
 ) -> None:
     """Raise ReplicaError, with all reasons, if any of these trials cannot train on so many devices.
 
-    Nor where each has so many bytes, if that is known.
+    Nor where each has so many bytes, if that is known, with activation checkpointing where `checkpoints`.
     """
     if devices == 1:
         return
     reasons = dict[str, None]()
     for settings in all_settings:
         reasons |= dict.fromkeys(replica_faults(settings, devices))
-        if must_shard(settings, devices, device_bytes):
+        if must_shard(settings, devices, device_bytes, checkpoints=checkpoints):
             reasons |= dict.fromkeys(f"{each}, {_WHERE}" for each in sharding_faults(settings))
     if reasons:
         head = f"these trials cannot take their steps on {devices} devices"

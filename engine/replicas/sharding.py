@@ -14,11 +14,17 @@ _NUMBER_BY_NUMBER = ("adam", "adamw", "adagrad", "sgd", "lion")
 """The rules that move each number of a weight by itself, so that parts of weights move as the whole."""
 
 
-def must_shard(settings: TrialSettings, devices: int, device_bytes: int | None) -> bool:
-    """Whether a step does not fit on each of several devices with all weights, in however many parts."""
+def must_shard(
+    settings: TrialSettings, devices: int, device_bytes: int | None, *, checkpoints: bool = False
+) -> bool:
+    """Whether a step does not fit on each of several devices with all weights, in however many parts.
+
+    With activation checkpointing where `checkpoints`.
+    """
     if device_bytes is None or devices == 1:
         return False
-    return step_memory(settings, state=weight_state(settings)).parts_on_each(devices, device_bytes) is None
+    held = step_memory(settings, state=weight_state(settings), checkpoints=checkpoints)
+    return held.parts_on_each(devices, device_bytes) is None
 
 
 def sharding_faults(settings: TrialSettings) -> Iterator[str]:

@@ -24,12 +24,13 @@ class ReplicatedTrainings:
         self, devices: Sequence[torch.device], device_bytes: int | None = None, *, checkpoints: bool = False
     ) -> None:
         self.group = ReplicaGroup(devices, checkpoints=checkpoints)
-        self._device_bytes = device_bytes
+        self._device_bytes, self._checkpoints = device_bytes, checkpoints
 
     def __call__(self, settings: TrialSettings, device: torch.device, data: Path) -> ReplicatedTraining:
         """A training; of the devices the first is that which is given."""
         assert device.type == self.group.devices[0].type, "all devices are of one kind"
-        if must_shard(settings, len(self.group.devices), self._device_bytes):
+        devices = len(self.group.devices)
+        if must_shard(settings, devices, self._device_bytes, checkpoints=self._checkpoints):
             from .sharded_training import ShardedTraining  # noqa: PLC0415 -- loads much that few trials need
 
             return ShardedTraining(settings, self.group, data)

@@ -114,7 +114,7 @@ class FitNodes:
             brought = [
                 Accelerators(count=each.gpus, device_bytes=each.gpu_bytes, cpus=each.cpus) for each in fit
             ]
-            self.machine = replace(machine, gpus=share(machine.cpus, brought, settings))
+            self.machine = replace(machine, gpus=share(machine, brought, settings))
         self._asked: list[tuple[dict[str, Any], ray.ObjectRef[_Answer]]] = []
         self._looked_at = time.monotonic()
 

@@ -155,7 +155,8 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     check_leaks(settings)
     check_test_lengths(settings)
     check_precisions(settings, machine)
-    check_replicas(settings, machine.devices, device_bytes() if machine.address is None else None)
+    room = device_bytes() if machine.address is None else None
+    check_replicas(settings, machine.devices, room, checkpoints=machine.activation_checkpointing)
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)

@@ -37,19 +37,19 @@ def resolve_here(
     if local:
         return replace(machine, gpus=1.0)
     here = Accelerators(count=torch.cuda.device_count(), device_bytes=device_bytes(), cpus=cpus)
-    return replace(machine, gpus=share(machine.cpus, [here], all_settings))
+    return replace(machine, gpus=share(machine, [here], all_settings))
 
 
-def share(cpus: float, nodes: Iterable[Accelerators], all_settings: Iterable[TrialSettings]) -> float:
+def share(machine: Machine, nodes: Iterable[Accelerators], all_settings: Iterable[TrialSettings]) -> float:
     """The part of a GPU for one trial of a study: as many share one as its memory and its CPUs have room for.
 
     What counts is the step that holds most and the node with least.
     """
-    found = largest_step(all_settings, weight_state)
+    found = largest_step(all_settings, weight_state, checkpoints=machine.activation_checkpointing)
     rooms = [
         min(
             trials_on_device(found[1], node.device_bytes) if found else 1,
-            int(node.cpus / (cpus * max(node.count, 1.0))),
+            int(node.cpus / (machine.cpus * max(node.count, 1.0))),
         )
         for node in nodes
     ]

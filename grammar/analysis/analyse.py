@@ -121,17 +121,21 @@ def analyse(
     *,
     length: int,
     past: int = 0,
+    activation_checkpointing: bool = False,
     **settings: Unpack[ModelKeywords],
 ) -> Analysis:
     """The cost and reach of the model that the recipe describes, its settings as `build` takes them.
 
-    In front of the sequence `past` positions are held, as in a stream. Raises RecipeError for a wrong text,
-    and when it still has holes or search dimensions; ModelConfigError for settings that cannot be.
+    In front of the sequence `past` positions are held, as in a stream. With `activation_checkpointing`
+    training keeps the inputs of sub-layers alone, and one at a time holds the rest. Raises RecipeError for a
+    wrong text, and where it has holes or search dimensions; ModelConfigError for settings that cannot be.
     """
     recipe, config = parse(recipe), configure(config, settings)
     config.check()
     _check_resolved(recipe)
-    model = _Analyser(CostContext(config=config, length=length, past=past))
+    model = _Analyser(
+        CostContext(config=config, length=length, past=past, checkpoints=activation_checkpointing)
+    )
     positions = 1 if output_kind(recipe.root) == VECTOR else length
     return Analysis(length=length, outputs=positions * config.outputs, tree=model.model(recipe.root))
 
@@ -221,7 +225,7 @@ class _Analyser:
             case _ if self._has_cross_attention(node):
                 return self._with_cross_attention(node)
             case _:
-                return self._sublayer(node)
+                return self._step(node)
 
     def stack_parts(self, node: Value, found: ModelPart) -> tuple[ModelPart, ...]:
         """The parts of a series, or of a sub-layer and its crossing; else the part itself."""
@@ -238,7 +242,7 @@ class _Analyser:
     def _with_cross_attention(self, node: Value) -> ModelPart:
         """A sub-layer and its crossing, whose input is counted with it: behind it all is as without it."""
         assert self.cross_attention is not None, "there is no crossing"
-        found = self._sublayer(node)
+        found = self._step(node)
         crossing = replace(self.cross_attention(node, self.context), saves_output=found.saves_output)
         return compose_series(render(node), (found, crossing), self._activation_size)
 
@@ -258,6 +262,12 @@ class _Analyser:
     def _copies(self, label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
         """`count` copies of a body, its parts those of a series or itself."""
         return compose_repeat(label, one, count, self.stack_parts(body, one), self._activation_size)
+
+    def _step(self, node: Value) -> ModelPart:
+        """A sub-layer, whose input alone is kept with activation checkpointing."""
+        if not self.context.checkpoints:
+            return self._sublayer(node)
+        return _Analyser(replace(self.context, checkpoints=False))._sublayer(node).checkpointed()
 
     def _sublayer(self, node: Value) -> ModelPart:
         """A branch with its normalisation, as one step of the residual stream; a pool is its branch alone.

@@ -210,7 +210,7 @@ def _source_keys_values(decoder: Value, context: CostContext) -> ModelPart:
 
 
 def _cross_attention(sublayer: Value, context: CostContext) -> ModelPart:
-    """The attention to the source behind a sub-layer in which positions mix, its input saved.
+    """The attention to the source behind a sub-layer in which positions mix, its input saved or beside it.
 
     Queries and the output are maps of the target without biases.
     """
@@ -218,7 +218,7 @@ def _cross_attention(sublayer: Value, context: CostContext) -> ModelPart:
     norm, has_norm = NORMS[context.config.norm_kind], context.config.norm != "none"
     normed = has_norm * norm.saved(width)
     planes = 1 + has_norm + (context.config.residual and context.config.dropout > 0)
-    return ModelPart(
+    found = ModelPart(
         label="attention to the source",
         kind=PartKind.BLOCK,
         parameters=2 * width * each.width + has_norm * norm.parameters(width),
@@ -227,6 +227,7 @@ def _cross_attention(sublayer: Value, context: CostContext) -> ModelPart:
         saved=length * (2 * each.width + _saved_weights(each, context) + planes * width + normed),
         predecessors=(PREVIOUS_PART, _KEYS_VALUES_LABEL),
     )
+    return replace(found, saved=found.saved - length * width).checkpointed() if context.checkpoints else found
 
 
 def _saved_weights(cross_attention: CrossAttentionShape, context: CostContext) -> int:

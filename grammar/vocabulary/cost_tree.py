@@ -75,6 +75,7 @@ class ModelPart:
     Copies hold the parts of one and the figures of all.
     A sub-layer's figures include its normalisation; what is `shared` is not among `parameters`. In a whole
     model parts follow others by their labels, the one whose stream goes on first; None is the part before.
+    A sub-layer that keeps its input alone is `again` while its gradients are computed.
     """
 
     label: str
@@ -93,6 +94,20 @@ class ModelPart:
     shared: Mapping[str, int] = field(default_factory=dict)
     predecessors: tuple[str, ...] | None = None
     parts: tuple[ModelPart, ...] = ()
+    again: ModelPart | None = None
+
+    def checkpointed(self) -> ModelPart:
+        """A sub-layer that keeps its input alone, and computes the rest again in the backward pass."""
+        return replace(
+            self,
+            saved=0,
+            saved_once=0,
+            kernels=0,
+            working=NO_WORKING,
+            saves_input=True,
+            saves_output=False,
+            again=self,
+        )
 
     def activation_bytes(self, batch: int) -> int:
         """The bytes that training keeps of `batch` sequences, without an input that others may keep too."""
@@ -102,13 +117,19 @@ class ModelPart:
         """The bytes that `batch` sequences hold at their most, beside all that training keeps of them in it.
 
         Gradients go from the last part to the first: what is kept of later ones is given up by then. Of
-        copies that is so in the last one.
+        copies that is so in the last one. What is computed again is held then, too.
         """
+        if self.again is not None:
+            return self.again.pass_bytes(batch) + self.again.working_bytes(batch)
         most, given_up = self.working.bytes(batch), 0
         for part in reversed(self.parts):
             most = max(most, part.working_bytes(batch) - given_up)
-            given_up += part.activation_bytes(batch) + 4 * batch * part.kernels
+            given_up += part.pass_bytes(batch)
         return most
+
+    def pass_bytes(self, batch: int) -> int:
+        """The bytes that training keeps of `batch` sequences, those of fused kernels among them."""
+        return self.activation_bytes(batch) + 4 * batch * self.kernels
 
     def with_saved_input(self, input_size: int) -> ModelPart:
         """The part with its input, `input_size` numbers, among what it saves, if it saves it at all."""

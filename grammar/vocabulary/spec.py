@@ -57,12 +57,14 @@ class Parameter:
 class CostContext:
     """Where a block is analysed: in which model, and on sequences of how many tokens.
 
-    In front of a sequence `past` positions are held, as in a stream.
+    In front of a sequence `past` positions are held, as in a stream. A stack that `checkpoints` keeps the
+    inputs of its sub-layers alone.
     """
 
     config: ModelConfig
     length: int
     past: int = 0
+    checkpoints: bool = False
 
     @property
     def width(self) -> int:

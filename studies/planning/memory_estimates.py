@@ -106,21 +106,30 @@ class TrialTest:
 
 
 def step_memory(
-    settings: TrialSettings, tokens: int | None = None, *, state: WeightState | None = None
+    settings: TrialSettings,
+    tokens: int | None = None,
+    *,
+    state: WeightState | None = None,
+    checkpoints: bool = False,
 ) -> StepMemory:
     """What a step of a trial holds on sequences of so many tokens, by default of its longest ones.
 
     Batches of so many tokens are held where they hold most. Frozen numbers have no gradient. Without a
-    `state` none are frozen, and the optimiser keeps as much of each as it does of any.
+    `state` none are frozen, and the optimiser keeps as much of each as it does of any. With activation
+    checkpointing, `checkpoints`, one sub-layer after the other holds more than its input.
     """
     train, interface = settings.train, settings.task.interface
     if tokens is None and train.batch_tokens is not None:
-        steps = (step_memory(settings, each, state=state) for each in _fullest_lengths(settings))
+        steps = (
+            step_memory(settings, each, state=state, checkpoints=checkpoints)
+            for each in _fullest_lengths(settings)
+        )
         return max(steps, key=lambda each: each.total)
     tokens = longest_tokens(settings) if tokens is None else tokens
     sequences = -(-train.sequences(tokens) // train.accumulate)
     config = model_config(settings.model, interface)
-    held = _memory(settings.model.recipe, config, tokens, interface.past, sequences)
+    checkpoints = checkpoints and not train.compile
+    held = _memory(settings.model.recipe, config, tokens, interface.past, sequences, checkpoints=checkpoints)
     return StepMemory(
         tokens=tokens,
         sequences=sequences,
@@ -147,10 +156,16 @@ def _fullest_lengths(settings: TrialSettings) -> set[int]:
 
 
 def largest_step(
-    all_settings: Iterable[TrialSettings], count_state: CountState = lambda _settings: None
+    all_settings: Iterable[TrialSettings],
+    count_state: CountState = lambda _settings: None,
+    *,
+    checkpoints: bool = False,
 ) -> tuple[int, StepMemory] | None:
     """The number of the trial whose step holds most, and what; None without trials."""
-    found = enumerate(step_memory(settings, state=count_state(settings)) for settings in all_settings)
+    found = enumerate(
+        step_memory(settings, state=count_state(settings), checkpoints=checkpoints)
+        for settings in all_settings
+    )
     return max(found, key=lambda each: each[1].total, default=None)
 
 
@@ -194,5 +209,9 @@ def _trial_test(settings: TrialSettings, task: AlgorithmicSettings) -> TrialTest
 
 
 @lru_cache(maxsize=65536)
-def _memory(recipe: str, config: ModelConfig, tokens: int, past: int, batch: int) -> TrainingMemory:
-    return analyse(read_recipe(recipe), config, length=tokens, past=past).memory(batch)
+def _memory(
+    recipe: str, config: ModelConfig, tokens: int, past: int, batch: int, *, checkpoints: bool
+) -> TrainingMemory:
+    model = read_recipe(recipe)
+    found = analyse(model, config, length=tokens, past=past, activation_checkpointing=checkpoints)
+    return found.memory(batch)

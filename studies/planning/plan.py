@@ -101,10 +101,12 @@ def make_plan(
     only: Collection[str] | None = None,
     *,
     count_state: CountState = lambda _settings: None,
+    checkpoints: bool = False,
 ) -> Plan:
     """The plan of a study, or of some trials of a grid, given a store; loads neither torch nor Ray.
 
-    What an optimiser keeps is for others to count where that needs the names and shapes of weights.
+    What an optimiser keeps is for others to count where that needs the names and shapes of weights. Memory is
+    that with activation checkpointing where `checkpoints`.
     """
     outcomes = store.trials()
     tried = study_outcomes(study, outcomes)
@@ -131,7 +133,7 @@ def make_plan(
         num_missing_weights=len(without_weights),
         models=_models(study, trials, estimator),
         estimate=total_time(left),
-        memory=_largest_step(labelled, count_state),
+        memory=_largest_step(labelled, count_state, checkpoints=checkpoints),
         test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if not store.has_checkpoint(each.id)),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
@@ -243,10 +245,10 @@ def _labelled(study: Study, trials: Iterable[Trial]) -> list[tuple[str, TrialSet
 
 
 def _largest_step(
-    labelled: Sequence[tuple[str, TrialSettings]], count_state: CountState
+    labelled: Sequence[tuple[str, TrialSettings]], count_state: CountState, *, checkpoints: bool
 ) -> tuple[str, StepMemory] | None:
     """The model whose step holds most, if anything is known of one."""
-    largest = largest_step((settings for _, settings in labelled), count_state)
+    largest = largest_step((settings for _, settings in labelled), count_state, checkpoints=checkpoints)
     return None if largest is None else (labelled[largest[0]][0], largest[1])
 
 

@@ -28,12 +28,12 @@ def test_as_many_trials_share_a_gpu_as_its_memory_and_the_cpus_beside_it_have_ro
     largest = max(step_memory(each).total for each in settings)
     room_for_three = int(3.5 * (largest + GPU_CONTEXT) / 0.9)
     node = Accelerators(count=1, device_bytes=room_for_three, cpus=16)
-    assert share(1.0, [node], settings) == fraction(3) == 0.3333
-    assert share(8.0, [node], settings) == 0.5  # two trials have the CPUs
+    assert share(Machine(cpus=1.0), [node], settings) == fraction(3) == 0.3333
+    assert share(Machine(cpus=8.0), [node], settings) == 0.5  # two trials have the CPUs
     four = Accelerators(count=4, device_bytes=room_for_three, cpus=8)
-    assert share(1.0, [node, four], settings) == 0.5  # the smaller of the two
+    assert share(Machine(cpus=1.0), [node, four], settings) == 0.5  # the smaller of the two
     small = Accelerators(count=1, device_bytes=2**20, cpus=16)
-    assert share(1.0, [small], settings) == 1.0  # it may fit nevertheless: the trial will tell
+    assert share(Machine(cpus=1.0), [small], settings) == 1.0  # it may fit nevertheless: the trial will tell
 
 
 def test_what_fits_on_a_device_leaves_a_tenth_of_it_free(settings):

@@ -9,7 +9,6 @@ import torch
 
 from activemem.blocks import build
 from activemem.blocks.core.residual_stack import outermost_stacks
-from activemem.blocks.testing.fixtures import count_saved_bytes, make_generator, saved_bytes
 from activemem.engine.core.resources import Machine, ResourceError
 from activemem.engine.run.driver import run_study
 from activemem.engine.training_parts.activation_checkpointing import (
@@ -89,27 +88,6 @@ def test_loss_terms_see_what_layers_give_once():
     take(found, 2)
     assert_same_bits(plain, found)
     assert plain.state()["terms"] == found.state()["terms"]
-
-
-@pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize(
-    "recipe", ["2 * (sa(heads=2) >> ff(16))", "conv(k=3) + (lstm >> ff(8)) >> mean_pool"]
-)
-def test_what_a_block_computes_is_not_kept(recipe, norm):
-    model = build(recipe, d_model=8, vocab=5, dropout=0.1, norm=norm, generator=make_generator(0))
-    kept = saved_bytes(model, batch=3, length=20)
-    for stack in outermost_stacks(model):
-        stack.checkpoints = True
-    assert saved_bytes(model, batch=3, length=20) < kept / 2
-
-
-def test_a_model_in_evaluation_computes_nothing_again():
-    model = build("sa(heads=2)", d_model=8, vocab=5, generator=make_generator(0)).eval()
-    tokens = torch.zeros(2, 5, dtype=torch.int64)
-    kept = count_saved_bytes(model, lambda: model.nll(tokens, tokens).sum())
-    for stack in outermost_stacks(model):
-        stack.checkpoints = True
-    assert count_saved_bytes(model, lambda: model.nll(tokens, tokens).sum()) == kept
 
 
 def test_the_reason_why_all_is_kept_is_told_once(caplog):

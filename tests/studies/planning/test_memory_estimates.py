@@ -11,6 +11,7 @@ from activemem.cli.machine_settings import MachineSettings
 from activemem.cli.plan_costs import count_state
 from activemem.cli.plan_json import plan_to_dict
 from activemem.cli.views.plan import format_plan
+from activemem.engine.training_parts.activation_checkpointing import CheckpointedTrainings
 from activemem.engine.trial.training import Training
 from activemem.grammar import analyse
 from activemem.storage import Store
@@ -266,3 +267,24 @@ def test_lengths_of_a_training_that_do_not_fit_are_told(train, told):
     with pytest.raises(StudyError) as caught:
         load_study(text)
     assert told in str(caught.value)
+
+
+def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_path):
+    recipe = {"recipe": "6 * (sa(heads=2) >> ff(32))", "dropout": 0.1}
+    train = {"batch_size": 8, "curriculum": {"start": 40}}
+    study = load_study(study_text(model=recipe, task={"name": "reverse"}, train=train, factors={"seed": [0]}))
+    settings, found = study.trials[0].settings, []
+    for checkpoints, begin in ((False, Training), (True, CheckpointedTrainings(Training))):
+        held = step_memory(settings, checkpoints=checkpoints).total
+        measured = peak_bytes(begin(settings, torch.device("cpu"), tmp_path))
+        assert held == pytest.approx(measured, rel=0.2)
+        found.append(held)
+        plan = make_plan(study, Store(tmp_path / "results"), checkpoints=checkpoints)
+        told = " ".join(
+            format_plan(study, plan, MachineSettings(activation_checkpointing=checkpoints)).split()
+        )
+        assert ("activations computed again" in told) == checkpoints
+        assert format_bytes(held) in told
+    assert found[1] < found[0] / 3
+    compiled = settings.model_copy(update={"train": settings.train.model_copy(update={"compile": True})})
+    assert step_memory(compiled, checkpoints=True).total == found[0]

@@ -1,0 +1,82 @@
+"""What training keeps where sub-layers are computed again: what the analysis says, to the byte."""
+
+import pytest
+import torch
+
+from activemem import analyse
+from activemem.blocks import build
+from activemem.blocks.core.residual_stack import PoolingLayer, SideInputs, outermost_stacks
+from activemem.blocks.testing.conformance import disable_fused_kernels
+from activemem.blocks.testing.fixtures import (
+    count_saved_bytes,
+    make_generator,
+    random_sequences,
+    saved_bytes,
+)
+
+BATCH, LENGTH, WIDTH = 3, 20, 8
+RECIPES = [
+    "3 * (sa(heads=2) >> ff(16))",
+    "2 * (conv(k=3) + sa(heads=2) + (lstm >> ff(8)))",
+    "tied(3 * (conv(k=3) >> ff(16)))",
+    "conv(k=3) >> mean_pool >> ff(8)",
+    "sa(heads=2, pos=t5) >> mamba",
+]
+
+
+def make(recipe, checkpoints=True, **settings):
+    """A model that keeps the inputs of sub-layers alone, and its analysis."""
+    settings = {"d_model": WIDTH, "vocab": 5, **settings}
+    model = disable_fused_kernels(build(recipe, generator=make_generator(0), **settings)).train()
+    for stack in outermost_stacks(model):
+        stack.checkpoints = checkpoints
+    return model, analyse(recipe, length=LENGTH, activation_checkpointing=checkpoints, **settings)
+
+
+def parts_within(part):
+    """A part of a model and all parts of it."""
+    return [part, *(found for each in part.parts for found in parts_within(each))]
+
+
+@pytest.mark.parametrize("norm", ["pre", "post", "none"])
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_the_inputs_of_sub_layers_are_kept_and_nothing_else_of_them(recipe, norm, dropout):
+    rates = {"dropout": dropout, "embedding_dropout": dropout}
+    model, analysis = make(recipe, norm=norm, **rates)
+    _, plain = make(recipe, checkpoints=False, norm=norm, **rates)
+    stated = analysis.memory(BATCH)
+    assert saved_bytes(model, batch=BATCH, length=LENGTH) == pytest.approx(stated.activations, abs=16)
+    assert stated.activations < plain.memory(BATCH).activations
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_most_that_is_held_again_is_what_one_sub_layer_keeps(recipe):
+    model, analysis = make(recipe, causal=True, dropout=0.1, position="none")
+    x = random_sequences(BATCH, LENGTH, width=WIDTH, dtype=torch.float32).requires_grad_()
+    pooled = x[:, :1].detach().requires_grad_()
+    most, entering = 0, x
+    for layer in model.body.layers:
+        held = count_saved_bytes(layer, lambda: layer(entering, SideInputs()).sum())  # noqa: B023 -- called here
+        most = max(most, held - 4 * entering.numel())
+        entering = pooled if isinstance(layer, PoolingLayer) else entering
+    again = [part.again.activation_bytes(BATCH) for part in parts_within(analysis.tree) if part.again]
+    assert max(again) == pytest.approx(most, rel=0.01)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_encoders_and_decoders_keep_as_little(dropout):
+    recipe = "seq2seq(2 * (sa(heads=2) >> ff(16)), 2 * (sa(heads=2) + conv(k=3) >> ff(16)))"
+    model, analysis = make(recipe, dropout=dropout)
+    source, target = (torch.ones(BATCH, LENGTH, dtype=torch.int64) for _ in range(2))
+    kept = count_saved_bytes(model, lambda: model.nll(source, target))
+    assert kept == pytest.approx(analysis.memory(BATCH).activations, abs=16)
+
+
+def test_a_model_in_evaluation_computes_nothing_again():
+    model = build("sa(heads=2)", d_model=8, vocab=5, generator=make_generator(0)).eval()
+    tokens = torch.zeros(2, 5, dtype=torch.int64)
+    kept = count_saved_bytes(model, lambda: model.nll(tokens, tokens).sum())
+    for stack in outermost_stacks(model):
+        stack.checkpoints = True
+    assert count_saved_bytes(model, lambda: model.nll(tokens, tokens).sum()) == kept
