@@ -251,7 +251,8 @@ def test_all_reasons_are_told_why_trials_cannot_have_several_devices():
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["replicated", "sharded"])
-def test_replicas_that_compute_activations_again_have_the_same_bits(whole):
+def test_replicas_that_compute_activations_again_have_the_same_bits(whole, two):
+    two.end()  # a process has one group at a time
     form = {**SORT, "model": {**SORT["model"], "recipe": WITHOUT_SPANS["sort"], "dropout": 0.3}}
     trials, found = settings(form, clip_norm=None), []
     for checkpoints in (False, True):
