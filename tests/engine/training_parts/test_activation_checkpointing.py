@@ -126,3 +126,16 @@ def test_a_study_has_the_same_rows_under_the_same_ids(tmp_path, tiny, notes):
             }
         )
     assert found[0] == found[1]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("kind", ["attention", "stream", "encoder and decoder"])
+def test_a_gpu_drops_the_same_again(kind):
+    recipe, task, train = KINDS[kind]
+    found = []
+    for make in (Training, CheckpointedTrainings(Training)):
+        training = make(settings_of(recipe, task, **train), torch.device("cuda"), Path("data"))
+        take(training, 3)
+        found.append(training.state())
+    assert torch.equal(found[0]["noise"], found[1]["noise"])
+    torch.testing.assert_close(found[0]["model"], found[1]["model"], rtol=1e-3, atol=1e-5)
