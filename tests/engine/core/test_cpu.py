@@ -8,9 +8,12 @@ import pytest
 from activemem.engine.core.cpu import _glibc
 
 STEPS = """
-import os, resource, sys
-import torch
+import ctypes, os, resource, sys
 from activemem.engine.core.cpu import give_back_memory, prepare_cpu
+
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+BYTES = 24 * 2**20
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -18,12 +21,16 @@ def resident():
 def faults(steps):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(steps):
-        [torch.ones(2**22) for _ in range(10)]  # 160 MiB, which nothing refers to any more
+        blocks = [ctypes.c_void_p(library.malloc(ctypes.c_size_t(BYTES))) for _ in range(4)]
+        for block in blocks:
+            ctypes.memset(block, 1, BYTES)
+        for block in reversed(blocks):
+            library.free(block)
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 if sys.argv[1] == "prepared":
     prepare_cpu(1)
-faults(1)
+faults(2)
 found, held = faults(4), resident()
 give_back_memory()
 print(found, held - resident())

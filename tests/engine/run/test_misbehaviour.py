@@ -170,7 +170,7 @@ def test_gpus_that_are_not_there_are_told_before_anything_is_trained(folder):
 def test_a_disk_that_takes_no_more_stops_the_study_with_one_line(folder, place, how):
     words = f"{sys.executable} -m activemem study run tiny.toml --results disk/results"
     words += " --local" if how == "local" else ""
-    limits = "size=160k,nr_inodes=300" if place == "full" else "ro"
+    limits = "size=64k,nr_inodes=300" if place == "full" else "ro"
     mount = f"mkdir disk && mount -t tmpfs -o {limits} tmpfs disk"
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode:
         pytest.skip("needs namespaces of users and mounts")

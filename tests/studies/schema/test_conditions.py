@@ -128,9 +128,13 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
     assert "one seed and up to 2 levels of act" in table.caption[0]
     changes = build_table(found, found.tables[1], outcomes)
     assert changes.rows == (
-        *("baseline", "sa → conv(k=k)", "sa → conv(k=k, act=act)"),
-        *("k = 5, sa → conv(k=k)", "k = 5, sa → conv(k=k, act=act)", "act = gelu, sa → conv(k=k, act=act)"),
-        "k = 5, act = gelu, sa → conv(k=k, act=act)",
+        *("baseline", "sa → conv(k={k})", "sa → conv(k={k}, act={act})"),
+        *(
+            "k = 5, sa → conv(k={k})",
+            "k = 5, sa → conv(k={k}, act={act})",
+            "act = gelu, sa → conv(k={k}, act={act})",
+        ),
+        "k = 5, act = gelu, sa → conv(k={k}, act={act})",
     )
     assert "k = " not in changes.caption[1]
     drawn, bars = (build_curve(found, spec, outcomes).panels[0].content for spec in found.curves)
