@@ -53,6 +53,11 @@ class BaseModel(nn.Module, Generic[Body]):
         return [module for module in self.body.modules() if isinstance(module, Block)]
 
 
+def spread(values: Tensor, chosen: Tensor) -> Tensor:
+    """Values (chosen,) at the chosen positions (batch, length), in their order; 0 elsewhere."""
+    return values.new_zeros(chosen.shape).masked_scatter(chosen, values)
+
+
 def _after_load(model: nn.Module, _found: object) -> None:
     """After weights were loaded."""
     assert isinstance(model, BaseModel)

@@ -10,7 +10,7 @@ from ...grammar import ModelConfig, Recipe, nodes
 from ..core.block import Context
 from ..core.initialisation import Embedding, Linear
 from ..core.transducer import AnyTransducer, State, build_transducer_block
-from .base_model import BaseModel
+from .base_model import BaseModel, spread
 
 PAD = 0
 """The symbol behind the end of a sequence; in front of a target it is the start symbol."""
@@ -36,14 +36,19 @@ class TransductionModel(BaseModel[AnyTransducer]):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits of every symbol of the target, given those before it."""
-        written = self._embed_target(shift_right(target))
-        return self._logits(self.body(self._embed_source(source), written, source != PAD, target != PAD))
+        return self.output(self._hidden(source, target))
+
+    def outputs_at(self, source: Tensor, target: Tensor, chosen: Tensor) -> Tensor:
+        """The logits at the chosen positions (batch, m) alone, in their order: (chosen, vocab)."""
+        return self.output(self._hidden(source, target)[chosen])
 
     def nll(self, source: Tensor, target: Tensor) -> Tensor:
         """Minus the log-probability of each symbol of the target, in nats, (batch, m); 0 at padding."""
-        logits = self(source, target).flatten(0, 1)
-        lost = functional.cross_entropy(logits, target.flatten(), reduction="none", ignore_index=PAD)
-        return lost.view_as(target)
+        valid = target != PAD
+        lost = functional.cross_entropy(
+            self.outputs_at(source, target, valid), target[valid], reduction="none"
+        )
+        return spread(lost, valid)
 
     def begin(self, source: Tensor, lengths: Tensor) -> State:
         """The state before the first symbol; `lengths` (batch,) are those of the targets to be written."""
@@ -52,7 +57,7 @@ class TransductionModel(BaseModel[AnyTransducer]):
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:
         """Logits (batch, vocab) of the symbol after `previous` (batch,), PAD at first, and the next state."""
         y, state = self.body.step(state, self._embed_target(previous))
-        return self._logits(y), state
+        return self.output(self.dropout(y)), state
 
     def _embed_source(self, tokens: Tensor) -> Tensor:
         return self.dropout(self.source(tokens) * self.scale)
@@ -60,8 +65,10 @@ class TransductionModel(BaseModel[AnyTransducer]):
     def _embed_target(self, tokens: Tensor) -> Tensor:
         return self.dropout(self.target(tokens) * self.scale)
 
-    def _logits(self, y: Tensor) -> Tensor:
-        return self.output(self.dropout(y))
+    def _hidden(self, source: Tensor, target: Tensor) -> Tensor:
+        """What enters the output layer, (batch, m, width)."""
+        written = self._embed_target(shift_right(target))
+        return self.dropout(self.body(self._embed_source(source), written, source != PAD, target != PAD))
 
 
 def shift_right(target: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from ..core.streaming import StreamChunk, StreamState
 from ..core.transducer import missing_transducer_reason
 from ..layers.fused_pooling import try_fused_pooling
 from .adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear
-from .base_model import BaseModel
+from .base_model import BaseModel, spread
 from .bottleneck import BottleneckDecoder
 from .seq2seq_model import TransductionModel, transduction_faults
 
@@ -67,11 +67,13 @@ class Model(BaseModel[ResidualStack]):
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Minus the log-probability of each target, in nats: (batch, length), or (batch,) behind a pool.
 
-        0 at padding, where any symbol may stand. An adaptive softmax is not computed where it need not be.
+        0 at padding, where any symbol may stand and no output is computed. An adaptive softmax is not
+        computed where it need not be.
         """
-        lost = self._nll(self._hidden(inputs, lengths), targets)
-        mask = None if self.pooled else _mask(inputs, lengths)
-        return lost if mask is None else torch.where(mask, lost, 0.0)
+        hidden, mask = self._hidden(inputs, lengths), None if self.pooled else _mask(inputs, lengths)
+        if mask is None:
+            return self._nll(hidden, targets)
+        return spread(self._nll(hidden[mask], targets[mask]), mask)
 
     def forward_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
         """The outputs of the next piece of endless sequences, and where they then stand.

@@ -56,15 +56,12 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         sources, targets = (
             on_device(rows.tensor_split(parts)[part], self.device) for rows in (batch.sources, batch.targets)
         )
-        logits = model(sources, self._sample_inputs(model, sources, targets))
+        valid, read = targets != PAD, self._sample_inputs(model, sources, targets)
+        logits, scored = model.outputs_at(sources, read, valid), targets[valid]
         if self.observer is not None:
-            self._show(sources, logits.log_softmax(-1), targets, targets != PAD)
+            self._show(sources, logits.log_softmax(-1), scored)
         loss = functional.cross_entropy(
-            logits.flatten(0, 1),
-            targets.flatten(),
-            reduction="sum",
-            ignore_index=PAD,
-            label_smoothing=train.label_smoothing,
+            logits, scored, reduction="sum", label_smoothing=train.label_smoothing
         )
         return loss * parts / int(batch.target_lengths.sum())
 
@@ -196,13 +193,12 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         registered = RegisteredMetrics(TaskKind.TRANSDUCTION, name)
         for batch in self._in_order(_truncate(split, limit)):
             sources, targets = batch.sources.to(self.device), batch.targets.to(self.device)
-            scores = model(sources, targets).float().log_softmax(-1)
-            chosen = scores.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
             valid = targets != PAD
-            registered.update(scores, targets, valid)
-            nats -= float(chosen[valid].double().sum())
-            right += int((scores.argmax(-1) == targets)[valid].sum())
-            symbols += int(valid.sum())
+            scores, scored = model.outputs_at(sources, targets, valid).float().log_softmax(-1), targets[valid]
+            registered.update(scores, scored)
+            nats -= float(scores.gather(-1, scored.unsqueeze(-1)).double().sum())
+            right += int((scores.argmax(-1) == scored).sum())
+            symbols += len(scored)
             words += batch.words
         return {
             f"{name}_loss": nats / symbols,

@@ -14,7 +14,6 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 
-from ...blocks import Model
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import TrainSettings
@@ -23,7 +22,7 @@ from ..optimisers.weights import MakeWeights, Weights, draw_model
 from .messages import Gathered
 
 _FORWARD_METHODS = ("outputs_at", "nll", "forward_stream", "nll_stream")
-"""How models of one sequence are asked besides by `forward`."""
+"""How models are asked besides by `forward`; those that read a source have the first two."""
 
 
 class ShardedWeights(Weights):
@@ -150,8 +149,8 @@ def _shard(model: AnyModel, device: torch.device) -> AnyModel:
         if isinstance(module, FSDPModule):
             module.set_gradient_divide_factor(1.0)  # a plain sum: losses of parts are shares of the step's
             module.set_force_sum_reduction_for_comms(True)
-    if isinstance(model, Model):
-        for name in _FORWARD_METHODS:
+    for name in _FORWARD_METHODS:
+        if hasattr(model, name):
             register_fsdp_forward_method(model, name)
     return model
 
