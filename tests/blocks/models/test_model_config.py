@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import BuildError, build
 from activemem.blocks.core.streaming import StreamState
-from activemem.blocks.models.seq2seq_model import TransductionModel
+from activemem.blocks.models.seq2seq_model import PAD, TransductionModel
 from activemem.blocks.testing.fixtures import make_generator, saved_bytes
 from activemem.grammar import analyse
 
@@ -384,6 +384,25 @@ def test_the_loss_of_a_model_is_that_of_its_outputs_and_nothing_at_padding(name)
     padded = model.nll(inputs, targets, lengths)
     torch.testing.assert_close(padded[1, :3], model.nll(inputs[1:, :3], targets[1:, :3])[0])
     assert not padded[1, 3:].any()
+    every = -functional.log_softmax(model(inputs, lengths), -1).gather(-1, targets[..., None])[..., 0]
+    masked = torch.where(torch.arange(VOCAB // 2) < lengths[:, None], every, 0.0)
+    grads = [torch.autograd.grad(lost.sum(), list(model.parameters())) for lost in (padded, masked)]
+    torch.testing.assert_close(*grads, rtol=1e-9, atol=1e-11)
+
+
+def test_no_output_is_computed_where_padding_stands():
+    sizes = []
+    lines = made("conv(k=3) >> ff(5)", vocab=VOCAB)
+    pairs = made("seq2seq(lstm, lstm)", vocab=VOCAB, position="none")
+    for model in (lines, pairs):
+        model.output.register_forward_hook(lambda _model, inputs, _output: sizes.append(inputs[0].shape[:-1]))
+    inputs = inputs_of(lines)
+    lines.nll(inputs, inputs, torch.tensor([LENGTH, 3]))
+    targets = torch.tensor([[3, 1, 4, 1], [5, 9, PAD, PAD]])
+    lost = pairs.nll(targets, targets)
+    assert sizes == [(LENGTH + 3,), (6,)]
+    scores = pairs(targets, targets).log_softmax(-1).gather(-1, targets[..., None])[..., 0]
+    torch.testing.assert_close(lost, torch.where(targets == PAD, 0.0, -scores))
 
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
