@@ -11,7 +11,7 @@ from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 from tests.engine.trial.persistent_memory_program import Program
 
-STEPS = 30
+STEPS = 50
 RECIPES = {
     "all-attention": "2 * all_attn(N=24, span=64, heads=4, head_width=8, adaptive=true)",
     "Transformer": "2 * (sa(heads=4, head_width=8, pos=relative, span=64, adaptive=true) >> ff(48))",

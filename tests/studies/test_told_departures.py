@@ -1,0 +1,73 @@
+"""What a study has otherwise than its paper, and does not set, has a source in its sheet that says so."""
+
+import tomllib
+from collections.abc import Iterator
+
+import pytest
+
+from activemem.studies.schema.source_sheet import SourcedSetting
+from activemem.studies.study import find_study_file, load_study
+
+_NAMES = [path.stem for path in find_study_file("algorithmic").parent.glob("*.toml")]
+_SMALL = {name: name.removesuffix("-small") for name in _NAMES if name.removesuffix("-small") in _NAMES}
+_TEXT = {name.removesuffix("-program"): name for name in _NAMES if name.endswith("-program")}
+_IN_SMALL = {name: _TEXT[text] for name, text in _SMALL.items() if text in _TEXT and name != text}
+PAIRS = sorted(
+    {
+        *((name, text) for name, text in _SMALL.items() if name != text),
+        *((name, program) for name, program in _TEXT.items()),
+        *_IN_SMALL.items(),
+        ("algorithmic-small-rates", "algorithmic-program"),
+        ("algorithmic-vocabulary-small", "algorithmic-program"),
+        ("algorithmic-curriculum-small", "algorithmic-program"),
+        ("language-modelling-dropout", "language-modelling-program"),
+        ("language-modelling-dropout-small", "language-modelling-program"),
+        ("feedforward-attention-longest", "feedforward-attention-program"),
+        ("memory-degradation-sizes", "memory-degradation"),
+        ("memory-degradation-translation-sizes", "memory-degradation-translation"),
+    }
+)
+_TOLD_WITH = {  # deviations with which maps begin are told of once, with how all maps begin
+    f"model.{part}_std": "model.init" for part in ("feedforward", "attention", "attention_output")
+}
+
+
+@pytest.mark.parametrize(("name", "like"), PAIRS)
+def test_a_default_that_is_not_what_the_paper_or_its_program_has_is_told(name, like):
+    found = {setting.name: setting for setting in load_study(name).source_sheet.settings}
+    missing = [
+        setting
+        for setting, value in _settings_of_the_paper(like)
+        if setting in found
+        and found[_TOLD_WITH.get(setting, setting)].is_default
+        and found[setting].value != value
+        and not _is_of_another_rule(setting, found, like)
+    ]
+    assert not missing
+
+
+def _settings_of_the_paper(name: str) -> Iterator[tuple[str, object]]:
+    """The settings of a study that are the paper's or its program's; of holes, which cells fill, no value."""
+    for setting in load_study(name).source_sheet.settings:
+        if not setting.is_default and setting.source is not None and setting.source.origin != "ours":
+            yield setting.name, setting.value
+    text = tomllib.loads(find_study_file(name).read_text())
+    for table in ("model", "task", "train"):
+        for key, value in _leaves(table, text[table]):
+            if isinstance(value, str) and value.startswith("{") and value.endswith("}"):
+                yield key, value
+
+
+def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
+    if not isinstance(value, dict):
+        yield name, value
+        return
+    for key, inner in value.items():
+        yield from _leaves(f"{name}.{key}", inner)
+
+
+def _is_of_another_rule(setting: str, found: dict[str, SourcedSetting], like: str) -> bool:
+    """Whether a setting is of an optimiser or a schedule of another name, which its name tells."""
+    name = f"{setting.rpartition('.')[0]}.name"
+    theirs = {each.name: each.value for each in load_study(like).source_sheet.settings}
+    return name.startswith("train.") and name in found and found[name].value != theirs.get(name)
