@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import polars as pl
 
@@ -38,3 +38,12 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
         parts.append(", ".join(known["device"].unique().sort()))
         parts.extend(known.select(pl.col("finished").max().dt.strftime("%Y-%m-%d")).to_series())
     return one_line(" · ".join(parts))
+
+
+def overrides_sentence(overrides: Sequence[str]) -> str:
+    """The settings that are overridden, as the caption of a table has them; empty without any.
+
+    Levels are left out: they can be seen.
+    """
+    changed = [change for change in overrides if not change.startswith("factors.")]
+    return one_line(f"Other than in the study's file: {', '.join(changed)}.") if changed else ""

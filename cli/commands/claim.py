@@ -30,7 +30,7 @@ def check(
     A name means the study as it was last run, with its overrides; a path means the file. Exits with 1 if a
     claim is refuted.
     """
-    from ...reporting.claims.measured import measured_sentences
+    from ...reporting.claims.measured import measured_sentences, settings_sentences
     from ...reporting.claims.terminal import claims_to_terminal
     from ...reporting.claims.verdicts import ClaimError, Verdict
     from ...reporting.provenance import provenance
@@ -42,14 +42,16 @@ def check(
         raise ClaimError(f"study {chosen.study.name} makes no claim: it has no [[claim]]")
     found = chosen.check_claims()
     if as_json:
-        print_json({"study": chosen.study.name, "claims": [_data(each) for each in found]})
+        told = {"overrides": chosen.study.overrides, "ours": chosen.study.source_sheet.names("ours")}
+        print_json({"study": chosen.study.name, **told, "claims": [_data(each) for each in found]})
     else:
         rows, own = chosen.store.trials(), {trial.id for trial in chosen.study.trials}
         known = own | set(rows["trial"])
         ids = [trial.id for trial in chosen.study.with_later_seeds().trials if trial.id in known]
         footer = provenance(ids, rows)
         measured = measured_sentences(chosen.study)
-        print_stdout(claims_to_terminal(found, footer, measured=measured, width=output_width()))
+        settings, width = settings_sentences(chosen.study), output_width()
+        print_stdout(claims_to_terminal(found, footer, measured=measured, settings=settings, width=width))
     if any(each.verdict is Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)
 

@@ -184,10 +184,15 @@ class CurveRenderPage(TypedDict):
 
 
 class ClaimCheckPage(TypedDict):
-    """The verdict on each claim of a study, with all of its comparisons."""
+    """The verdict on each claim of a study, with all of its comparisons.
+
+    `ours` are the settings that its file gives which neither the paper nor its program has.
+    """
 
     schema: int
     study: str
+    overrides: list[str]
+    ours: list[str]
     claims: list[dict[str, Any]]
 
 

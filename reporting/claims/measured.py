@@ -1,4 +1,4 @@
-"""What the metrics of a study's claims are, by the settings of the trials that the claims compare."""
+"""What the metrics of a study's claims are, and which settings the paper that makes them has otherwise."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ...studies.catalog.metrics import find_metric
 from ...studies.claims.comparisons import iter_comparisons, iter_quantities
 from ...studies.presentation.metric_words import describe_metrics
+from ..provenance import overrides_sentence
 
 if TYPE_CHECKING:
     from ...studies.study import Study
@@ -28,3 +29,9 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
     ]
     metrics = [find_metric(name) for name in dict.fromkeys(quantity.metric for quantity in compared)]
     return describe_metrics(metrics, settings)
+
+
+def settings_sentences(study: Study) -> tuple[str, ...]:
+    """What is other than in the study's file and, where the claims are a paper's, which settings are not."""
+    told = (overrides_sentence(study.overrides), study.source_sheet.summary() if study.paper else "")
+    return tuple(sentence for sentence in told if sentence)

@@ -42,12 +42,17 @@ class _ClaimRow:
 
 
 def claims_to_terminal(
-    checked: Sequence[ClaimResult], provenance: str, *, measured: Sequence[str] = (), width: int = 80
+    checked: Sequence[ClaimResult],
+    provenance: str,
+    *,
+    measured: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    width: int = 80,
 ) -> str:
     """The rows of all claims, in at most `width` columns unless a word is longer, and a legend.
 
-    `measured` are sentences on what the metrics are, `provenance` one on where numbers come from. Blank
-    lines separate the claims if one of them has several comparisons.
+    `measured` are sentences on what the metrics are, `settings` on whose they are, `provenance` one on where
+    numbers come from. Blank lines separate the claims if one of them has several comparisons.
     """
     rows = [row for each in checked for row in _rows(each)]
     numbers, blank_lines = _numbers(rows), any(row.indent > INDENT for row in rows)
@@ -64,7 +69,7 @@ def claims_to_terminal(
         for note in row.notes:
             lines += _wrapped(note, width, margin, margin)
     lines.append("")
-    for sentence in (*measured, *legend(checked), provenance):
+    for sentence in (*measured, *legend(checked), *settings, provenance):
         lines += _wrapped(sentence, width, " " * INDENT, " " * INDENT)
     return "\n".join([*(line.rstrip() for line in lines), ""])
 

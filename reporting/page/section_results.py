@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ..claims.check import check_claims, needs_metrics
-from ..claims.measured import measured_sentences
+from ..claims.measured import measured_sentences, settings_sentences
 from ..claims.terminal import format_missing, format_numbers, format_seeds, legend
 from ..claims.verdicts import ClaimResult, ComparisonResult, Verdict
 from ..curves.build import build_curve
@@ -54,7 +54,7 @@ def claims(inputs: PageInputs) -> Mapping[str, object] | None:
     counts = Counter(each.verdict for each in checked)
     return {
         "counts": " · ".join(f"{counts[each]} {each}" for each in Verdict),
-        "legend": " ".join((*measured_sentences(study), *legend(checked))),
+        "legend": " ".join((*measured_sentences(study), *legend(checked), *settings_sentences(study))),
         "claims": [
             {
                 "spec": each.spec,

@@ -20,7 +20,7 @@ from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_name, level_text, one_line
 from ...studies.study import Study
-from ..provenance import provenance
+from ..provenance import overrides_sentence, provenance
 from ..statistics.sequential import seeds_at_looks
 from .axes import TableRow, columns_of, rows_of, rows_of_changes
 from .captions import caption_sentences
@@ -67,14 +67,10 @@ def build_table(
 
 
 def _with_overrides(table: Table, study: Study) -> Table:
-    """The table with the settings that are overridden, which the file's caption may describe otherwise.
-
-    Levels are visible in the table.
-    """
-    changed = [change for change in study.overrides if not change.startswith("factors.")]
-    if not changed:
+    """The table with the settings that are overridden, which the file's caption may describe otherwise."""
+    sentence = overrides_sentence(study.overrides)
+    if not sentence:
         return table
-    sentence = one_line(f"Other than in the study's file: {', '.join(changed)}.")
     return replace(table, caption=(table.caption[0], sentence, *table.caption[1:]))
 
 

@@ -68,7 +68,7 @@ def caption_sentences(
     sentences += _best(spec, columns, cells, best)
     sentences += [looks_sentence(counts)] if len(counts) > 1 else []
     if published_match and any(cell.published for cell in cells):
-        sentences += [_published(spec, published_match, cells), sources_sentence(source_sheet)]
+        sentences += [_published(spec, published_match, cells), source_sheet.summary()]
     if any(cell.status is CellStatus.BEGUN for cell in cells):
         sentences.append("begun: trials of it have begun, none has ended.")
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}
@@ -79,16 +79,6 @@ def caption_sentences(
     if any(cell.status is CellStatus.MISSING for cell in cells):
         sentences.append(f"{NOT_RUN}: not run.")
     return tuple(sentences)
-
-
-def sources_sentence(sheet: SourceSheet) -> str:
-    """Which settings are neither the paper's nor its program's, by name."""
-    if not sheet.is_given:
-        return "The study does not say where its settings come from."
-    ours, defaults = sheet.names("ours"), sheet.names("ours", is_default=True)
-    verb = "setting is" if len(ours) == 1 else "settings are"
-    first = f"{len(ours)} {verb} ours: {', '.join(ours)}" if ours else "No setting that it gives is ours"
-    return f"{first}; {plural(len(defaults), 'default')}."
 
 
 def joined_titles(titles: Sequence[str]) -> str:

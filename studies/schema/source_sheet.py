@@ -15,6 +15,7 @@ from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
+from ..text.units import plural
 from .settings import ModelSettings
 from .training import TrainSettings
 
@@ -67,6 +68,15 @@ class SourceSheet:
             for setting in self.settings
             if setting.source and setting.source.origin == origin and setting.is_default is is_default
         )
+
+    def summary(self) -> str:
+        """Which settings are neither the paper's nor its program's, by name, as a sentence."""
+        if not self.is_given:
+            return "The study does not say where its settings come from."
+        ours, defaults = self.names("ours"), self.names("ours", is_default=True)
+        verb = "setting is" if len(ours) == 1 else "settings are"
+        first = f"{len(ours)} {verb} ours: {', '.join(ours)}" if ours else "No setting that it gives is ours"
+        return f"{first}; {plural(len(defaults), 'default')}."
 
 
 def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:

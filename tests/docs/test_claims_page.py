@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from activemem.reporting.claims.check import check_claims
-from activemem.reporting.claims.measured import measured_sentences
+from activemem.reporting.claims.measured import measured_sentences, settings_sentences
 from activemem.reporting.claims.terminal import claims_to_terminal
 from activemem.studies.claims.comparisons import iter_comparisons
 from activemem.studies.claims.parser import FUNCTIONS, SIGNS
@@ -62,7 +62,8 @@ def told():
     columns = ("trial", "seed", "recipe", "task", "status", "reason", "metrics")
     outcomes = pl.DataFrame(rows, schema=columns, orient="row")
     footer, measured = "45 of 144 trials, made up for this page", measured_sentences(study)
-    return claims_to_terminal(check_claims(study, outcomes), footer, measured=measured)
+    settings = settings_sentences(study)
+    return claims_to_terminal(check_claims(study, outcomes), footer, measured=measured, settings=settings)
 
 
 def test_the_output_on_the_page_is_what_comes_of_its_claims():

@@ -2,11 +2,13 @@
 
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
-from activemem.studies.schema.source_sheet import SourcedSetting
-from activemem.studies.study import find_study_file, load_study
+from activemem.studies.schema.source_sheet import SourcedSetting, SourceSheet
+from activemem.studies.study import load_study
+from activemem.studies.study_files import find_study_file
 
 _NAMES = [path.stem for path in find_study_file("algorithmic").parent.glob("*.toml")]
 _SMALL = {name: name.removesuffix("-small") for name in _NAMES if name.removesuffix("-small") in _NAMES}
@@ -34,7 +36,7 @@ _TOLD_WITH = {  # deviations with which maps begin are told of once, with how al
 
 @pytest.mark.parametrize(("name", "like"), PAIRS)
 def test_a_default_that_is_not_what_the_paper_or_its_program_has_is_told(name, like):
-    found = {setting.name: setting for setting in load_study(name).source_sheet.settings}
+    found = {setting.name: setting for setting in _sheet(name).settings}
     missing = [
         setting
         for setting, value in _settings_of_the_paper(like)
@@ -46,9 +48,14 @@ def test_a_default_that_is_not_what_the_paper_or_its_program_has_is_told(name, l
     assert not missing
 
 
+@cache
+def _sheet(name: str) -> SourceSheet:
+    return load_study(name).source_sheet
+
+
 def _settings_of_the_paper(name: str) -> Iterator[tuple[str, object]]:
     """The settings of a study that are the paper's or its program's; of holes, which cells fill, no value."""
-    for setting in load_study(name).source_sheet.settings:
+    for setting in _sheet(name).settings:
         if not setting.is_default and setting.source is not None and setting.source.origin != "ours":
             yield setting.name, setting.value
     text = tomllib.loads(find_study_file(name).read_text())
@@ -69,5 +76,5 @@ def _leaves(name: str, value: object) -> Iterator[tuple[str, object]]:
 def _is_of_another_rule(setting: str, found: dict[str, SourcedSetting], like: str) -> bool:
     """Whether a setting is of an optimiser or a schedule of another name, which its name tells."""
     name = f"{setting.rpartition('.')[0]}.name"
-    theirs = {each.name: each.value for each in load_study(like).source_sheet.settings}
+    theirs = {each.name: each.value for each in _sheet(like).settings}
     return name.startswith("train.") and name in found and found[name].value != theirs.get(name)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,7 @@ SHOWN = """\
   variance is that of all comparable cells, or their own if it is larger (2
   degrees of freedom), and no less than rounding's.
   So many seeds would do: with a chance of 80 %, at this effect and spread.
+  The study does not say where its settings come from.
   12 trials · activemem 0.1.0 · a processor, 1 thread · 2026-11-28
 """
 
@@ -83,6 +85,29 @@ def test_claims_are_told_in_eighty_columns(run, claiming):
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == SHOWN
     assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_what_a_papers_verdict_hangs_on_is_told_beside_it(run, claiming):
+    claiming()
+    path = Path("tiny.toml")
+    overrides = ["train.epochs=3", "factors.seed=[0]"]
+    Store("results").save_study_record("tiny", {"text": path.read_text(), "overrides": overrides})
+    told = " ".join(run("claim", "check").stdout.split())
+    assert "Other than in the study's file: train.epochs=3. The study does not say where its settings" in told
+    path.write_text(path.read_text() + _sources(path.read_text()))
+    told = " ".join(run("claim", "check", str(path)).stdout.split())
+    assert "1 setting is ours: train.batch_size; " in told
+    assert json.loads(run("claim", "check", str(path), "--json").stdout)["ours"] == ["train.batch_size"]
+
+
+def _sources(text):
+    """A table [source] for a study: all of the paper but the size of its batches."""
+    keys = {"model": "model", "task": "task", "factors": "factors"}
+    told = "".join(f'{key} = "paper: 4.2"\n' for key in keys)
+    train = "".join(
+        f'train.{key} = "paper: 4.2"\n' for key in tomllib.loads(text)["train"] if key != "batch_size"
+    )
+    return f'[source]\n{told}{train}train.batch_size = "ours: small"\n'
 
 
 def test_a_refuted_claim_is_told_by_the_exit_status(run, claiming):

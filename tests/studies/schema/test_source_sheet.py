@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.studies.schema.source_sheet import Source
+from activemem.studies.schema.source_sheet import Source, SourcedSetting, SourceSheet
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
@@ -122,3 +122,36 @@ def test_a_list_of_tables_is_one_setting_given_or_not():
         found = {each.name: each for each in sheet.settings if each.name.startswith("train.groups")}
         assert list(found) == ["train.groups"]
         assert (found["train.groups"].value, found["train.groups"].is_default) == (value, not value)
+
+
+def sheet(*settings: tuple[str, str, bool]) -> SourceSheet:
+    return SourceSheet(
+        settings=tuple(
+            SourcedSetting(name=name, value=1, source=Source(origin=origin, detail="why"), is_default=default)
+            for name, origin, default in settings
+        ),
+        is_given=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            [("model.d_model", "paper", False), ("train.lr", "program", False), ("a", "ours", True)],
+            "No setting that it gives is ours; 1 default.",
+        ),
+        ([("train.epochs", "ours", False)], "1 setting is ours: train.epochs; 0 defaults."),
+        (
+            [("train.epochs", "ours", False), ("factors.seed", "ours", False), ("b", "ours", True)],
+            "2 settings are ours: train.epochs, factors.seed; 1 default.",
+        ),
+    ],
+)
+def test_settings_that_are_neither_the_papers_nor_its_programs_are_named(settings, sentence):
+    assert sheet(*settings).summary() == sentence
+
+
+def test_a_study_that_does_not_say_is_told_as_such():
+    nothing = SourceSheet(settings=(), is_given=False)
+    assert nothing.summary() == "The study does not say where its settings come from."
