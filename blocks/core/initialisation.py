@@ -18,6 +18,18 @@ class Initialisable(nn.Module, ABC):
     def initialise(self, generator: torch.Generator | None) -> None:
         """Draw the module's own weights in a fixed order; None draws from the global generator."""
 
+    def fan_in(self, weight: nn.Parameter) -> int:
+        """How many inputs an output of one of its weights adds up; maximal updates ask for it."""
+        return weight[0].numel() if weight.dim() > 1 else 1
+
+
+class ChannelWeights(Initialisable):
+    """Weights that channels, heads or places each have of their own, by which no inputs are added up."""
+
+    def fan_in(self, weight: nn.Parameter) -> int:
+        """1, whatever the shape."""
+        return 1
+
 
 class Linear(nn.Linear, Initialisable):
     """A linear map, or several of one input side by side, drawn by its model's rule or as N(0, std²)."""

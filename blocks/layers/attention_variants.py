@@ -11,7 +11,7 @@ from torch.nn import functional
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
-from ..core.initialisation import Initialisable, Linear
+from ..core.initialisation import ChannelWeights, Linear
 from .attention import Scoring, attend_unfused, causal_mask, temperature_of
 from .head_parts import HeadNorm, turn
 from .kernels.choice import with_kernel
@@ -85,7 +85,7 @@ def visible_keys(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> 
     return visible
 
 
-class DifferenceShare(Initialisable):
+class DifferenceShare(ChannelWeights):
     """λ, how much of the second weights is taken away: vectors begin as N(0, 0.1²)."""
 
     def __init__(self, head_width: int, share: float) -> None:

@@ -12,7 +12,7 @@ from ...grammar.model_config import BiasInit
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..core.activations import ACTIVATIONS, saturating_sigmoid
 from ..core.block import Block, Context, register_block
-from ..core.initialisation import Initialisable, draw_bias, glorot
+from ..core.initialisation import ChannelWeights, Initialisable, draw_bias, glorot
 
 
 def correlate(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -125,7 +125,7 @@ class ConvolutionalGRU(Block):
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))
 
 
-class LearnedPadding(Initialisable):
+class LearnedPadding(ChannelWeights):
     """The rows that stand before and after every sequence: a matrix for each side that has any."""
 
     def __init__(self, *, width: int, left: int, right: int) -> None:

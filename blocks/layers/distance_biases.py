@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ...grammar.vocabulary.attention import BUCKETS
-from ..core.initialisation import Initialisable
+from ..core.initialisation import ChannelWeights
 
 FURTHEST = 128
 """Distances from this on share the last bucket of a side."""
@@ -45,7 +45,7 @@ class LinearBias(DistanceBias):
         return -slopes.view(-1, *[1] * distances.dim()) * distances.abs()
 
 
-class BucketBias(DistanceBias, Initialisable):
+class BucketBias(DistanceBias, ChannelWeights):
     """A number for each head and bucket of distances (Raffel et al. 2020, section 2.1, and their program).
 
     Half of the buckets of a side have one distance each; the others grow, and the last has all the rest.

@@ -56,6 +56,10 @@ class ShortConvolution(Initialisable):
         bound = len(self.weight) ** -0.5
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
 
+    def fan_in(self, weight: nn.Parameter) -> int:
+        """The taps, however many channels there are."""
+        return len(weight)
+
     def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
         """The outputs at x (batch, length, channels) behind `past`, and what is then past."""
         before, length, x = len(self.weight) - 1, x.shape[1], x.to(self.weight.dtype)

@@ -22,7 +22,7 @@ from ...grammar.vocabulary.convolutions import (
 )
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..core.block import Block, Context, register_block
-from ..core.initialisation import Initialisable, Linear
+from ..core.initialisation import ChannelWeights, Initialisable, Linear
 from .convolutions import zero_masked
 from .head_parts import ShortConvolution
 
@@ -64,7 +64,7 @@ class Frequencies(Initialisable):
         nn.init.constant_(self.weight, SINE_RATE)
 
 
-class ImplicitFilters(Initialisable):
+class ImplicitFilters(ChannelWeights):
     """A network of sines from a lag to its tap of each channel, within a window that falls exponentially.
 
     The numbers of a lag are its share of all taps, and sines and cosines of rates up to

@@ -14,7 +14,7 @@ from ...grammar.model_config import Init
 from ...grammar.vocabulary.attention_window import QueryChunk, Window, iter_chunks
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
-from ..core.initialisation import Initialisable, Linear
+from ..core.initialisation import ChannelWeights, Initialisable, Linear
 from .windows.by_distance import masked_score
 from .windows.choice import compute_window
 from .windows.inputs import WindowForm, WindowInputs
@@ -36,7 +36,7 @@ class UniformLinear(Linear):
         super().initialise(generator, "uniform")
 
 
-class PositionVectors(Initialisable):
+class PositionVectors(ChannelWeights):
     """A vector for each distance, N(0, 1): the furthest to the left first."""
 
     def __init__(self, rows: int, head_width: int) -> None:

@@ -17,7 +17,7 @@ from ....grammar.vocabulary.matrix_states.generalised_delta import RWKV_RANK
 from ....grammar.vocabulary.matrix_states.recurrent_heads import LEAST_LOG_DECAY, MAX_VECTOR_CHUNK_LENGTH
 from ....grammar.vocabulary.spec import Settings
 from ...core.block import Context, register_block
-from ...core.initialisation import Initialisable, Linear
+from ...core.initialisation import ChannelWeights, Initialisable, Linear
 from ..kernels.choice import with_kernel
 from ..kernels.recurrences import channel_delta, replaced_keys
 from .chunked_recurrence import join_chunks, split_chunks
@@ -107,7 +107,7 @@ def run_replaced_keys(
     return run_vector_delta(q, removed, removed * rate, log_decay, written=written, state=state, keep=keep)
 
 
-class ChannelRates(Initialisable):
+class ChannelRates(ChannelWeights):
     """How fast each channel forgets: −exp(A_h) · softplus(W₂ W₁ x + b), a logarithm, not below a least one.
 
     A and b begin as those of `HeadRates`.

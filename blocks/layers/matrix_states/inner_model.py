@@ -36,6 +36,10 @@ class InnerModel(Initialisable):
         nn.init.ones_(self.gain)
         nn.init.zeros_(self.offset)
 
+    def fan_in(self, weight: nn.Parameter) -> int:
+        """The width of a head, and the one beside it."""
+        return weight.shape[1] if weight is self.begin else 1
+
     def added(self, mapped: Tensor) -> Tensor:
         """What is added to a query, of what the weights give for it, (batch, heads, n, width)."""
         return self.gain * _standardise(mapped)[0] + self.offset

@@ -56,6 +56,10 @@ class BlockMaps(Initialisable):
         glorot(self.weight, width, width, generator)
         nn.init.zeros_(self.bias)
 
+    def fan_in(self, weight: nn.Parameter) -> int:
+        """The channels of a group."""
+        return weight.shape[1] if weight is self.weight else 1
+
     def forward(self, u: Tensor) -> Tensor:
         """(batch, length, channels) to (maps, batch, length, channels)."""
         groups = u.flatten(0, 1).unflatten(1, (len(self.weight), -1)).transpose(0, 1)

@@ -11,13 +11,13 @@ from torch.nn import functional
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int
 from ....grammar.vocabulary.vector_states.selective_scan import step_rank
 from ...core.block import Context, register_block
-from ...core.initialisation import Initialisable, Linear
+from ...core.initialisation import ChannelWeights, Linear
 from ..matrix_states.recurrent_heads import draw_step_offsets
 from .recomputed_states import read_states
 from .recurrent_channels import RecurrentChannels
 
 
-class SelectiveRates(Initialisable):
+class SelectiveRates(ChannelWeights):
     """How fast the numbers of each channel decay, its steps' offsets, and what passes by its state.
 
     The rates begin as 1, 2, 3 and so on, softplus of the offsets log-uniform from 0.001 to 0.1, the skip as

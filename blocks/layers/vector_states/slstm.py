@@ -36,6 +36,10 @@ class HeadTransitions(Initialisable):
             with torch.no_grad():
                 self.offset[:, 2 * width : 3 * width] = torch.linspace(3.0, 6.0, heads).unsqueeze(-1)
 
+    def fan_in(self, weight: nn.Parameter) -> int:
+        """The width of a head."""
+        return weight.shape[1] if weight is self.weight else 1
+
 
 @register_block("slstm")
 class ScalarLSTM(Block):

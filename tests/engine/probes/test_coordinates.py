@@ -91,6 +91,31 @@ def test_only_maps_of_the_body_learn_more_slowly():
     assert {rates[weight] for name, weight in model.named_parameters() if name not in slow} == {1.0}
 
 
+@pytest.mark.parametrize(
+    ("recipe", "mapped"),
+    [
+        ("delta(heads=4, head_width=16, gate=true, short_conv=4)", {"qkv", "beta", "rates.map", "output"}),
+        ("kda(heads=4, head_width=16)", {"qkv", "gate", "beta", "rates.map.0", "rates.map.1", "output"}),
+        ("rg_lru(heads=4, head_width=8)", {"input", "gate", "output"}),
+        ("rg_lru(heads=4, head_width=16)", {"input", "gate", "gates", "output"}),
+        ("slstm(heads=4, head_width=8)", {"input", "output"}),
+        (
+            "hyena(channels=64, k=9)",
+            {"input", *(f"filters.maps.{n}" for n in range(3)), "filters.output", "output"},
+        ),
+        ("persistent_conv(k=4)", {"convolution"}),
+        ("sa(heads=4, head_width=16, pos=relative, span=20)", {"qkv", "output"}),
+        ("lstm", {"layers.0"}),
+    ],
+)
+def test_what_channels_have_of_their_own_learns_at_the_rate_of_the_training(recipe, mapped):
+    model = build(recipe, d_model=64, vocab=5, embedding="unit", mup=16, causal=True)
+    optimizer = build_optimizer(OwnOptimizerSettings(name="adam", lr=1.0), model)
+    slow = {weight for group in optimizer.param_groups if group["lr"] == 0.25 for weight in group["params"]}
+    found = {name.rpartition(".")[0] for name, weight in model.named_parameters() if weight in slow}
+    assert {name.removeprefix("body.layers.0.part.") for name in found} == mapped
+
+
 def test_at_its_own_width_a_model_is_as_without_and_its_output_is_scaled_elsewhere():
     def outputs(mup, width=32):
         made = build(
