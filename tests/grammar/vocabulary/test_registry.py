@@ -13,6 +13,10 @@ from activemem.grammar import (
     Parameter,
     Role,
     Spec,
+    as_bool,
+    as_float,
+    as_int,
+    as_word,
     lookup,
     parse,
     register,
@@ -130,6 +134,18 @@ def test_a_block_that_could_not_be_written_is_refused(spec: Spec, message: str):
         register(spec)
     assert str(caught.value) == message
     assert lookup(spec.name) is None
+
+
+@pytest.mark.parametrize(
+    ("read", "kind", "value"),
+    [(as_bool, "boolean", True), (as_int, "integer", 3), (as_float, "real", 0.5), (as_word, "word", "silu")],
+)
+def test_each_kind_of_parameter_has_a_reader_for_blocks_of_other_packages(read, kind, value):
+    words = (value,) if isinstance(value, str) else ()
+    spec = _spec("theirs", Parameter(name="given", kind=kind, default=value, words=words, meaning=""))
+    assert read(spec.settings(BlockNode("theirs")), "given") == value
+    with pytest.raises(AssertionError):
+        read({"given": BlockNode("lstm")}, "given")
 
 
 def test_the_grammar_loads_nothing_heavy():
