@@ -30,7 +30,7 @@ SINE_RATE = 10.0
 """What the sines of a filter's network begin with as their frequency."""
 
 LEAST_LEFT, FASTEST, SLOWEST = 0.01, 0.3, 1.5
-"""The window of a channel falls to the first within a share of all taps between the other two."""
+"""Windows fall to the first within shares of all taps between the others, at rates that are evenly spread."""
 
 
 def convolve(x: Tensor, filters: Tensor) -> Tensor:
@@ -91,21 +91,22 @@ class ImplicitFilters(ChannelWeights):
     def forward(self, lags: int) -> Tensor:
         """The filters at the first so many lags, (filters, channels, lags)."""
         share = torch.arange(lags, device=self.skip.device, dtype=self.skip.dtype) / max(1, self.taps - 1)
-        ends = torch.linspace(SLOWEST, FASTEST, self.skip.shape[1], device=share.device, dtype=share.dtype)
-        window = torch.exp(share[:, None, None] * (math.log(LEAST_LEFT) / ends))
+        slow, fast = (math.log(LEAST_LEFT) / end for end in (SLOWEST, FASTEST))
+        rates = torch.linspace(slow, fast, self.skip.shape[1], device=share.device, dtype=share.dtype)
+        window = torch.exp(share[:, None, None] * rates)
         with torch.autocast("cuda" if share.is_cuda else "cpu", enabled=False):
-            h = _lag_features(share)
+            h = _lag_features(share, self.taps)
             for each in self.maps:
                 h = torch.sin(self.frequencies.weight * each(h))
             taps = self.output(h).unflatten(1, self.skip.shape) * window  # (lags, filters, channels)
         return taps.permute(1, 2, 0) + functional.pad(self.skip.unsqueeze(2), (0, lags - 1))
 
 
-def _lag_features(share: Tensor) -> Tensor:
-    """What a filter's network knows of lags, given as shares of all taps: (lags, LAG_FEATURES)."""
+def _lag_features(share: Tensor, taps: int) -> Tensor:
+    """What a filter's network knows of lags, given as shares of the last one: (lags, LAG_FEATURES)."""
     bands = (LAG_FEATURES - 1) // 2
     rates = torch.linspace(1e-4, bands - 1, bands, device=share.device, dtype=share.dtype)
-    angles = 2.0 * math.pi * share.unsqueeze(1) * rates
+    angles = 2.0 * math.pi * (taps - 1) / taps * share.unsqueeze(1) * rates
     return torch.cat([share.unsqueeze(1), angles.cos(), -angles.sin()], 1)
 
 

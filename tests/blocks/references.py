@@ -188,12 +188,12 @@ def implicit_filters(network, lags):
     count, channels = network.skip.shape
     for lag in range(lags):
         share = torch.tensor(lag, dtype=torch.float64) / max(1, network.taps - 1)
-        angles = 2 * math.pi * share * torch.linspace(1e-4, 15, 16, dtype=torch.float64)
+        angles = 2 * math.pi * lag / network.taps * torch.linspace(1e-4, 15, 16, dtype=torch.float64)
         h = torch.cat([share[None], torch.cos(angles), -torch.sin(angles)])
         for layer in network.maps:
             h = torch.sin(network.frequencies.weight * (layer.weight @ h + layer.bias))
-        ends = [1.5 + c * (0.3 - 1.5) / max(1, channels - 1) for c in range(channels)]
-        window = torch.tensor([0.01 ** (float(share) / end) for end in ends], dtype=torch.float64)
+        rates = [1 / 1.5 + c * (1 / 0.3 - 1 / 1.5) / max(1, channels - 1) for c in range(channels)]
+        window = torch.tensor([0.01 ** (float(share) * rate) for rate in rates], dtype=torch.float64)
         taps = (network.output.weight @ h).view(count, channels) * window
         columns.append(taps + network.skip if lag == 0 else taps)
     return torch.stack(columns, 2)
