@@ -21,6 +21,7 @@ def test_every_number_of_the_file_is_in_a_table() -> None:
         ("negative-eigenvalues", "table3"): 14,
         ("deltanet", "table1-mad"): 42,
         ("chomsky-hierarchy", "table2"): 27,
+        ("mamba-3", "table4b"): 15,
     }
 
 
