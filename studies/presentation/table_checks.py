@@ -171,12 +171,14 @@ def _published_faults(
 ) -> Iterator[KeyFault]:
     """An unknown table of the paper, and unknown rows and columns of that table or of ours.
 
-    Names of rows and columns are only checked if the table is known.
+    Without a table's name it is that of our table, which must be one where rows or columns are named. These
+    names are only checked if the table is known.
     """
     tables = {name: table for (known, name), table in published_tables().items() if known == paper}
-    if spec.published.table is not None and spec.published.table not in tables:
-        unknown = f"no published table '{spec.published.table}' of {paper or 'a paper: [study] names none'}"
-        yield ("published",), unknown + nearest_hint(spec.published.table, tables)
+    named = spec.published.table is not None or spec.published.rows or spec.published.columns
+    if named and spec.published_table not in tables:
+        unknown = f"no published table '{spec.published_table}' of {paper or 'a paper: [study] names none'}"
+        yield ("published",), unknown + nearest_hint(spec.published_table, tables)
     if spec.published_table not in tables or spec.rows not in factors:
         return
     table, columns = tables[spec.published_table], list(spec.value)
