@@ -6,7 +6,6 @@ import os
 import socket
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -63,8 +62,6 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     Raises MachineError, with how to go on, where a machine fails.
     """
     store, study = settings.store, request.study
-    if isinstance(settings.results, Path):
-        settings.results.mkdir(parents=True, exist_ok=True)
     if not request.local:
         _check_reachable(settings.values.address)
     from ...tracking.opening import open_trackers

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import pickle
+import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 
@@ -58,6 +60,35 @@ class Ask:
 
     key: int
     what: Literal["step", "carried", "weights", "state", "forget"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What a replica has failed by, as text and, if it can be sent, as it was raised; `at` is a moment.
+
+    Moments are seconds of the machine's clock, by which the failures of several replicas have an order.
+    """
+
+    told: str
+    raised: bytes
+    at: float
+
+    @classmethod
+    def of(cls, error: Exception) -> Self:
+        """What has just been raised."""
+        told, at = f"{type(error).__name__}: {error}", time.monotonic()
+        try:
+            return cls(told=told, raised=pickle.dumps(error), at=at)
+        except Exception:  # noqa: BLE001 -- whatever a plug-in's error refuses to be sent by
+            return cls(told=told, raised=b"", at=at)
+
+    def error(self) -> Exception:
+        """What was raised; a RuntimeError with its text where that could not be sent."""
+        try:
+            found = pickle.loads(self.raised)
+        except Exception:  # noqa: BLE001 -- an error that is not built of its arguments alone
+            found = None
+        return found if isinstance(found, Exception) else RuntimeError(self.told)
 
 
 def to_bytes(state: Any) -> bytes:  # noqa: ANN401 -- whatever a training's state is made of

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from torch import distributed
 from ...plugins import loaded_files
 from ...studies.schema.settings import TrialSettings
 from ..trial.machine_failures import MachineError
-from .messages import Ask, Build, ReplicaPost, Restore
+from .messages import Ask, Build, Failure, ReplicaPost, Restore
 from .replica_process import join
 
 _END_S = 0.2
@@ -37,15 +38,15 @@ class _Process:
     process: subprocess.Popen[bytes]
     connection: Connection
 
-    def last_words(self) -> list[object]:
-        """What it has told that nobody has heard; the machine's failure if it has ended."""
-        found: list[object] = []
+    def last_words(self) -> Failure | bool:
+        """What it has failed by that nobody has heard; else whether it has ended."""
         try:
             while self.connection.poll(_END_S):
-                found.append(self.connection.recv())
+                if isinstance(told := self.connection.recv(), Failure):
+                    return told
         except (EOFError, OSError):
-            found.append(MachineError("a replica of the training has ended"))
-        return found
+            return True
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +104,8 @@ class ReplicaGroup:
         except (EOFError, OSError):
             self.end()
             raise
-        if any(isinstance(answer, Exception) for answer in answers):
-            self.end(answers)
+        if failures := [answer for answer in answers if isinstance(answer, Failure)]:
+            self.end(failures)
         return answers
 
     def forget(self, known: BuiltTraining) -> None:
@@ -113,19 +114,23 @@ class ReplicaGroup:
             with suppress(Exception):
                 self.tell(Ask(key=known.key, what="forget"))
 
-    def end(self, answers: Sequence[object] = ()) -> None:
-        """End all other replicas; raises what one of them has failed by, if any has."""
-        found = [*answers, *(error for each in self._processes for error in each.last_words())]
-        for each in self._processes:
+    def end(self, heard: Sequence[Failure] = ()) -> None:
+        """End all other replicas; raises what the first of them has failed by, if any has.
+
+        The failures of the others may follow from it, as they wait for each other.
+        """
+        processes, self._processes = self._processes, []
+        found = [each.last_words() for each in processes]
+        for each in processes:
             each.connection.close()
             each.process.kill()
             each.process.wait()
-        self._processes = []
         if distributed.is_initialized():
             distributed.destroy_process_group()
-        for error in found:
-            if isinstance(error, Exception):
-                raise error
+        if failures := [*heard, *(each for each in found if isinstance(each, Failure))]:
+            raise min(failures, key=lambda each: each.at).error()
+        if any(found):
+            raise MachineError("a replica of the training has ended")
 
     def _start(self) -> None:
         folder = Path(tempfile.mkdtemp(prefix="activemem-replicas-"))
@@ -150,6 +155,14 @@ class ReplicaGroup:
             raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)
+        for each in self._processes:
+            threading.Thread(target=self._watch, args=(each,), name="replica", daemon=True).start()
+
+    def _watch(self, replica: _Process) -> None:
+        """Once a replica has ended unasked, end what waits for it here, on a GPU for ever."""
+        replica.process.wait()
+        if replica in self._processes and (group := distributed.group.WORLD) is not None:
+            group.abort()  # what was to be added is lost, as whoever asks the replica next finds out
 
 
 def _start_process(post: ReplicaPost) -> _Process:

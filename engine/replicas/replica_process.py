@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -18,7 +19,7 @@ from ..core.process_end import end_with
 from ..core.seeds import derive_seed
 from ..training_parts.activation_checkpointing import checkpoint_activations, checkpointing_fault
 from ..trial.training import Training
-from .messages import Ask, Build, ReplicaPost, Restore, from_bytes, to_bytes
+from .messages import Ask, Build, Failure, ReplicaPost, Restore, from_bytes, to_bytes
 from .share import ShardedShare, Share
 
 
@@ -34,8 +35,8 @@ def main() -> None:
         except (EOFError, BrokenPipeError):
             raise
         except Exception as error:  # noqa: BLE001 -- whatever it is, the trial has failed by it
-            connection.send(error)
-            sys.exit(1)
+            connection.send(Failure.of(error))
+            os._exit(1)  # what ends in order waits for the other replicas, which may wait for this one
 
 
 def join(post: ReplicaPost) -> None:

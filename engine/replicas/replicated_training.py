@@ -38,11 +38,16 @@ class ReplicatedTraining(Training):
     ) -> None:
         devices, parts = len(group.devices), settings.train.accumulate
         super().__init__(spread(settings, devices), group.devices[0], data, make_weights)
-        self.devices = devices
+        self.devices, self._gathering = devices, False
         self.group, self._parts, self._data = group, parts, data
         self._known = list[BuiltTraining]()  # as what the others know it, once they do
         self.replica = Share(0, parts, begin=lambda: group.tell(self._question("step")))
         weakref.finalize(self, _forget, group, self._known)
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether all of its state is of one moment; not when a replica was lost that had a part of it."""
+        return super().can_be_saved and not self._gathering
 
     def advance(self, between_steps: BetweenSteps = lambda: None) -> Metrics:
         """Train one epoch on all devices, or the rest of one, and evaluate the model on the first."""
@@ -65,6 +70,7 @@ class ReplicatedTraining(Training):
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state, on all devices."""
         super().restore(state)
+        self._gathering = False
         _forget(self.group, self._known)
 
     def _meet(self) -> None:
@@ -84,13 +90,14 @@ class ReplicatedTraining(Training):
 
     def _gather(self) -> None:
         """Have what the parts of the other replicas have handed on; MachineError if their weights differ."""
-        ours = self.trained.fingerprint()
+        ours, self._gathering = self.trained.fingerprint(), True
         for rank, (carried, theirs) in enumerate(self.group.ask(self._question("carried")), 1):
             if theirs != ours and not (math.isnan(theirs) and math.isnan(ours)):
                 why = f"the weights of replica {rank} are others: their sum is {theirs!r}, not {ours!r}"
                 raise MachineError(f"{why}, after step {self.step}")
             parts = range(rank * self._parts, (rank + 1) * self._parts)
             self.objective.carry(parts, to_device(from_bytes(carried), self.device))
+        self._gathering = False
 
     def _tell(self, state: dict[str, Any], *, weights: bool) -> None:
         self.group.tell(Restore(key=self._known[0].key, state=to_bytes(state), weights=weights))

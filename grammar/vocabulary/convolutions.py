@@ -16,7 +16,7 @@ from dataclasses import replace
 from .feedforward import ACT, DERIVATIVE_FROM_OUTPUT
 from .matrix_states.recurrent_heads import chunk_shape
 from .registry import register
-from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word
+from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, Working, as_int, as_word
 from .vector_states.recurrent_channels import CHANNELS
 
 KERNEL = Parameter(name="k", kind="integer", low=1, high=1024, meaning="kernel width in tokens")
@@ -170,13 +170,14 @@ def strip_shape(length: int, lags: int) -> tuple[int, int, int]:
     return count, size, min(count * size, lags - 1 + size)
 
 
-def _implicit_cost(channels: int, length: int, taps: int, filters: int = 1) -> Cost:
+def _implicit_cost(context: CostContext, channels: int, taps: int, filters: int = 1) -> Cost:
     """So many implicit filters one after the other, each by strips of the matrix that has it in every row.
 
     Saved are the inputs of each, and once a batch its strip; of the network what each layer is of and gives,
-    and the window over lags.
+    and the window over lags. For a while the gradients of a strip are held,
+    of the inputs of a filter, and of what the block gives.
     """
-    lags = min(taps, length)
+    length, lags = context.length, min(taps, context.length)
     count, size, width = strip_shape(length, lags)
     pairs = size * sum(min((place + 1) * size, width) for place in range(count))
     inner, last = FILTER_LAYERS - 1, filters * channels
@@ -187,14 +188,30 @@ def _implicit_cost(channels: int, length: int, taps: int, filters: int = 1) -> C
         saved=filters * channels * count * size,
         saved_once=filters * channels * size * width
         + lags * (LAG_FEATURES + 3 * FILTER_LAYERS * FILTER_WIDTH + last),
+        working=Working(
+            numbers=count * size * channels + length * context.width,
+            once=channels * size * _gradient_columns(count, size, width),
+        ),
     )
+
+
+def _gradient_columns(count: int, size: int, width: int) -> int:
+    """The columns of a strip's gradients that are held at once, the strip itself being saved.
+
+    Pieces read its last columns. To the sum so far each adds a gradient as wide as the strip, which is made
+    of one of the columns that it reads where these are not all. In front of the first piece's the strip goes.
+    """
+    read = [min((place + 1) * size, width) for place in range(count)]
+    if inner := [columns for columns in read[1:] if columns < width]:
+        return 2 * width + max(inner)
+    return {1: width, 2: width + read[0]}.get(count, 2 * width)
 
 
 def _base_conv(settings: Settings, context: CostContext) -> Cost:
     """A map with a bias, a convolution with one, and their product, of which both are saved."""
     width, length, taps = context.width, context.length, as_int(settings, "k")
     if as_word(settings, "filter") == "implicit":
-        found = _implicit_cost(width, length, taps)
+        found = _implicit_cost(context, width, taps)
     else:
         found = Cost(parameters=taps * width, flops=0)  # the block's input is what it saves
     return Cost(
@@ -203,6 +220,7 @@ def _base_conv(settings: Settings, context: CostContext) -> Cost:
         window=(taps - 1) * width,
         saved=found.saved + 2 * length * width,
         saved_once=found.saved_once,
+        working=found.working,
     )
 
 
@@ -252,7 +270,7 @@ def _hyena(settings: Settings, context: CostContext) -> Cost:
     """
     channels, order, length = as_int(settings, "channels"), as_int(settings, "order"), context.length
     short, taps, maps = as_int(settings, "short_conv"), as_int(settings, "k"), as_int(settings, "order") + 1
-    found = _implicit_cost(channels, length, taps, order - 1)
+    found = _implicit_cost(context, channels, taps, order - 1)
     mapped = context.width * channels * (maps + 1)
     return Cost(
         parameters=mapped + (1 + short) * maps * channels + found.parameters,
@@ -260,6 +278,7 @@ def _hyena(settings: Settings, context: CostContext) -> Cost:
         window=int(_hyena_reach(settings, context).left) * context.width,
         saved=found.saved + length * channels * (maps + order) + length * maps * channels * (short > 0),
         saved_once=found.saved_once,
+        working=found.working,
     )
 
 

@@ -79,18 +79,19 @@ class CostContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Working:
-    """What a block holds for a while: so many `numbers` of each sequence of a batch.
+    """What a block holds for a while: so many `numbers` of each sequence of a batch, and `once` of a batch.
 
     To that come `in_part` numbers of each of the sequences that are computed at once, `part` at most.
     """
 
     numbers: int = 0
+    once: int = 0
     in_part: int = 0
     part: int = 0
 
     def bytes(self, batch: int) -> int:
         """Those of a batch of so many sequences."""
-        return 4 * (batch * self.numbers + min(batch, self.part) * self.in_part)
+        return 4 * (batch * self.numbers + self.once + min(batch, self.part) * self.in_part)
 
 
 NO_WORKING = Working()

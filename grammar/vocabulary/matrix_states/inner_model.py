@@ -12,7 +12,8 @@ def _ttt(settings: Settings, context: CostContext) -> Cost:
     The state is the weights now, and in front of the mini-batch, and the place in it. Saved are at each
     position nine steps of what the inner model gives and learns from, both rows with a one beside them, the
     rate, twice, and what norms divide by; of each mini-batch the weights in front of it and the products of
-    queries and keys.
+    queries and keys. For a while the gradients of the four rows and of a mini-batch's part of them hold nine
+    numbers of each channel and position, beside that of what the block gives.
     """
     heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
     size, rows = as_int(settings, "batch"), heads * length
@@ -27,6 +28,7 @@ def _ttt(settings: Settings, context: CostContext) -> Cost:
         + 2 * pairs * (2 * head_width + 1),
         window=heads * (head_width + 1) * (2 * head_width + 1),
         saved=rows * (11 * head_width + 7) + pairs + batches * weights,
+        working=9 * rows * head_width + length * context.width,
         positions=length,
     )
     return cost_with_maps(settings, context, recurrence, raw=False)

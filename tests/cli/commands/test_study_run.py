@@ -214,7 +214,20 @@ def test_a_service_that_is_not_ray_is_told_before_anything_starts(run, tiny, ans
 def test_a_folder_that_cannot_be_made_is_told(run, tiny):
     result = run("study", "run", tiny, "--results", f"{tiny}/results")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"[Errno 20] Not a directory: '{tiny}/results'\n"
+    assert result.stderr == f"[Errno 20] Not a directory: '{tiny}/results/trials'\n"
+
+
+def test_a_run_that_is_refused_leaves_nothing_behind(run, tiny, monkeypatch):
+    monkeypatch.setenv("ACTIVEMEM_ACTIVATION_CHECKPOINTING", "true")
+    refused = run("study", "run", tiny, "--local", "--pack", "4")
+    assert refused.stderr == "activation_checkpointing: expected false with pack = 4, got true\n"
+    monkeypatch.delenv("ACTIVEMEM_ACTIVATION_CHECKPOINTING")
+    many = torch.cuda.device_count() + 2
+    monkeypatch.setenv("ACTIVEMEM_GPUS", str(many))
+    refused = run("study", "run", tiny, "--local")
+    assert f"gpus: expected {many} for each trial, torch finds " in refused.stderr
+    assert refused.exit_code == 2
+    assert not Path("results").exists()
 
 
 @pytest.mark.heavy

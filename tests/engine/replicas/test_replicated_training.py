@@ -10,6 +10,7 @@ import torch
 
 from activemem.engine.core.interruption import StoppedMidway
 from activemem.engine.replicas.faults import ReplicaError, check_replicas
+from activemem.engine.replicas.messages import Ask, Failure
 from activemem.engine.replicas.sharded_training import ShardedTraining
 from activemem.engine.replicas.sharding import sharding_faults
 from activemem.engine.replicas.share import spread
@@ -219,6 +220,36 @@ def test_a_lost_replica_is_the_machine_s_failure_and_others_take_its_place(two):
     again = two(settings(SORT), CPU, Path("data"))
     again.restore(state)
     assert [*first, *trained(again, 1)] == expected
+
+
+@pytest.mark.heavy
+def test_what_one_of_three_replicas_fails_by_is_raised_and_not_what_follows_from_it(two):
+    two.end()  # a process has one group at a time
+    three = ReplicatedTrainings([CPU] * 3)
+    training = three(settings(SORT, batch_size=9), CPU, Path("data"))
+    before = trained(training, 1)
+    unknown = Ask(key=99, what="step")
+    with pytest.raises(KeyError, match="99"):
+        training.advance(lambda: three.group._processes[1].connection.send(unknown))
+    assert not three.group.pids
+    assert not training.can_be_saved
+    again = three(settings(SORT, batch_size=9), CPU, Path("data"))
+    assert trained(again, 1) == before
+    three.end()
+
+
+class _LostError(RuntimeError):
+    def __init__(self, what, where):
+        super().__init__(f"{what} ({where})")
+
+
+def test_failures_come_as_they_were_raised_or_as_what_they_said():
+    sent = [Failure.of(torch.OutOfMemoryError("CUDA out of memory")), Failure.of(_LostError("lost", "here"))]
+    whole, told = (each.error() for each in sent)
+    assert isinstance(whole, torch.OutOfMemoryError)
+    assert (type(told), str(told)) == (RuntimeError, "_LostError: lost (here)")
+    assert str(Failure.of(ValueError(lambda: None)).error()).startswith("ValueError: <function")
+    assert sent[0].at <= sent[1].at
 
 
 @pytest.mark.slow

@@ -87,6 +87,12 @@ BLOCKS = [
     ("retention(heads=4, head_width=16, head_norm=none)", 8, 128),
     ("gla(heads=4, head_width=16)", 8, 128),
     ("kda(heads=4, head_width=16)", 8, 128),
+    ("hyena(channels=64)", 8, 64),
+    ("hyena(channels=64)", 2, 300),  # in five pieces
+    ("hyena(channels=64, order=3, short_conv=0, k=80)", 8, 128),
+    ("base_conv(k=128, filter=implicit)", 8, 128),
+    ("ttt(heads=4, head_width=16)", 8, 128),
+    ("ttt(heads=2, head_width=16, batch=64, output_gate=silu)", 8, 64),
     ("ff(256)", 8, 64),
     ("glu(256)", 8, 64),
 ]
