@@ -39,7 +39,7 @@ class LadderSettings(StrictModel):
     """how many tokens a model is trained on for each of its parameters, all of them counted"""
     lr_exponent: float = Field(default=0.0, ge=-2, le=2)
     """the learning rate of a size is that of [train] times (its d_model / that of the first size) to this
-    power; 0 for one rate, or for rates that are a factor of the study"""
+    power; 0 for one rate, for rates that are a factor of the study, or where mup scales them"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +140,10 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
         yield path, "expected sizes that differ, got one twice"
     if found.lr_exponent and _width(data, found) is None:
         yield (TABLE, "lr_exponent"), 'expected d_model to be one of the sizes, as in d_model = "{width}"'
+    model = data.get("model")
+    if found.lr_exponent and isinstance(model, Mapping) and model.get("mup") is not None:
+        message = f"expected 0 where [model] mup scales rates by width, got {found.lr_exponent:g}"
+        yield (TABLE, "lr_exponent"), message
 
 
 def _readable_sizes(table: object) -> dict[str, list[int]]:

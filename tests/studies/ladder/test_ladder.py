@@ -120,6 +120,11 @@ def test_all_faults_of_a_ladder_are_told_at_once():
         ("[16, 32, 48]", "[16, -32, 48]", "sizes.width: expected at least 1, got -32"),
         ("_parameter = 5", "_parameter = 1e99", "tokens_per_parameter: expected at most 1000000, got 1e+99"),
         (
+            'd_model = "{width}"',
+            'd_model = "{width}"\nmup = 16\nembedding = "unit"',
+            "lr_exponent: expected 0 where [model] mup scales rates by width, got -0.5",
+        ),
+        (
             "[study]",
             '[study]\nablate = "parts"',
             "[study] ablate: a [ladder] has its own cells: leave parts as they are",
