@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from ...storage import Store
 from ...studies.last_run import load_studies
@@ -11,7 +12,9 @@ from ...studies.planning.status import StudyStatus, study_status
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ...studies.text.units import WIDTH, plural, truncate
-from ...tracking.export import StudyExport
+
+if TYPE_CHECKING:
+    from ...tracking.export import StudyExport
 
 
 def studies_with_status(store: Store) -> dict[str, tuple[Study, StudyStatus] | StudyError]:
