@@ -18,10 +18,11 @@ from ..layers.attention import SelfAttention
 from ..layers.convolutions import Convolution, LearnedPadding, PersistentConv
 from ..layers.head_parts import NORM_EPSILON, HeadNorm
 from ..models.adaptive_softmax import TiedLinear
+from .short_attention import is_short, short_attention
 from .stacked_weights import stack_weights
 
-VECTOR = 16
-"""Numbers of single precision in the widest vectors of a CPU."""
+CHANNELS = 256
+"""Convolutions of about so many channels are computed at once on a CPU: more of them leave its caches."""
 
 
 def stacked_parameter(weights: Sequence[Tensor]) -> nn.Parameter:
@@ -118,11 +119,30 @@ class StackedConvolution(nn.Module):
 
     def correlate(self, x: Tensor, taps: Tensor) -> Tensor:
         """Slide (models, outputs, taps, width) over (models · batch, length, width), and add the biases."""
-        models, outputs, count, width = taps.shape
-        image = x.unflatten(0, (models, -1)).permute(1, 0, 3, 2).flatten(1, 2).unsqueeze(2)
-        kernel = taps.transpose(2, 3).reshape(models * outputs, width, 1, count)
-        y = functional.conv2d(image, kernel, self.bias.flatten(), groups=models).squeeze(2)
-        return y.unflatten(1, (models, outputs)).permute(1, 0, 3, 2).flatten(0, 1)
+        rows = x.unflatten(0, (len(taps), -1))
+        if x.device.type != "cpu":
+            return correlate_at_once(rows, taps, self.bias).flatten(0, 1)
+        some = max(1, CHANNELS // rows.shape[-1])
+        parts = zip(rows.split(some), taps.split(some), self.bias.split(some), strict=True)
+        return torch.cat([_correlate_side_by_side(*part) for part in parts]).flatten(0, 1)
+
+
+def correlate_at_once(x: Tensor, taps: Tensor, bias: Tensor) -> Tensor:
+    """Slide (models, outputs, taps, width) over (models, batch, length, width), a group for each model."""
+    models, outputs, count, width = taps.shape
+    image = x.permute(1, 0, 3, 2).flatten(1, 2).unsqueeze(2)
+    kernel = taps.transpose(2, 3).reshape(models * outputs, width, 1, count)
+    y = functional.conv2d(image, kernel, bias.flatten(), groups=models).squeeze(2)
+    return y.unflatten(1, (models, outputs)).permute(1, 0, 3, 2)
+
+
+def _correlate_side_by_side(x: Tensor, taps: Tensor, bias: Tensor) -> Tensor:
+    """As `correlate_at_once`, with the channels of all models side by side in memory."""
+    models, outputs = taps.shape[:2]
+    image = x.permute(1, 2, 0, 3).flatten(2).unsqueeze(1).permute(0, 3, 1, 2)
+    kernel = taps.flatten(0, 1).unsqueeze(1).permute(0, 3, 1, 2)
+    y = functional.conv2d(image, kernel, bias.flatten(), groups=models).squeeze(2)
+    return y.transpose(1, 2).unflatten(2, (models, outputs)).permute(2, 0, 1, 3)
 
 
 class StackedPadding(nn.Module):
@@ -155,18 +175,22 @@ class StackedPersistentConv(PersistentConv):
 
 
 class StackedSelfAttention(SelfAttention):
-    """Self-attention whose weights are laid out for a CPU where sequences are short.
-
-    Its softmax over rows of fewer numbers than a vector has takes several times as long for each of them.
-    """
+    """Self-attention that is computed on a CPU as `short_attention` does, where that is faster."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """(models · batch, length, width) to the same."""
         is_plain = mask is None and self.bias is None and not self.causal and not self.cap
-        if not is_plain or x.device.type != "cpu" or x.shape[1] >= VECTOR:
+        if not is_plain or x.device.type != "cpu" or not is_short(x.shape[1], self._head_width):
             return super().forward(x, mask)
-        q, k, v = self._map(x, 0)
-        k, v = self._for_queries(k), self._for_queries(v)
-        scores = k @ (q * (q.shape[-1] ** -0.5 / self.temperature)).transpose(-1, -2)
-        weights = torch.softmax(scores, -2).transpose(-1, -2)  # (models · batch, heads, queries, keys)
-        return self._merge(self.dropout(weights) @ v)
+        if self.kv_heads == self.heads and self.query_norm is None and not self.turns:
+            qkv = self.qkv(x).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        else:
+            q, k, v = self._map(x, 0)
+            qkv = torch.stack([q, self._for_queries(k), self._for_queries(v)])
+        factors = self.dropout.draw(torch.Size([*qkv.shape[1:4], x.shape[1]]), x)
+        return self._merge(short_attention(qkv, self._head_width**-0.5 / self.temperature, factors))
+
+    @property
+    def _head_width(self) -> int:
+        """The numbers of a head: the output's map is from all heads."""
+        return self.output.weight.shape[-1] // self.heads
