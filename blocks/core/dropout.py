@@ -207,11 +207,12 @@ def _draw_bits(shape: torch.Size) -> Tensor:
     return draws.view(torch.int16)[: shape.numel()].view(shape)
 
 
-def _is_kept(bits: Tensor, rate: float) -> Tensor:
-    """Whether 16 bits are not among the lowest."""
-    return bits >= round(rate * _VALUES) - _VALUES // 2
+def _is_kept(bits: Tensor, rate: float, out: Tensor | None = None) -> Tensor:
+    """Whether 16 bits are not among the lowest; written as numbers where `out` takes those."""
+    return torch.ge(bits, round(rate * _VALUES) - _VALUES // 2, out=out)
 
 
 def _factors(bits: Tensor, rate: float, dtype: torch.dtype) -> Tensor:
     """Zero where 16 bits are among the lowest, what scales the rest elsewhere."""
-    return _is_kept(bits, rate).to(dtype).mul_(_VALUES / (_VALUES - round(rate * _VALUES)))
+    kept = _is_kept(bits, rate, torch.empty(bits.shape, dtype=dtype, device=bits.device))
+    return kept.mul_(_VALUES / (_VALUES - round(rate * _VALUES)))

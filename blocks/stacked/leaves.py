@@ -21,9 +21,6 @@ from ..models.adaptive_softmax import TiedLinear
 from .short_attention import is_short, short_attention
 from .stacked_weights import stack_weights
 
-CHANNELS = 256
-"""Convolutions of about so many channels are computed at once on a CPU: more of them leave its caches."""
-
 
 def stacked_parameter(weights: Sequence[Tensor]) -> nn.Parameter:
     """The weights of all models as one."""
@@ -119,30 +116,11 @@ class StackedConvolution(nn.Module):
 
     def correlate(self, x: Tensor, taps: Tensor) -> Tensor:
         """Slide (models, outputs, taps, width) over (models · batch, length, width), and add the biases."""
-        rows = x.unflatten(0, (len(taps), -1))
-        if x.device.type != "cpu":
-            return correlate_at_once(rows, taps, self.bias).flatten(0, 1)
-        some = max(1, CHANNELS // rows.shape[-1])
-        parts = zip(rows.split(some), taps.split(some), self.bias.split(some), strict=True)
-        return torch.cat([_correlate_side_by_side(*part) for part in parts]).flatten(0, 1)
-
-
-def correlate_at_once(x: Tensor, taps: Tensor, bias: Tensor) -> Tensor:
-    """Slide (models, outputs, taps, width) over (models, batch, length, width), a group for each model."""
-    models, outputs, count, width = taps.shape
-    image = x.permute(1, 0, 3, 2).flatten(1, 2).unsqueeze(2)
-    kernel = taps.transpose(2, 3).reshape(models * outputs, width, 1, count)
-    y = functional.conv2d(image, kernel, bias.flatten(), groups=models).squeeze(2)
-    return y.unflatten(1, (models, outputs)).permute(1, 0, 3, 2)
-
-
-def _correlate_side_by_side(x: Tensor, taps: Tensor, bias: Tensor) -> Tensor:
-    """As `correlate_at_once`, with the channels of all models side by side in memory."""
-    models, outputs = taps.shape[:2]
-    image = x.permute(1, 2, 0, 3).flatten(2).unsqueeze(1).permute(0, 3, 1, 2)
-    kernel = taps.flatten(0, 1).unsqueeze(1).permute(0, 3, 1, 2)
-    y = functional.conv2d(image, kernel, bias.flatten(), groups=models).squeeze(2)
-    return y.transpose(1, 2).unflatten(2, (models, outputs)).permute(2, 0, 1, 3)
+        models, outputs, count, width = taps.shape
+        image = x.unflatten(0, (models, -1)).permute(1, 0, 3, 2).flatten(1, 2).unsqueeze(2)
+        kernel = taps.transpose(2, 3).reshape(models * outputs, width, 1, count)
+        y = functional.conv2d(image, kernel, self.bias.flatten(), groups=models).squeeze(2)
+        return y.unflatten(1, (models, outputs)).permute(1, 0, 3, 2).flatten(0, 1)
 
 
 class StackedPadding(nn.Module):
