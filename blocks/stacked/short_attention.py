@@ -39,7 +39,7 @@ def slow_short_attention(qkv: Tensor, scale: float, factors: Tensor | None = Non
     return (weights if factors is None else weights * factors) @ v
 
 
-class _SavedContext(FunctionCtx):
+class _AttentionContext(FunctionCtx):
     """What the backward pass finds."""
 
     scale: float
@@ -53,7 +53,7 @@ class _ShortAttention(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: _SavedContext, qkv: Tensor, scale: float, factors: Tensor | None) -> Tensor:
+    def forward(ctx: _AttentionContext, qkv: Tensor, scale: float, factors: Tensor | None) -> Tensor:
         """(3, batch, heads, length, head_width) to (batch, heads, length, head_width)."""
         across, keys = _layout(qkv)
         q, k, v = (qkv.mT if across else qkv).contiguous().flatten(1, 2).unbind(0)
@@ -71,7 +71,7 @@ class _ShortAttention(torch.autograd.Function):
         return heads.transpose(1, 2).contiguous().transpose(1, 2)  # in memory as the next map takes them
 
     @staticmethod
-    def backward(ctx: _SavedContext, of_heads: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore -- one output
+    def backward(ctx: _AttentionContext, of_heads: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore -- one output
         """By what each query gives its weights, less the part along their sum."""
         q, k, v, weights, inverse, y, factors = ctx.saved_tensors
         across, keys = _layout(of_heads)

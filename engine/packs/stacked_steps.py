@@ -37,6 +37,7 @@ class StackedSteps:
     def __init__(self, trainings: Sequence[Training], passes: StackedPasses | None = None) -> None:
         """With the passes of other trainings of the form, as many, if there are any."""
         self._trainings = trainings
+        self._objectives = [_stackable(training) for training in trainings]
         self._passes = StackedPasses(trainings) if passes is None else passes
         self._stacked = self._passes.weights
         self._own: list[dict[str, nn.Parameter]] = []
@@ -92,7 +93,7 @@ class StackedSteps:
         first = self._trainings[0]
         if not self._passes.are_one_module or any(each.settings.train.average for each in self._trainings):
             return
-        asked = [list(self._objective(training).evaluation_inputs()) for training in self._trainings]
+        asked = [list(objective.evaluation_inputs()) for objective in self._objectives]
         if len({tuple(rows.shape for rows in each) for each in asked}) > 1 or len(asked[0]) > MOST_EVALUATED:
             return
         found: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self._trainings]
@@ -102,17 +103,12 @@ class StackedSteps:
                 outputs = self._passes.outputs(inputs)
                 for training, pairs, rows, own in zip(self._trainings, found, inputs, outputs, strict=True):
                     pairs.append((rows, own[..., : training.num_symbols]))
-        for training, pairs in zip(self._trainings, found, strict=True):
-            self._objective(training).expect(pairs)
-
-    @staticmethod
-    def _objective(training: Training) -> Stackable:
-        assert isinstance(training.objective, Stackable), "it was looked at before"
-        return training.objective
+        for objective, pairs in zip(self._objectives, found, strict=True):
+            objective.expect(pairs)
 
     def _draw(self) -> list[Tensor]:
         """The next batch of each training, stacked, on the device."""
-        batches = [self._objective(training).draw() for training in self._trainings]
+        batches = [objective.draw() for objective in self._objectives]
         drawn = list(zip(*batches, strict=True))
         if any(rows.shape != alike[0].shape for alike in drawn for rows in alike):
             raise PackError("expected batches of one shape")
@@ -129,6 +125,12 @@ class StackedSteps:
                 own[name].grad = None if grad is None else part_of(grad, place, own[name])
         for training in self._trainings:
             training.move_weights()
+
+
+def _stackable(training: Training) -> Stackable:
+    """What a training learns, whose batches are drawn here; to ask whether it is one takes a while."""
+    assert isinstance(training.objective, Stackable), "it was looked at before"
+    return training.objective
 
 
 def stacking_fault(training: Training) -> str | None:
