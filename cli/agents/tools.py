@@ -110,13 +110,19 @@ class AgentTools:
     def study_results(
         self, study: str, table: str | None = None, form: Literal["markdown", "csv"] = "markdown"
     ) -> Page:
-        """The tables of a study as text, and what its claims came to."""
+        """The tables of a study as text, and what its claims came to.
+
+        `overrides` are other than in its file; `ours` are settings that are neither its paper's nor its
+        program's.
+        """
         results = StudyResults(load_last_run(study, self._store), self._store)
         tables = results.tables(table) if results.study.tables else []
         claims = results.check_claims() if results.study.claims and table is None else ()
         return {
             "schema": SCHEMA,
             "study": results.study.name,
+            "overrides": results.study.overrides,
+            "ours": results.study.source_sheet.names("ours"),
             "tables": [{"name": each.table.name, "text": each.render(form)} for each in tables],
             "claims": [{"name": each.spec.name, "verdict": each.verdict.value} for each in claims],
         }

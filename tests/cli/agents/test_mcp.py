@@ -102,6 +102,7 @@ def test_a_study_is_planned_and_its_tables_and_status_are_read(tiny):
     )[0]
     assert (plan["schema"], plan["total"], status["left"]) == (1, 8, 8)
     assert [table["name"] for table in results["tables"]] == ["table4", "losses"]
+    assert (results["overrides"], results["ours"]) == ([], [])
 
 
 @pytest.mark.slow
