@@ -88,6 +88,11 @@ class Model(BaseModel[ResidualStack]):
         hidden, state = self._hidden_stream(inputs, state)
         return self._nll(hidden, targets), state
 
+    def codes(self, inputs: Tensor) -> Tensor:
+        """What the body makes of each position, (batch, length, width); a bottleneck decodes the last one."""
+        x, signal = self._embed(inputs, 0)
+        return self.body(x, SideInputs(signal=signal))
+
     def _hidden(self, inputs: Tensor, lengths: Tensor | None) -> Tensor:
         """What enters the output layer: (batch, length, width), or (batch, width) behind a pool."""
         mask = _mask(inputs, lengths)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from ...blocks import Model
@@ -181,17 +181,22 @@ class TaggingExamplesObjective(GeneratedObjective):
     def causal_view(self) -> CausalView | None:
         """The longest example that is scored and what is said of its tokens, if the task is causal.
 
-        Behind a bottleneck every output may see all of the input.
+        Behind a bottleneck every output may see all of the input, and what the body makes of a token may not.
         """
-        if not self.interface.causal or self.interface.bottleneck:
+        if not self.interface.causal:
             return None
         assert self.interface.vocab is not None, "tagging is of symbols"
         return CausalView(
             inputs=self._longest_inputs.to(self.device),
             first=0,
             symbols=self.interface.vocab,
-            outputs=lambda model, rows: model(rows),
+            outputs=self._causal_outputs,
         )
+
+    def _causal_outputs(self, model: nn.Module, rows: Tensor) -> Tensor:
+        """What may depend on no later input."""
+        assert isinstance(model, Model)
+        return model.codes(rows) if self.interface.bottleneck else model(rows)
 
     @cached_property
     def _longest_inputs(self) -> Tensor:

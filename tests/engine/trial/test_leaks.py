@@ -32,6 +32,7 @@ LINES = TEXT | {"batching": "lines"}
 SHORT = {"dev_examples": 8, "test_examples": 4}
 PARITY = {"name": "parity", "lengths": [3, 20], "test_lengths": [70]} | SHORT
 MQAR = {"name": "mqar", "vocab": 16, "length": 64, "pairs": 2} | SHORT
+COMPRESSION = {"name": "mad", "problem": "compression", "length": 64, "train_examples": 0} | SHORT
 
 
 class LooksAhead(Block):
@@ -104,6 +105,8 @@ def settings(recipe, task, **train):
         *((f"{block}(k=1)", task) for block in ("twelve", "gated") for task in (TEXT, LINES, PARITY, MQAR)),
         ("2 * (conv(k=3) >> gated(k=1))", LINES),
         ("far(k=1)", PARITY),  # which is longer when it is tested
+        *((f"{block}(k=1)", COMPRESSION) for block in ("far", "twelve")),
+        ("gated(k=1) >> conv(k=3)", COMPRESSION),  # the last token alone has nothing to look at
     ],
 )
 def test_a_model_that_looks_ahead_is_found_once_it_is_trained(recipe, task, tmp_path):
