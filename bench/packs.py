@@ -43,7 +43,7 @@ WIDTHS, LENGTHS = (16, 64), (10, 20)
 
 
 STUDIES = {("reverse", "sort", "not", "remember"): 3, ("reverse",): 12}
-"""The tasks of a study of a mixer, and their seeds; trials with other symbols are of other forms."""
+"""The tasks of a study of a mixer, and their seeds; trials train together while of one length."""
 
 STUDY_EPOCHS, STUDY_STEPS = 3, 40
 """Each trial of a study is so long."""
