@@ -26,8 +26,9 @@ def run_local(
     make_training: TrainingFactory = Training,
 ) -> None:
     """Run a source's cohorts to their end, or until a stop is requested; who asked leaves epochs midway."""
-    worker = Worker(store, machine, make_training)
+    worker: Worker | None = None  # which loads much that nobody needs where nothing is left to train
     while not stop.requested and (cohort := source.next_cohort()) is not None:
+        worker = worker or Worker(store, machine, make_training)
         name, tasks = cohort
         attempts = worker.attempts(tasks)
         events = (
