@@ -97,12 +97,14 @@ class MetricRow:
 class WrittenOutputs:
     """What a trained model wrote for the test split, line by line, and the search that found it.
 
-    `references` are as BLEU reads them; a line is its symbols' numbers where the task has no text.
+    `references` are as BLEU reads them; a line is its symbols' numbers where the task has no text. `sizes`
+    says which a model was told that must be told one: "all" of them in turn, or "estimated" ones.
     """
 
     beam: Int32
     length_penalty: float
     coverage_penalty: float
+    sizes: str
     sources: Sequence[str]
     references: Sequence[str]
     outputs: Sequence[str]
@@ -129,6 +131,7 @@ OUTPUTS: Final = pl.Schema(
         "beam": pl.Int32(),
         "length_penalty": pl.Float64(),
         "coverage_penalty": pl.Float64(),
+        "sizes": pl.String(),
         "line": pl.Int32(),
         **dict.fromkeys(("source", "reference", "output"), pl.String()),
     }
@@ -154,6 +157,9 @@ def metric_frame(row: TrialRow, metrics: Sequence[MetricRow]) -> pl.DataFrame:
     return _attempt_frame(row, columns, METRICS)
 
 
+_SEARCH = ("beam", "length_penalty", "coverage_penalty", "sizes")
+
+
 def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
     """Make the rows of what a trial's model wrote, one per line, counted from 1."""
     columns = {
@@ -161,7 +167,7 @@ def output_frame(row: TrialRow, written: WrittenOutputs) -> pl.DataFrame:
         "source": written.sources,
         "reference": written.references,
         "output": written.outputs,
-        **{name: getattr(written, name) for name in ("beam", "length_penalty", "coverage_penalty")},
+        **{name: getattr(written, name) for name in _SEARCH},
     }
     return _attempt_frame(row, columns, OUTPUTS)
 

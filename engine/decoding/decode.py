@@ -52,7 +52,8 @@ def decode(
     A beam of 1 is greedy. Each output ends within `max_length` symbols, of all or of each (batch,), the end
     counted; the penalties are those of a Ranking. A model whose transducer has `depends_on_target_length`
     writes exactly `max_length` symbols where the source has fewer, or with `try_lengths` as many as it finds
-    best among those of `sizes`, all of them compared without penalties.
+    best among those of `sizes`, all of them compared without penalties; with a line there, as many as that
+    estimates.
     Raises DecodingError, with all faults.
     """
     ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)

@@ -1,4 +1,4 @@
-"""Models that must know how long an output will be: all sizes are tried, from the source's on."""
+"""Models that must know how long an output will be: all sizes are tried, from the source's on, or one is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from .beam import beam_search
 from .greedy import Race, greedy_search
+from .length_line import LengthLine
 from .length_penalty import Ranking
 from .outputs import Bounds, Outputs
 
@@ -24,16 +25,22 @@ class SizeSearch:
     """Which sizes are tried: from a source's length to `ratio` times it and `margin` more; and what is best.
 
     That is the likeliest output, or the one whose log-probability is highest after `cost` is taken from it:
-    of 0 or more nats, for the row of the source and the symbols with their end.
+    of 0 or more nats, for the row of the source and the symbols with their end. With a `line` the one size
+    within these bounds is tried that is nearest to what the line estimates.
     """
 
     ratio: float = 2.0
     margin: int = 0
     cost: Callable[[int, list[int]], float] | None = None
+    line: LengthLine | None = None
 
-    def most(self, lengths: Tensor) -> Tensor:
-        """The longest output of sources of these lengths (rows,)."""
-        return (self.ratio * lengths.double()).floor().long() + self.margin
+    def tried(self, lengths: Tensor, longest: Tensor) -> tuple[Tensor, Tensor]:
+        """The first and the last size for sources of these lengths, none above `longest`; each (rows,)."""
+        most = (self.ratio * lengths.double()).floor().long() + self.margin
+        least, most = torch.minimum(lengths, longest), torch.minimum(most, longest)
+        if self.line is not None:
+            least = most = self.line.estimate(lengths).clamp(least, most)
+        return least, most
 
     def costs(self, sentences: Tensor, outputs: Outputs) -> Tensor:
         """What outputs (rows, longest) of these sentences (rows,) cost; 0 where they were given up."""
@@ -69,26 +76,35 @@ def search_lengths(
     """The outputs of a small beam, each of the size whose greedy output is the best.
 
     Kaiser and Bengio 2016, section 3. `max_length` (batch,) bounds the sizes. Where outputs have costs, what
-    was found without a beam stays unless the beam's is better.
+    was found without a beam stays unless the beam's is better. With a line nothing is searched for its size.
     """
+    if beam > 1 and sizes.line is not None and sizes.cost is None:
+        told, _ = sizes.tried((sources != PAD).sum(1), max_length)
+        return _beams(model, sources, told, beam, end)
     chosen, found = _best_sizes(model, sources, max_length, end, sizes)
     if beam == 1:
         return found
-    bounds = size_bounds((sources != PAD).sum(1), chosen)
-    symbols, scores = torch.zeros_like(found.symbols), torch.zeros_like(found.scores)
-    for rows in _chunks(chosen, MAX_POSITIONS // beam):
+    widely, everyone = _beams(model, sources, chosen, beam, end), torch.arange(len(sources))
+    if sizes.cost is None:
+        return widely
+    better = widely.scores - sizes.costs(everyone, widely) >= found.scores - sizes.costs(everyone, found)
+    return Outputs(
+        symbols=torch.where(better[:, None], widely.symbols, found.symbols[:, : widely.symbols.shape[1]]),
+        scores=torch.where(better, widely.scores, found.scores),
+    )
+
+
+def _beams(model: TransductionModel, sources: Tensor, told: Tensor, beam: int, end: int) -> Outputs:
+    """What a beam finds for each source (batch, n) of the size (batch,) that the model is told."""
+    bounds = size_bounds((sources != PAD).sum(1), told)
+    symbols = sources.new_full((len(sources), int(told.max())), PAD)
+    scores = torch.zeros(len(sources), dtype=torch.float64, device=sources.device)
+    for rows in _chunks(told, MAX_POSITIONS // beam):
         written = beam_search(
             model, _trim_padding(sources[rows]), bounds.select(rows), beam=beam, end=end, ranking=Ranking()
         )
         scores[rows], symbols[rows, : written.symbols.shape[1]] = written.scores, written.symbols
-    widely, everyone = Outputs(symbols=symbols, scores=scores), torch.arange(len(sources))
-    if sizes.cost is None:
-        return widely
-    better = scores - sizes.costs(everyone, widely) >= found.scores - sizes.costs(everyone, found)
-    return Outputs(
-        symbols=torch.where(better[:, None], symbols, found.symbols),
-        scores=torch.where(better, scores, found.scores),
-    )
+    return Outputs(symbols=symbols, scores=scores)
 
 
 def _best_sizes(
@@ -99,7 +115,7 @@ def _best_sizes(
     A size is given up as soon as it is less likely than what another one has written is worth.
     """
     lengths = (sources != PAD).sum(1)
-    least, most = torch.minimum(lengths, longest), torch.minimum(sizes.most(lengths), longest)
+    least, most = sizes.tried(lengths, longest)
     tried = torch.arange(int((most - least).max()) + 1, device=sources.device)
     sentence, more = torch.nonzero(tried <= (most - least)[:, None], as_tuple=True)  # (outputs,)
     told = least[sentence] + more

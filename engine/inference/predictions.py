@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -21,6 +22,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.model_file import ModelFile
 from ..data.vocabularies import vocabulary_from_dict
 from ..data.vocabularies.base import END, FIRST_SYMBOL, START, Vocabulary
+from ..decoding import LengthLine, SizeSearch
 from ..objectives.generation import (
     Decoding,
     number_line,
@@ -65,7 +67,9 @@ def _reader_and_answer(file: ModelFile, model: Model | TransductionModel) -> tup
     if isinstance(model, TransductionModel):
         if file.symbols is not None:
             source, target = (vocabulary_from_dict(file.symbols[side]) for side in ("source", "target"))
-            return partial(_read_sentence, source), _sentence_answer(model, settings, source, target)
+            line = file.symbols.get("length_line")
+            sizes = replace(output_sizes(settings), line=None if line is None else LengthLine.from_dict(line))
+            return partial(_read_sentence, source), _sentence_answer(model, settings, sizes, source, target)
         source_vocab = interface.source_vocab or interface.vocab
         assert source_vocab is not None, "sources have symbols"
         return partial(_read_drawn, source_vocab), _drawn_answer(model, settings)
@@ -166,10 +170,14 @@ def _number_answer(model: Model, settings: TrialSettings) -> Answer:
 
 
 def _sentence_answer(
-    model: TransductionModel, settings: TrialSettings, source: Vocabulary, target: Vocabulary
+    model: TransductionModel,
+    settings: TrialSettings,
+    sizes: SizeSearch,
+    source: Vocabulary,
+    target: Vocabulary,
 ) -> Answer:
     """The sentence that the task's search finds for each, trees where the task prefers them."""
-    decoding, sizes, trees = Decoding.of_task(settings), output_sizes(settings), prefers_trees(settings)
+    decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
 
     def answer(inputs: list[Tensor]) -> list[str]:
         cost = tree_cost([source.decode(each.tolist()) for each in inputs], target) if trees else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from ...studies.catalog.tasks import (
     DegradationProblem,
     ParsingSettings,
     SentencePairSettings,
+    SizeChoice,
     TranslationSettings,
 )
 from ...studies.schema.settings import TrialSettings
@@ -26,7 +27,7 @@ from ..data.pairs.corpus import PairSplit
 from ..data.token_files import Split
 from ..data.trees.linearised import count_faults, parse_linearised
 from ..data.vocabularies.base import END, PADDING, START, Vocabulary
-from ..decoding import SizeSearch, decode
+from ..decoding import LengthLine, SizeSearch, decode
 from ..measures import bleu, bleu_by_length, score_brackets
 from ..tasks.memory_degradation import as_pairs, generate_splits
 from .base import Metrics
@@ -46,11 +47,15 @@ TAG_COST, BRACKET_COST = 1000.0, 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """How outputs are searched for: the size of the beam, and the penalties that rank its hypotheses."""
+    """How outputs are searched for: the size of the beam, and the penalties that rank its hypotheses.
+
+    `sizes` says which a model is told that must be told one.
+    """
 
     beam: int = 1
     length_penalty: float = 0.0
     coverage_penalty: float = 0.0
+    sizes: SizeChoice = "all"
 
     @classmethod
     def of_task(cls, settings: TrialSettings) -> Decoding:
@@ -58,7 +63,12 @@ class Decoding:
         task = settings.task
         if not isinstance(task, SentencePairSettings):
             return cls()
-        return cls(beam=task.beam, length_penalty=task.length_penalty, coverage_penalty=task.coverage_penalty)
+        return cls(
+            beam=task.beam,
+            length_penalty=task.length_penalty,
+            coverage_penalty=task.coverage_penalty,
+            sizes=task.sizes,
+        )
 
 
 def output_sizes(settings: TrialSettings) -> SizeSearch:
@@ -91,6 +101,13 @@ class PairData:
             assert isinstance(problem, DegradationProblem), f"{task.name} has no pairs"
             self.max_length, self.dev_tokens = problem.tokens, None
             self.train, self.dev, self.test = _draw_pairs(problem, settings.seed)
+
+    @cached_property
+    def length_line(self) -> LengthLine:
+        """The length of a target by that of its source, fitted on the pairs that are trained on."""
+        sources, targets = self.train.source.line_lengths, self.train.target.line_lengths
+        kept = torch.maximum(sources, targets) <= self.max_length + 1
+        return LengthLine.fit(sources[kept], targets[kept])
 
     def sources(self, split: PairSplit) -> list[str]:
         """The sources of a dev or test split as text; of drawn pairs, the numbers of their symbols."""
@@ -150,10 +167,12 @@ def generate(
     device: torch.device,
 ) -> list[list[int]]:
     """The outputs of a split's sources, in its order, in batches as large as those of training."""
-    outputs, costs = dict[int, list[int]](), pairs.tree_costs(split)
+    outputs, costs, sizes = dict[int, list[int]](), pairs.tree_costs(split), pairs.sizes
+    if decoding.sizes == "estimated":
+        sizes = replace(sizes, line=pairs.length_line)
     for batch in iter_pair_eval(split, batch_size=train.batch_size, batch_tokens=train.batch_tokens):
         cost = None if costs is None else partial(_cost_in_batch, costs, batch.pairs.tolist())
-        found = search_outputs(model, batch.sources.to(device), decoding, sizes=pairs.sizes, cost=cost)
+        found = search_outputs(model, batch.sources.to(device), decoding, sizes=sizes, cost=cost)
         outputs.update(zip(batch.pairs.tolist(), found, strict=True))
     return [outputs[number] for number in range(len(outputs))]
 
@@ -174,7 +193,9 @@ def search_outputs(
         max_length=_max_lengths(lengths, sizes.ratio, sizes.margin),
         try_lengths=model.body.depends_on_target_length,
         sizes=replace(sizes, cost=cost),
-        **asdict(decoding),
+        beam=decoding.beam,
+        length_penalty=decoding.length_penalty,
+        coverage_penalty=decoding.coverage_penalty,
     )
     return [best.tokens for best in hypotheses]
 

@@ -92,11 +92,16 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             yield Examples(batch.sources, batch.targets)
 
     def symbols(self) -> dict[str, Any] | None:
-        """The vocabularies of both sides; None where pairs are drawn."""
+        """The vocabularies of both sides, and the line that estimates lengths; None where pairs are drawn."""
         text = self._pairs.text
         if text is None:
             return None
-        return {"source": vocabulary_to_dict(text.source), "target": vocabulary_to_dict(text.target)}
+        known: dict[str, Any] = {
+            "source": vocabulary_to_dict(text.source),
+            "target": vocabulary_to_dict(text.target),
+        }
+        estimated = self._decoding.sizes == "estimated"
+        return known | ({"length_line": self._pairs.length_line.to_dict()} if estimated else {})
 
     def causal_view(self) -> CausalView | None:
         """The longest of the pairs that are scored, and what is said of each symbol of its target.

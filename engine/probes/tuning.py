@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from functools import cached_property
 from itertools import product
 
@@ -28,6 +28,7 @@ from .study_probes import ProbeResult, within_limit
 from .trained_models import NOT_KEPT, TrainedTrial, load_kept_model, trained_trials
 
 _TEXTS = ("sources", "references", "outputs")
+_NUMBERS = ("beam", "length_penalty", "coverage_penalty")
 _TUNING = (*TUNED_METRICS, "dev_bleu_signature")
 
 NO_TRANSLATION = "its task is not translation"
@@ -77,16 +78,18 @@ class _Tuning:
         best = max(scores, key=scores.__getitem__)
         untuned = self._stored_outputs(Decoding.of_task(self._settings), tuned=False)
         tuned = self._test_outputs(best)
+        chosen = {f"{name}_tuned": float(getattr(best, name)) for name in _NUMBERS}
         metrics = {
             signature: 1.0,
             "dev_bleu": scores[best],
             **{_dev_name(candidate): score for candidate, score in scores.items()},
-            **{f"{name}_tuned": float(value) for name, value in asdict(best).items()},
+            **chosen,
             "bleu_tuned": _score(tuned, tokenizers[0]),
             **{f"bleu_tuned[{name}]": _score(tuned, name) for name in tokenizers},
             **{
                 f"bleu_tokenized[{name}]": _score(untuned, name) for name in tokenizers if untuned is not None
             },
+            **self._size_scores(best, tuned, known if chosen.items() <= known.items() else {}),
         }
         if metrics == stored:
             return {}
@@ -94,27 +97,35 @@ class _Tuning:
         return metrics
 
     def _candidates(self) -> list[Decoding]:
-        """The searches to try, each once: a penalty is 0 where it would change nothing."""
+        """The searches to try, each once: no penalty and no estimate where it would change nothing."""
         default, decode = Decoding.of_task(self._settings), self._decode
         root = read_recipe(self._settings.model.recipe).root
-        assert isinstance(root, BlockNode), "a translation needs a whole model"
-        transducer = TRANSDUCERS.find(root.name)
-        assert transducer is not None, f"{root.name} was trained"
-        mixes_lengths, covers = not transducer.depends_on_target_length, not covers_nothing(root)
+        mixes_lengths, covers = not self._is_told_sizes, not covers_nothing(root)
         combinations = product(
             decode.beam or (default.beam,),
             decode.length_penalty or (default.length_penalty,),
             decode.coverage_penalty or (default.coverage_penalty,),
+            decode.sizes or (default.sizes,),
         )
         candidates = (
             Decoding(
                 beam=beam,
                 length_penalty=length_penalty if beam > 1 and mixes_lengths else 0.0,
                 coverage_penalty=coverage_penalty if beam > 1 and mixes_lengths and covers else 0.0,
+                sizes="all" if mixes_lengths else sizes,
             )
-            for beam, length_penalty, coverage_penalty in combinations
+            for beam, length_penalty, coverage_penalty, sizes in combinations
         )
         return list(dict.fromkeys(candidates))
+
+    @cached_property
+    def _is_told_sizes(self) -> bool:
+        """Whether the model must know how long an output will be."""
+        root = read_recipe(self._settings.model.recipe).root
+        assert isinstance(root, BlockNode), "a translation needs a whole model"
+        transducer = TRANSDUCERS.find(root.name)
+        assert transducer is not None, f"{root.name} was trained"
+        return transducer.depends_on_target_length
 
     @cached_property
     def _model(self) -> TransductionModel:
@@ -131,6 +142,23 @@ class _Tuning:
         """BLEU of what is written for the dev split."""
         written = self._write(self._pairs.dev, decoding)
         return _score(written, self._decode.tokenizers[0])
+
+    def _size_scores(
+        self, best: Decoding, tuned: WrittenOutputs, known: Mapping[str, float]
+    ) -> dict[str, float]:
+        """BLEU of the test split with the chosen beam and each choice of sizes, where several are tried."""
+        choices = dict.fromkeys(self._decode.sizes)
+        if len(choices) < 2 or not self._is_told_sizes:
+            return {}
+        scores = dict[str, float]()
+        for sizes in choices:
+            decoding, name = replace(best, sizes=sizes), f"bleu_sizes[{sizes}]"
+            if name in known:
+                scores[name] = known[name]
+            else:
+                written = tuned if decoding == best else self._test_outputs(decoding)
+                scores[name] = _score(written, self._decode.tokenizers[0])
+        return scores
 
     def _test_outputs(self, decoding: Decoding) -> WrittenOutputs:
         """What is written for the test split, from the store if it has it."""
@@ -155,7 +183,9 @@ class _Tuning:
 
     def _stored_outputs(self, decoding: Decoding, *, tuned: bool) -> WrittenOutputs | None:
         """What this search has written for the test split, if the store has it."""
-        lines = self._store.outputs([self._trained.trial.id], tuned=tuned).filter(**asdict(decoding))
+        lines = self._store.outputs([self._trained.trial.id], tuned=tuned)
+        lines = lines.with_columns(lines["sizes"].fill_null("all"))  # as files of earlier versions had them
+        lines = lines.filter(**asdict(decoding))
         if lines.is_empty():
             return None
         texts = (lines[name].to_list() for name in ("source", "reference", "output"))
@@ -168,8 +198,9 @@ class _Tuning:
 
 
 def _dev_name(decoding: Decoding) -> str:
-    """The metric of a search on the dev split."""
-    return f"dev_bleu[{decoding.beam},{decoding.length_penalty:g},{decoding.coverage_penalty:g}]"
+    """The metric of a search on the dev split; sizes have a name where not all are tried."""
+    sizes = "" if decoding.sizes == "all" else f",{decoding.sizes}"
+    return f"dev_bleu[{decoding.beam},{decoding.length_penalty:g},{decoding.coverage_penalty:g}{sizes}]"
 
 
 def _score(written: WrittenOutputs, tokenizer: str) -> float:

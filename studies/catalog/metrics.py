@@ -148,6 +148,7 @@ TUNED_METRICS = (
     "dev_bleu",
     "bleu_tuned",
     "bleu_tokenized",
+    "bleu_sizes",
     "beam_tuned",
     "length_penalty_tuned",
     "coverage_penalty_tuned",

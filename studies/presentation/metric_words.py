@@ -216,6 +216,8 @@ def _written(metric: Metric, settings: TrialSettings, _: bool) -> Meaning:
         return Meaning(title=metric.title)
     penalties = (("length penalty", task.length_penalty), ("coverage penalty", task.coverage_penalty))
     search = [f"beam {task.beam}", *(f"{name} {value:g}" for name, value in penalties if value)]
+    if task.sizes == "estimated":
+        search.append("sizes estimated")
     if isinstance(task, ParsingSettings) and task.prefer_trees:
         search.append("trees preferred")
     prefix = f"{metric.title} (sacrebleu, 13a)" if metric_family(metric.name) == "bleu" else metric.title

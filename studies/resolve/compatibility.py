@@ -96,6 +96,18 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
         )
 
 
+def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """An estimate of sizes for a model that is told none."""
+    task, root = settings.task, read_recipe(settings.model.recipe).root
+    if not isinstance(task, SentencePairSettings) or task.sizes == "all":
+        return
+    if isinstance(root, BlockNode) and root.name == "seq2seq":
+        yield ValidationProblem(
+            ("task", "sizes"),
+            f"it has no effect, since {render(root)} is not told how long an output will be: leave it out",
+        )
+
+
 def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """Blocks that a causal task cannot use: they see the future, or more past than a stream can keep."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
@@ -333,6 +345,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
     ((RECIPE_PATH,), _output),
     ((RECIPE_PATH, D_MODEL_PATH, ("task", "batching")), _causality),
     ((RECIPE_PATH, ("task", "coverage_penalty")), _coverage),
+    ((RECIPE_PATH, ("task", "sizes")), _sizes),
     ((("task",),), _data),
     ((("task",), ("train", "batch_size")), _enough_text),
     ((("task",), ("train", "batch_size")), _enough_rows),

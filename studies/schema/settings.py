@@ -20,7 +20,7 @@ from ...grammar import (
 )
 from ...grammar.norms import NORMS
 from ...grammar.positions import MAX_POSITIONS, POSITIONS, SizedPosition
-from ..catalog.tasks import TaskSettings, read_task_settings
+from ..catalog.tasks import SizeChoice, TaskSettings, read_task_settings
 from ..text.pydantic_messages import format_value
 from ..text.strict_model import KnownNames, StrictModel
 from .training import TrainSettings
@@ -275,6 +275,8 @@ class DecodeSettings(StrictModel):
     """the same for length penalties; without effect with a beam of 1 and on models that try lengths"""
     coverage_penalty: Annotated[tuple[Penalty, ...], Field(strict=False)] = ()
     """the same for coverage penalties, which need attention weights"""
+    sizes: Annotated[tuple[SizeChoice, ...], Field(strict=False)] = ()
+    """the same for the sizes of outputs, of models that are told them"""
     tokenizers: Annotated[
         tuple[Literal["13a", "intl", "char", "zh", "none"], ...], Field(strict=False, min_length=1)
     ] = ("13a",)

@@ -55,6 +55,7 @@ def make_outputs(*lines, **changes):
         "beam": 4,
         "length_penalty": 0.6,
         "coverage_penalty": 0.0,
+        "sizes": "all",
         "sources": [f"source of {line}" for line in lines or ("one", "two")],
         "references": [f"right {line}" for line in lines or ("one", "two")],
         "outputs": list(lines or ("one", "two")),

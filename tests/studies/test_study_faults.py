@@ -366,6 +366,18 @@ def test_a_penalty_on_coverage_needs_attention():
     )
 
 
+def test_sizes_are_estimated_only_for_models_that_are_told_them():
+    text = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace("curriculum = { start = 5 }\n", "")
+    text = text.replace('"sa", "conv(k=3)"', '"seq2seq(lstm, lstm)", "neural_gpu"')
+    name = text[text.index("[task]") :].splitlines()[1]
+    text = text.replace(
+        name, 'name = "translation"\ncorpus = "multi30k-en-fr"\ntokens = "words"\nsizes = "estimated"'
+    )
+    told = message(text)
+    assert told.count("[task] sizes: it has no effect") == 1
+    assert "since seq2seq(lstm, lstm) is not told how long an output will be: leave it out" in told
+
+
 LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
     TEXT[TEXT.index("[task]") :].splitlines()[1], 'name = "language_model"\ncorpus = "paradise-lost"'
 )

@@ -12,7 +12,7 @@ from .labelled import LabelledSequenceSettings, LabelledSettings, TokenClassific
 from .language_model import UNBOUNDED_PAST, LanguageModelSettings
 from .long_term import LongTermSettings
 from .memory_degradation import DegradationProblem
-from .sentence_pairs import ParsingSettings, SentencePairSettings, TranslationSettings
+from .sentence_pairs import ParsingSettings, SentencePairSettings, SizeChoice, TranslationSettings
 from .spec import (
     TASKS,
     TEST_SETS,
@@ -47,6 +47,7 @@ __all__ = [
     "ModelInterface",
     "ParsingSettings",
     "SentencePairSettings",
+    "SizeChoice",
     "SyntheticTask",
     "TaskError",
     "TaskKind",

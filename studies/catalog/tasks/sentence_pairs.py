@@ -13,6 +13,9 @@ from ..own_corpora import OwnPairs, read_facts
 from ..registry import dataset_names, require_dataset
 from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
+SizeChoice = Literal["all", "estimated"]
+"""Which sizes of outputs are tried with models that are told them."""
+
 
 class SentencePairSettings(TaskSettings, ABC):
     """The keys that translation and parsing share."""
@@ -36,6 +39,9 @@ class SentencePairSettings(TaskSettings, ABC):
     """of models that are told how long an output will be: how many times as long as the source, at most"""
     size_margin: int = Field(default=0, ge=0, le=1000)
     """and how many symbols more"""
+    sizes: SizeChoice = "all"
+    """of these models, too: all, each size is tried and the likeliest output is kept; estimated, only that is
+    tried which a line of least squares through the lengths of the training's pairs gives for the source's"""
 
 
 class TranslationSettings(SentencePairSettings):

@@ -1,10 +1,13 @@
-"""The search over sizes: every size by itself, the likeliest one, then a beam of it."""
+"""The search over sizes: every size by itself, the likeliest one, then a beam of it; or one that is estimated."""
 
+from fractions import Fraction
+
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.engine.decoding import SizeSearch, decode, length_search
+from activemem.engine.decoding import LengthLine, SizeSearch, decode, length_search
 
 from . import references as plain
 from .references import SIZED, log_likelihood, make_model, make_sources
@@ -145,3 +148,68 @@ def likely_size(model, source):
         outputs,
         key=lambda size: log_likelihood(model, source, outputs[size]) - far_from_five(0, outputs[size]),
     )
+
+
+def test_lengths_are_estimated_by_the_line_of_least_squares():
+    random = np.random.default_rng(0)
+    sources = random.integers(1, 40, 500)
+    targets = np.maximum(1, np.rint(1.3 * sources + random.normal(2, 3, 500))).astype(int)
+    line = LengthLine.fit(torch.from_numpy(sources).int(), torch.from_numpy(targets).int())
+    slope, constant = np.polyfit(sources, targets, 1)
+    np.testing.assert_allclose([float(line.slope), float(line.constant)], [slope, constant], rtol=1e-9)
+    lengths = torch.arange(1, 60)
+    found = line.estimate(lengths)
+    assert found.tolist() == np.ceil(slope * lengths.numpy() + constant).astype(int).tolist()
+    assert LengthLine.from_dict(line.to_dict()) == line
+
+
+def test_an_estimate_that_is_whole_is_not_rounded_up():
+    thirds = torch.arange(3, 3000, 3)
+    line = LengthLine.fit(thirds, thirds // 3 * 7 + 1)
+    assert (line.slope, line.constant) == (Fraction(7, 3), 1)
+    assert line.estimate(thirds).equal(thirds // 3 * 7 + 1)
+
+
+def test_where_all_sources_are_of_one_length_the_mean_is_estimated():
+    line = LengthLine.fit(torch.tensor([4, 4, 4]), torch.tensor([3, 5, 8]))
+    assert line.estimate(torch.tensor([4, 90])).tolist() == [6, 6]
+
+
+LINES = {
+    "between": LengthLine(slope=Fraction(3, 2), constant=Fraction(-1, 3)),
+    "below": LengthLine(slope=Fraction(0), constant=Fraction(-3)),
+    "above": LengthLine(slope=Fraction(9), constant=Fraction(1)),
+}
+ESTIMATES = {"between": [6, 2, 9, 5, 8], "below": LENGTHS, "above": [9, 3, 9, 7, 9]}
+
+
+@pytest.mark.parametrize("kind", SIZED)
+@pytest.mark.parametrize("beam", [1, 2])
+@pytest.mark.parametrize("line", LINES)
+def test_an_estimated_size_within_the_bounds_is_the_only_one_that_is_tried(kind, beam, line):
+    model, sources, told = make_model(kind, sharpness=30.0), make_sources(LENGTHS), []
+    sizes = SizeSearch(ratio=2.0, margin=1, line=LINES[line])
+    found = decode(model, sources, max_length=9, beam=beam, try_lengths=True, sizes=sizes, length_penalty=1.0)
+    for row, (each, size) in enumerate(zip(found, ESTIMATES[line], strict=True)):
+        source = alone(sources, row)
+        one = plain.greedy(model, source, size) if beam == 1 else plain.beam(model, source, size, beam)
+        assert each.tokens == one
+        assert abs(each.score - log_likelihood(model, source, one)) < 1e-5
+    begin = model.begin
+    model.begin = lambda rows, lengths: told.append(lengths.tolist()) or begin(rows, lengths)
+    decode(model, sources, max_length=9, beam=beam, try_lengths=True, sizes=sizes)
+    assert sorted(sum(told, [])) == sorted(ESTIMATES[line])
+
+
+@pytest.mark.parametrize("kind", SIZED)
+def test_of_an_estimated_size_the_output_with_less_cost_is_found(kind):
+    model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
+    sizes = SizeSearch(line=LINES["between"], cost=far_from_five)
+    found = [
+        decode(model, sources, max_length=9, beam=beam, try_lengths=True, sizes=sizes) for beam in (1, 2)
+    ]
+    for row, (greedy, wide) in enumerate(zip(*found, strict=True)):
+        beam = plain.beam(model, alone(sources, row), min(ESTIMATES["between"][row], 2 * LENGTHS[row]), 2)
+        assert wide.tokens in (greedy.tokens, beam)
+        worth = [each.score - far_from_five(row, each.tokens) for each in (greedy, wide)]
+        assert worth[1] >= worth[0] - 1e-9

@@ -1,0 +1,50 @@
+"""How long an output will be, told from the length of its source alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthLine:
+    """An output has `slope` times as many symbols as its source, and `constant` more, the ends counted.
+
+    The numbers are exact, so that what is rounded up is the same on every machine.
+    """
+
+    slope: Fraction
+    constant: Fraction
+
+    @classmethod
+    def fit(cls, sources: Tensor, targets: Tensor) -> Self:
+        """The line of least squares through the lengths (pairs,) of sources and targets, whole numbers.
+
+        Where all sources are of one length, it is the mean of the targets. One pair is needed at least.
+        """
+        sources, targets = sources.long(), targets.long()
+        count, total, written = len(sources), int(sources.sum()), int(targets.sum())
+        spread = count * int(sources.dot(sources)) - total**2
+        together = count * int(sources.dot(targets)) - total * written
+        slope = Fraction(together, spread) if spread else Fraction(0)
+        return cls(slope=slope, constant=(written - slope * total) / count)
+
+    def estimate(self, lengths: Tensor) -> Tensor:
+        """The length of the output of each source of these lengths (rows,), rounded up; it may be below 1."""
+        found = [math.ceil(self.slope * length + self.constant) for length in lengths.tolist()]
+        return torch.tensor(found, device=lengths.device)
+
+    def to_dict(self) -> dict[str, str]:
+        """The line as plain values that `from_dict` reads."""
+        return {"slope": str(self.slope), "constant": str(self.constant)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, str]) -> Self:
+        """The line that `to_dict` wrote."""
+        return cls(slope=Fraction(values["slope"]), constant=Fraction(values["constant"]))
