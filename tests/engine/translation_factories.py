@@ -14,8 +14,8 @@ PLAIN = "seq2seq(gru, gru)"
 MARKOV = "markov_neural_gpu(width=2)"
 
 
-def register_numbers(folder, monkeypatch):
-    """Put a corpus of counted things into the folder of all data."""
+def register_numbers(folder, monkeypatch, *, doubled=False):
+    """Put a corpus of counted things into the folder of all data; doubled ones are of several lengths."""
     pairs = [
         (f"{a} {b}, {c} {noun}", f"{NUMBERS[a]} {NUMBERS[b]}, {NUMBERS[c]} {french}")
         for a in NUMBERS
@@ -23,6 +23,8 @@ def register_numbers(folder, monkeypatch):
         for c in NUMBERS
         for noun, french in (("cats.", "chats."), ("dogs.", "chiens."))
     ]
+    if doubled:
+        pairs = [double(pair, number % 3) for number, pair in enumerate(pairs)]
     files = {}
     (folder / "numbers").mkdir()
     for split, chosen in (("train", pairs[::2]), ("dev", pairs[1::8]), ("test", pairs[3::8])):
@@ -43,12 +45,19 @@ def register_numbers(folder, monkeypatch):
     monkeypatch.setitem(registry._datasets()._items, "numbers", corpus)
 
 
-def translation_text(*models, keep_weights=True, epochs=1, steps=20, **tables):
+def double(pair, without):
+    """The pair without its first words, of the target each word twice."""
+    source, target = (sentence.split(" ")[without:] for sentence in pair)
+    return " ".join(source), " ".join(word for word in target for _ in range(2))
+
+
+def translation_text(*models, keep_weights=True, epochs=1, steps=20, task=None, **tables):
     """The text of a study that translates them."""
     return study_text(
         study={"name": "numbers", "title": "Counted things in French", "keep_weights": keep_weights},
         model={"recipe": "{model}", "d_model": 16, "position": "none", "dropout": 0.0},
-        task={"name": "translation", "corpus": "numbers", "tokens": "words", "pieces": 300, "beam": 2},
+        task={"name": "translation", "corpus": "numbers", "tokens": "words", "pieces": 300, "beam": 2}
+        | (task or {}),
         train={
             "optimizer": {"name": "adam", "lr": 0.02},
             "batch_size": 16,

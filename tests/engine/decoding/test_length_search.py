@@ -1,4 +1,4 @@
-"""The search over sizes: every size by itself, the likeliest one, then a beam of it; or one that is estimated."""
+"""The search over sizes: every size by itself, the likeliest one, then a beam; or one that is estimated."""
 
 from fractions import Fraction
 
@@ -198,7 +198,7 @@ def test_an_estimated_size_within_the_bounds_is_the_only_one_that_is_tried(kind,
     begin = model.begin
     model.begin = lambda rows, lengths: told.append(lengths.tolist()) or begin(rows, lengths)
     decode(model, sources, max_length=9, beam=beam, try_lengths=True, sizes=sizes)
-    assert sorted(sum(told, [])) == sorted(ESTIMATES[line])
+    assert sorted(size for part in told for size in part) == sorted(ESTIMATES[line])
 
 
 @pytest.mark.parametrize("kind", SIZED)

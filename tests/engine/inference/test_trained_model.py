@@ -2,17 +2,20 @@
 
 import itertools
 import math
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
 
-from activemem.engine.core.model_file import ModelFile, write_model_file
+from activemem.engine.core.model_file import ModelFile, read_model_file, write_model_file
 from activemem.engine.core.resources import Machine
 from activemem.engine.data import DataError, open_corpus
 from activemem.engine.inference.export import ExportError, export_model
 from activemem.engine.inference.predictions import InputError
 from activemem.engine.inference.text_generation import GenerationError
 from activemem.engine.inference.trained_model import UseError, load_model
+from activemem.engine.objectives.generation import PairData
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.training import Training
 from activemem.reporting.kept_models import KeptModelError
@@ -160,6 +163,20 @@ def test_what_a_translator_answers_is_what_was_stored_in_its_trial(tmp_path, mon
         open_study(study, store).best("blue")
     best = open_study(study, store).best("bleu")
     assert best.metrics["bleu"] == max(each.metrics["bleu"] for each in open_study(study, store).models)
+
+
+def test_a_translator_of_estimated_sizes_answers_as_in_its_trial(tmp_path, monkeypatch):
+    register_numbers(tmp_path, monkeypatch, doubled=True)
+    study, store = translation_study(MARKOV, task={"sizes": "estimated"}), Store(tmp_path / "results")
+    run_study(study, store, Machine(data=tmp_path), local=True)
+    (kept,) = open_study(study, store).models
+    file, pairs = read_model_file(kept.path), PairData(study.trials[0].settings, tmp_path)
+    lengths = [split.line_lengths.numpy() for split in (pairs.train.source, pairs.train.target)]
+    line = [float(Fraction(file.symbols["length_line"][name])) for name in ("slope", "constant")]
+    np.testing.assert_allclose(line, np.polyfit(*lengths, 1), rtol=1e-9)
+    sources, outputs = store.outputs([kept.trial]).select("source", "output")
+    assert list(load_model(kept.path).predict(sources)) == outputs.to_list()
+    assert store.outputs([kept.trial])["sizes"].unique().to_list() == ["estimated"]
 
 
 def test_symbols_are_answered_by_the_likeliest_and_bad_lines_are_named(settings, tmp_path):

@@ -3,6 +3,7 @@
 import shutil
 import time
 
+import polars as pl
 import pytest
 import torch
 
@@ -96,6 +97,49 @@ def test_penalties_are_tried_only_where_they_change_something(store):
         ["dev_bleu[1,0,0]", "dev_bleu[3,0,0]", "dev_bleu[3,1,0]"],
         ["dev_bleu[1,0,0]", "dev_bleu[3,0,0]"],
     ]
+
+
+def test_what_an_estimate_of_sizes_costs_is_told(tmp_path, monkeypatch):
+    register_numbers(tmp_path, monkeypatch, doubled=True)
+    store, decode = Store(tmp_path / "results"), {"beam": [1, 2], "sizes": ["all", "estimated"]}
+    run_study(make_study(MARKOV, SEQ2SEQ), store, Machine(data=tmp_path), local=True)
+    told, other = tune(make_study(MARKOV, SEQ2SEQ, **decode), store)
+    names = [[name for name in each.metrics if name.startswith("dev_bleu[")] for each in (told, other)]
+    assert names == [
+        ["dev_bleu[1,0,0]", "dev_bleu[1,0,0,estimated]", "dev_bleu[2,0,0]", "dev_bleu[2,0,0,estimated]"],
+        ["dev_bleu[1,0,0]", "dev_bleu[2,0,0]"],
+    ]
+    assert not any(name.startswith("bleu_sizes") for name in other.metrics)
+    trial, found = told.trial, told.metrics
+    pairs = PairData(trial.settings, store.root.parent)
+    model = trained_models.load_kept_model(trial.settings, store.weights_file(trial.id))
+    written = {}
+    for sizes in ("all", "estimated"):
+        decoding = Decoding(beam=int(found["beam_tuned"]), sizes=sizes)
+        train = trial.settings.train
+        outputs = generate(model, pairs.test, decoding, pairs=pairs, train=train, device=torch.device("cpu"))
+        written[sizes] = pairs.sentences(outputs)
+        assert found[f"bleu_sizes[{sizes}]"] == bleu(written[sizes], pairs.references(pairs.test)).score
+    assert written["all"] != written["estimated"]
+    kept = store.outputs([trial.id], tuned=True)
+    (chosen,) = kept["sizes"].unique()
+    assert kept["output"].to_list() == written[chosen]
+    assert found["bleu_tuned"] == found[f"bleu_sizes[{chosen}]"]
+    monkeypatch.setattr(tuning, "generate", None)
+    assert [each.metrics for each in tune(make_study(MARKOV, SEQ2SEQ, **decode), store)] == [{}, {}]
+
+
+def test_outputs_of_earlier_versions_are_of_all_sizes(store, monkeypatch):
+    tune(make_study(MARKOV, sizes=["all"]), store)
+    outputs = Store.outputs
+
+    def earlier(self, trials=None, *, tuned=False):
+        return outputs(self, trials, tuned=tuned).with_columns(sizes=pl.lit(None, pl.String))
+
+    monkeypatch.setattr(Store, "outputs", earlier)
+    monkeypatch.setattr(tuning._Tuning, "_write", lambda _, split, decoding: pytest.fail(f"{decoding}"))
+    (again,) = tune(make_study(MARKOV, sizes=["all"], tokenizers=["13a", "char"]), store)
+    assert "bleu_tuned[char]" in again.metrics
 
 
 def test_what_the_store_has_is_neither_written_nor_counted_again(store, monkeypatch):

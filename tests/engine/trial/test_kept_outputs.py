@@ -13,7 +13,7 @@ from activemem.storage import Store
 from activemem.studies.catalog.tasks import TASKS, require_task
 from activemem.studies.resolve.trial import Trial
 
-from ..translation_factories import SEQ2SEQ, register_numbers, translation_study
+from ..translation_factories import MARKOV, SEQ2SEQ, register_numbers, translation_study
 
 CPU = torch.device("cpu")
 
@@ -50,9 +50,11 @@ def test_outputs_are_those_that_the_stored_bleu_is_of(store, tmp_path, monkeypat
     assert json.loads(store.trials()["settings"][0])["task"]["beam"] == 2
 
 
-def test_a_worker_that_dies_after_the_last_epoch_loses_no_output(store, tmp_path, monkeypatch):
-    register_numbers(tmp_path, monkeypatch)
-    job, whole = make_job(translation_study(SEQ2SEQ, epochs=2)), Store(tmp_path / "whole")
+@pytest.mark.parametrize(("recipe", "sizes"), [(SEQ2SEQ, "all"), (MARKOV, "estimated")])
+def test_a_worker_that_dies_after_the_last_epoch_loses_no_output(recipe, sizes, store, tmp_path, monkeypatch):
+    register_numbers(tmp_path, monkeypatch, doubled=sizes == "estimated")
+    study, whole = translation_study(recipe, epochs=2, task={"sizes": sizes}), Store(tmp_path / "whole")
+    job = make_job(study)
     finish(Attempt(job, whole, CPU, data=tmp_path))
     first = Attempt(job, store, CPU, data=tmp_path)
     while not first.trained:
