@@ -165,6 +165,7 @@ def test_what_a_translator_answers_is_what_was_stored_in_its_trial(tmp_path, mon
     assert best.metrics["bleu"] == max(each.metrics["bleu"] for each in open_study(study, store).models)
 
 
+@pytest.mark.heavy
 def test_a_translator_of_estimated_sizes_answers_as_in_its_trial(tmp_path, monkeypatch):
     register_numbers(tmp_path, monkeypatch, doubled=True)
     study, store = translation_study(MARKOV, task={"sizes": "estimated"}), Store(tmp_path / "results")

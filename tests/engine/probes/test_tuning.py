@@ -99,6 +99,7 @@ def test_penalties_are_tried_only_where_they_change_something(store):
     ]
 
 
+@pytest.mark.heavy
 def test_what_an_estimate_of_sizes_costs_is_told(tmp_path, monkeypatch):
     register_numbers(tmp_path, monkeypatch, doubled=True)
     store, decode = Store(tmp_path / "results"), {"beam": [1, 2], "sizes": ["all", "estimated"]}

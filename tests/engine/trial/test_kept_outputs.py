@@ -50,7 +50,10 @@ def test_outputs_are_those_that_the_stored_bleu_is_of(store, tmp_path, monkeypat
     assert json.loads(store.trials()["settings"][0])["task"]["beam"] == 2
 
 
-@pytest.mark.parametrize(("recipe", "sizes"), [(SEQ2SEQ, "all"), (MARKOV, "estimated")])
+@pytest.mark.parametrize(
+    ("recipe", "sizes"),
+    [(SEQ2SEQ, "all"), pytest.param(MARKOV, "estimated", marks=pytest.mark.heavy)],
+)
 def test_a_worker_that_dies_after_the_last_epoch_loses_no_output(recipe, sizes, store, tmp_path, monkeypatch):
     register_numbers(tmp_path, monkeypatch, doubled=sizes == "estimated")
     study, whole = translation_study(recipe, epochs=2, task={"sizes": sizes}), Store(tmp_path / "whole")
