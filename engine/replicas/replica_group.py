@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -66,6 +65,7 @@ class ReplicaGroup:
     def __init__(self, devices: Sequence[torch.device], *, checkpoints: bool = False) -> None:
         self.devices, self._checkpoints = tuple(devices), checkpoints
         self._processes: list[_Process] = []
+        self._meeting: tempfile.TemporaryDirectory[str] | None = None
         self._keys = count()
         self._generation = 0
 
@@ -127,20 +127,27 @@ class ReplicaGroup:
             each.process.wait()
         if distributed.is_initialized():
             distributed.destroy_process_group()
+        if self._meeting is not None:
+            self._meeting.cleanup()
+            self._meeting = None
         if failures := [*heard, *(each for each in found if isinstance(each, Failure))]:
             raise min(failures, key=lambda each: each.at).error()
         if any(found):
             raise MachineError("a replica of the training has ended")
 
     def _start(self) -> None:
-        folder = Path(tempfile.mkdtemp(prefix="activemem-replicas-"))
+        """Start all other replicas and meet them, in a folder that is there as long as they are.
+
+        A replica looks others up in it when it first exchanges something with them.
+        """
+        self._meeting = tempfile.TemporaryDirectory(prefix="activemem-replicas-", ignore_cleanup_errors=True)
         posts = [
             ReplicaPost(
                 rank=rank,
                 replicas=len(self.devices),
                 device=str(device),
                 threads=torch.get_num_threads(),
-                meeting=str(folder / "meeting"),
+                meeting=str(Path(self._meeting.name) / "meeting"),
                 plugins=loaded_files(),
                 checkpoints=self._checkpoints,
             )
@@ -153,8 +160,6 @@ class ReplicaGroup:
         except Exception:
             self.end()
             raise
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         for each in self._processes:
             threading.Thread(target=self._watch, args=(each,), name="replica", daemon=True).start()
 
