@@ -84,7 +84,8 @@ def advance_both(make, tolerance, *given, seeds=(0, 1, 2), steps=4, **options):
 def test_every_block_trains_as_it_does_alone(make, name):
     text = render(example_block(name))
     assert stacking_fault(make(0, text)) is None
-    advance_both(make, 1e-5, text, **PROGRAM)
+    rounding = 1e-4 if name == "hyena" else 1e-5  # its sines of ten times what enters them grow thrice
+    advance_both(make, rounding, text, **PROGRAM)
     advance_both(make, 1e-10, text, double=True)
 
 
