@@ -53,9 +53,22 @@ class BaseModel(nn.Module, Generic[Body]):
         return [module for module in self.body.modules() if isinstance(module, Block)]
 
 
-def spread(values: Tensor, chosen: Tensor) -> Tensor:
-    """Values (chosen,) at the chosen positions (batch, length), in their order; 0 elsewhere."""
-    return values.new_zeros(chosen.shape).masked_scatter(chosen, values)
+def find_places(chosen: Tensor) -> Tensor:
+    """Where a mask (batch, length) holds: positions counted row after row, (chosen,).
+
+    A GPU is waited for where the mask is on it: what the host knows is best asked there.
+    """
+    return chosen.flatten().nonzero().squeeze(1)
+
+
+def take_places(rows: Tensor, places: Tensor) -> Tensor:
+    """Of (batch, length, …) what stands at these places, (chosen, …)."""
+    return rows.flatten(0, 1).index_select(0, places)
+
+
+def fill_places(values: Tensor, places: Tensor, like: Tensor) -> Tensor:
+    """Values (chosen,) at these places, and 0 elsewhere, in the shape (batch, length) of another tensor."""
+    return values.new_zeros(like.numel()).index_copy(0, places, values).view(like.shape)
 
 
 def _after_load(model: nn.Module, _found: object) -> None:

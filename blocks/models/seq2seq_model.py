@@ -10,7 +10,7 @@ from ...grammar import ModelConfig, Recipe, nodes
 from ..core.block import Context
 from ..core.initialisation import Embedding, Linear
 from ..core.transducer import AnyTransducer, State, build_transducer_block
-from .base_model import BaseModel, spread
+from .base_model import BaseModel, fill_places, find_places, take_places
 
 PAD = 0
 """The symbol behind the end of a sequence; in front of a target it is the start symbol."""
@@ -38,17 +38,16 @@ class TransductionModel(BaseModel[AnyTransducer]):
         """Logits of every symbol of the target, given those before it."""
         return self.output(self._hidden(source, target))
 
-    def outputs_at(self, source: Tensor, target: Tensor, chosen: Tensor) -> Tensor:
-        """The logits at the chosen positions (batch, m) alone, in their order: (chosen, vocab)."""
-        return self.output(self._hidden(source, target)[chosen])
+    def outputs_at(self, source: Tensor, target: Tensor, places: Tensor) -> Tensor:
+        """The logits at some places of the target alone, (places, vocab), which count row after row."""
+        return self.output(take_places(self._hidden(source, target), places))
 
     def nll(self, source: Tensor, target: Tensor) -> Tensor:
         """Minus the log-probability of each symbol of the target, in nats, (batch, m); 0 at padding."""
-        valid = target != PAD
-        lost = functional.cross_entropy(
-            self.outputs_at(source, target, valid), target[valid], reduction="none"
-        )
-        return spread(lost, valid)
+        places = find_places(target != PAD)
+        logits = self.outputs_at(source, target, places)
+        lost = functional.cross_entropy(logits, target.flatten()[places], reduction="none")
+        return fill_places(lost, places, target)
 
     def begin(self, source: Tensor, lengths: Tensor) -> State:
         """The state before the first symbol; `lengths` (batch,) are those of the targets to be written."""

@@ -25,7 +25,7 @@ from ..core.streaming import StreamChunk, StreamState
 from ..core.transducer import missing_transducer_reason
 from ..layers.fused_pooling import try_fused_pooling
 from .adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear
-from .base_model import BaseModel, spread
+from .base_model import BaseModel, fill_places, find_places, take_places
 from .bottleneck import BottleneckDecoder
 from .seq2seq_model import TransductionModel, transduction_faults
 
@@ -60,9 +60,9 @@ class Model(BaseModel[ResidualStack]):
         """The outputs; `lengths` (batch,), each at least 1, tells valid positions from padding."""
         return self._outputs(self._hidden(inputs, lengths))
 
-    def outputs_at(self, inputs: Tensor, chosen: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The outputs at the chosen positions (batch, length) alone, in their order: (chosen, …)."""
-        return self._outputs(self._hidden(inputs, lengths)[chosen])
+    def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """The outputs at some places alone, (places, …), which count positions row after row."""
+        return self._outputs(take_places(self._hidden(inputs, lengths), places))
 
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Minus the log-probability of each target, in nats: (batch, length), or (batch,) behind a pool.
@@ -70,10 +70,17 @@ class Model(BaseModel[ResidualStack]):
         0 at padding, where any symbol may stand and no output is computed. An adaptive softmax is not
         computed where it need not be.
         """
-        hidden, mask = self._hidden(inputs, lengths), None if self.pooled else _mask(inputs, lengths)
+        mask = None if self.pooled else _mask(inputs, lengths)
         if mask is None:
-            return self._nll(hidden, targets)
-        return spread(self._nll(hidden[mask], targets[mask]), mask)
+            return self._nll(self._hidden(inputs, lengths), targets)
+        places = find_places(mask)
+        return fill_places(self.nll_at(inputs, targets.flatten()[places], places, lengths), places, targets)
+
+    def nll_at(
+        self, inputs: Tensor, targets: Tensor, places: Tensor, lengths: Tensor | None = None
+    ) -> Tensor:
+        """As `nll` at some places alone, of which these are the targets: (places,)."""
+        return self._nll(take_places(self._hidden(inputs, lengths), places), targets)
 
     def forward_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
         """The outputs of the next piece of endless sequences, and where they then stand.

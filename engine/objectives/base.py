@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
+from ...blocks.models.base_model import find_places
 from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import Examples, ModelInterface
 from ...studies.schema.settings import TrialSettings
@@ -25,6 +26,24 @@ Observer = Callable[[Tensor, Tensor, Tensor], None]
 def on_device(rows: Tensor, device: torch.device) -> Tensor:
     """The rows on a device; a GPU goes on meanwhile, which needs pages of memory that stay where they are."""
     return rows.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else rows.to(device)
+
+
+def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The targets that are scored, and their places, row after row, on a device: both (scored,).
+
+    Targets (batch, length) and what is scored of them are on the host, which knows how many these are: a GPU
+    that was asked would be waited for.
+    """
+    places = find_places(scored)
+    return on_device(targets.flatten()[places], device), on_device(places, device)
+
+
+class Answers(NamedTuple):
+    """Inputs, and of all that is scored of them what a model says and what it should, on the device."""
+
+    inputs: Tensor
+    outputs: Tensor
+    targets: Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +128,10 @@ class Objective(ABC, Generic[ModelOf]):
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
         """The mean loss over one part of the batch that was begun; the observer is shown it."""
 
-    def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor, valid: Tensor | None = None) -> None:
-        """Let the observer, if there is one, see what a loss is of, or what is valid of it."""
-        if self.observer is not None and valid is None:
+    def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:
+        """Let the observer, if there is one, see what a loss is of."""
+        if self.observer is not None:
             self.observer(inputs, outputs, targets)
-        elif self.observer is not None:
-            self.observer(inputs, outputs[valid], targets[valid])
 
     @abstractmethod
     def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:

@@ -18,7 +18,7 @@ from ...studies.catalog.tasks import IGNORED, Examples, GeneratedTask, TaskError
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks.generated import draw_examples, draw_test_set
-from .base import CausalView, Metrics, Objective, StepShape
+from .base import Answers, CausalView, Metrics, Objective, StepShape, on_device, scored_on_device
 from .registered_metrics import RegisteredMetrics
 
 
@@ -69,8 +69,8 @@ class GeneratedObjective(Objective[Model]):
         assert self._batch is not None, "a batch is begun first"
         rows = len(self._batch.inputs) // parts
         examples = self._rows(self._batch, part * rows, rows)
-        outputs, targets = self._answers(model, examples)
-        self._show(examples.inputs, outputs, targets)
+        inputs, outputs, targets = self._answers(model, examples)
+        self._show(inputs, outputs, targets)
         return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._batch.targets)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
@@ -109,8 +109,8 @@ class GeneratedObjective(Objective[Model]):
         return draw_examples(self._task, self._task.dev_examples, generator)
 
     @abstractmethod
-    def _answers(self, model: Model, examples: Examples) -> tuple[Tensor, Tensor]:
-        """What the model says and what it should, of all that is scored; examples are on the device."""
+    def _answers(self, model: Model, examples: Examples) -> Answers:
+        """What the model says and what it should, of all that is scored."""
 
     def _task_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The loss of each, the task's own if it has one; TaskError if that is not one of each target."""
@@ -150,10 +150,10 @@ class GeneratedObjective(Objective[Model]):
         total, size = Score(), self.settings.train.batch_size
         for start in range(0, len(examples.inputs), size):
             rows = self._rows(examples, start, size)
-            outputs, targets = self._answers(model, rows)
+            _, outputs, targets = self._answers(model, rows)
             outputs = outputs.float()
             registered.update(outputs, targets)
-            right, asked = self._rightness(outputs, targets), self._rows_asked(rows)
+            right, asked = self._rightness(outputs, targets).cpu(), self._rows_asked(rows)
             sequences = asked.unique()
             total += Score(
                 loss=float(self._task_losses(outputs, targets).double().sum()),
@@ -165,14 +165,15 @@ class GeneratedObjective(Objective[Model]):
         return total
 
     def _rows(self, examples: Examples, start: int, count: int) -> Examples:
-        """Some of the examples, on the device."""
+        """Some of the examples."""
         rows = slice(start, start + count)
         inputs, targets, lengths = examples
-        return Examples(
-            inputs[rows].to(self.device),
-            targets[rows].to(self.device),
-            None if lengths is None else lengths[rows].to(self.device),
-        )
+        return Examples(inputs[rows], targets[rows], None if lengths is None else lengths[rows])
+
+    def _given(self, examples: Examples) -> tuple[Tensor, Tensor | None]:
+        """The inputs and their lengths, on the device."""
+        inputs, _, lengths = examples
+        return on_device(inputs, self.device), None if lengths is None else on_device(lengths, self.device)
 
 
 class TaggingExamplesObjective(GeneratedObjective):
@@ -205,9 +206,10 @@ class TaggingExamplesObjective(GeneratedObjective):
         found += [_longest(draw_test_set(self._task, name)) for name in self._task.test_sets()]
         return max(found, key=len)
 
-    def _answers(self, model: Model, examples: Examples) -> tuple[Tensor, Tensor]:
-        scored = examples.targets != IGNORED
-        return model.outputs_at(examples.inputs, scored, examples.lengths), examples.targets[scored]
+    def _answers(self, model: Model, examples: Examples) -> Answers:
+        inputs, lengths = self._given(examples)
+        targets, places = scored_on_device(examples.targets, examples.targets != IGNORED, self.device)
+        return Answers(inputs, model.outputs_at(inputs, places, lengths), targets)
 
     def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return functional.cross_entropy(outputs, targets, reduction="none")
@@ -236,8 +238,10 @@ class TaggingExamplesObjective(GeneratedObjective):
 class NumberExamplesObjective(GeneratedObjective):
     """Numbers for each sequence, by their squared error."""
 
-    def _answers(self, model: Model, examples: Examples) -> tuple[Tensor, Tensor]:
-        return model(examples.inputs, examples.lengths).squeeze(-1), examples.targets.squeeze(-1)
+    def _answers(self, model: Model, examples: Examples) -> Answers:
+        inputs, lengths = self._given(examples)
+        targets = on_device(examples.targets, self.device)
+        return Answers(inputs, model(inputs, lengths).squeeze(-1), targets.squeeze(-1))
 
     def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return functional.mse_loss(outputs, targets, reduction="none")
@@ -252,7 +256,7 @@ class NumberExamplesObjective(GeneratedObjective):
         return (outputs == targets).flatten(1).all(1) if outputs.dim() > 1 else outputs == targets
 
     def _rows_asked(self, examples: Examples) -> Tensor:
-        return torch.arange(len(examples.inputs), device=examples.inputs.device)
+        return torch.arange(len(examples.inputs))
 
 
 def _longest(examples: Examples) -> Tensor:

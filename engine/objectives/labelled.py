@@ -20,7 +20,7 @@ from ..data.labelled.batches import LabelledBatch, iter_labelled_batches, iter_l
 from ..data.labelled.corpus import LabelledSplit, open_labelled
 from ..data.vocabularies import vocabulary_to_dict
 from ..measures import ClassificationScore
-from .base import Metrics, Objective, StepShape
+from .base import Answers, Metrics, Objective, StepShape, on_device, scored_on_device
 from .drawn_batches import DrawnBatches
 from .registered_metrics import RegisteredMetrics
 
@@ -50,8 +50,8 @@ class LabelledObjective(Objective[Model]):
         """The mean over the labels."""
         whole = self._drawn.current
         batch = LabelledBatch(*(rows.chunk(parts)[part] for rows in whole))
-        outputs, labels = self._answers(model, batch)
-        self._show(batch.sequences, *self._measured(outputs, labels))
+        sequences, outputs, labels = self._answers(model, batch)
+        self._show(sequences, *self._measured(outputs, labels))
         return self._losses(outputs, labels).sum() * parts / int((whole.labels != IGNORED).sum())
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
@@ -87,19 +87,19 @@ class LabelledObjective(Objective[Model]):
             position=position,
         )
 
-    def _answers(self, model: Model, drawn: LabelledBatch) -> tuple[Tensor, Tensor]:
+    def _answers(self, model: Model, drawn: LabelledBatch) -> Answers:
         """What the model says and what it should, of all labels of a batch."""
-        batch = LabelledBatch(*(rows.to(self.device) for rows in drawn))
-        if batch.labels.dim() == 1:
-            return model(batch.sequences, batch.lengths), batch.labels
-        scored = batch.labels != IGNORED
-        return model.outputs_at(batch.sequences, scored, batch.lengths), batch.labels[scored]
+        sequences, lengths = (on_device(rows, self.device) for rows in (drawn.sequences, drawn.lengths))
+        if drawn.labels.dim() == 1:
+            return Answers(sequences, model(sequences, lengths), on_device(drawn.labels, self.device))
+        labels, places = scored_on_device(drawn.labels, drawn.labels != IGNORED, self.device)
+        return Answers(sequences, model.outputs_at(sequences, places, lengths), labels)
 
     def _iter_answers(self, model: Model, split: LabelledSplit) -> Iterator[tuple[Tensor, Tensor]]:
         """The same of all of a split, in single precision."""
         size = self.settings.train.batch_size
         for drawn in iter_labelled_eval(split, batch_size=size, longest=self._task.longest):
-            outputs, labels = self._answers(model, drawn)
+            _, outputs, labels = self._answers(model, drawn)
             yield outputs.float(), labels
 
     @abstractmethod

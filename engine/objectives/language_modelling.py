@@ -26,7 +26,7 @@ from ..data import (
     iter_stream_eval,
     open_corpus,
 )
-from .base import CausalView, Metrics, Objective, StepShape, on_device
+from .base import CausalView, Metrics, Objective, StepShape, on_device, scored_on_device
 from .drawn_batches import DrawnBatches
 from .registered_metrics import RegisteredMetrics
 from .text_scores import TextScore, score_lines, score_stream
@@ -212,11 +212,12 @@ class LineObjective(LanguageObjective):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the tokens of the batch, padding left out."""
         batch = self._drawn.current
-        inputs, targets, lengths = (on_device(rows.chunk(parts)[part], self.device) for rows in batch[:3])
-        nats = model.nll(inputs, targets, lengths)
-        self._show(
-            inputs, nats, targets, torch.arange(inputs.shape[1], device=self.device) < lengths[:, None]
-        )
+        rows, drawn, own_lengths = (each.chunk(parts)[part] for each in batch[:3])
+        valid = torch.arange(drawn.shape[1]) < own_lengths[:, None]
+        targets, places = scored_on_device(drawn, valid, self.device)
+        inputs, lengths = on_device(rows, self.device), on_device(own_lengths, self.device)
+        nats = model.nll_at(inputs, targets, places, lengths)
+        self._show(inputs, nats, targets)
         return nats.sum() * parts / int(batch.lengths.sum())
 
     def test_batches(self) -> Iterator[Examples]:

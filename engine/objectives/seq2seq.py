@@ -22,7 +22,7 @@ from ..corpora import DataError
 from ..data.pairs.batches import PairBatch, collate, iter_pair_batches, iter_pair_eval
 from ..data.pairs.corpus import PairSplit
 from ..data.vocabularies import vocabulary_to_dict
-from .base import CausalView, Metrics, Objective, StepShape, on_device
+from .base import CausalView, Metrics, Objective, StepShape, on_device, scored_on_device
 from .drawn_batches import DrawnBatches
 from .generation import Decoding, PairData, generate, score_outputs, write_outputs
 from .registered_metrics import RegisteredMetrics
@@ -53,11 +53,11 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """The mean over the symbols of the targets."""
         batch, train = self._drawn.current, self.settings.train
-        sources, targets = (
-            on_device(rows.tensor_split(parts)[part], self.device) for rows in (batch.sources, batch.targets)
-        )
-        valid, read = targets != PAD, self._sample_inputs(model, sources, targets)
-        logits, scored = model.outputs_at(sources, read, valid), targets[valid]
+        drawn = batch.targets.tensor_split(parts)[part]
+        sources = on_device(batch.sources.tensor_split(parts)[part], self.device)
+        scored, places = scored_on_device(drawn, drawn != PAD, self.device)
+        read = self._sample_inputs(model, sources, on_device(drawn, self.device))
+        logits = model.outputs_at(sources, read, places)
         if self.observer is not None:
             self._show(sources, logits.log_softmax(-1), scored)
         loss = functional.cross_entropy(
@@ -197,9 +197,9 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         nats, right, symbols, words = 0.0, 0, 0, 0
         registered = RegisteredMetrics(TaskKind.TRANSDUCTION, name)
         for batch in self._in_order(_truncate(split, limit)):
-            sources, targets = batch.sources.to(self.device), batch.targets.to(self.device)
-            valid = targets != PAD
-            scores, scored = model.outputs_at(sources, targets, valid).float().log_softmax(-1), targets[valid]
+            scored, places = scored_on_device(batch.targets, batch.targets != PAD, self.device)
+            sources, targets = (on_device(rows, self.device) for rows in (batch.sources, batch.targets))
+            scores = model.outputs_at(sources, targets, places).float().log_softmax(-1)
             registered.update(scores, scored)
             nats -= float(scores.gather(-1, scored.unsqueeze(-1)).double().sum())
             right += int((scores.argmax(-1) == scored).sum())

@@ -21,7 +21,7 @@ from ..core.models import AnyModel, gathered_layers
 from ..optimisers.weights import MakeWeights, Weights, draw_model
 from .messages import Gathered
 
-_FORWARD_METHODS = ("outputs_at", "nll", "forward_stream", "nll_stream")
+_FORWARD_METHODS = ("outputs_at", "nll", "nll_at", "forward_stream", "nll_stream")
 """How models are asked besides by `forward`; those that read a source have the first two."""
 
 

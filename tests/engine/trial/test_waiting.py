@@ -1,0 +1,93 @@
+"""A step of a training asks its device for nothing: a GPU that is asked is waited for.
+
+The model is on torch's device `meta`, whose tensors have shapes and no values, so that whatever asks for one
+raises. What depends on values all the same is named here, and raises there alone.
+"""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+
+from activemem.engine.optimisers.weights import Weights, make_weights
+from activemem.engine.trial.training import Training
+from activemem.studies.schema.settings import TrialSettings
+
+META = torch.device("meta")
+STREAM = {"name": "language_model", "corpus": "paradise-lost", "batching": "stream", "tokens": "characters", "context": 16}
+LINES = {"name": "language_model", "corpus": "paradise-lost", "batching": "lines", "tokens": "bpe", "pieces": 300}
+ATTENTION = "2 * (sa(heads=2, head_width=4) >> ff(8))"
+PAIRS = f"seq2seq({ATTENTION}, {ATTENTION})"
+SPAN = "2 * (sa(heads=2, head_width=4, pos=relative, span=16{}) >> ff(8))"
+STEPS = {
+    "tagging": ({"name": "addition"}, {"recipe": "2 * (cgru(k=3) + conv(k=3) >> ff(8))"}, {}),
+    "drawn lengths": ({"name": "reverse"}, {"recipe": ATTENTION}, {"curriculum": None, "lengths": [4, 9]}),
+    "padded examples": ({"name": "word_problem"}, {"recipe": "2 * (lstm >> ff(8))"}, {"curriculum": None}),
+    "scored places": ({"name": "mqar"}, {"recipe": ATTENTION}, {"curriculum": None}),
+    "numbers": (
+        {"name": "recall_addition"},
+        {"recipe": "dense >> mean_pool", "position": "none"},
+        {"curriculum": None},
+    ),
+    "stream": (STREAM, {"recipe": SPAN.format("")}, {"curriculum": None}),
+    "lines": (LINES, {"recipe": ATTENTION}, {"curriculum": None}),
+    "pairs": ({"name": "reverse_copy"}, {"recipe": PAIRS}, {"curriculum": None}),
+    "guesses": ({"name": "reverse_copy"}, {"recipe": PAIRS}, {"curriculum": None, "sampling": 0.2}),
+    "an average": ({"name": "reverse"}, {"recipe": ATTENTION}, {"average": 0.9}),
+    "clipping": ({"name": "reverse"}, {"recipe": ATTENTION}, {"clip_norm": 1.0}),
+}
+ASKING = {
+    "learnt spans": (
+        STREAM,
+        {"recipe": SPAN.format(", adaptive=true")},
+        {"curriculum": None, "span_loss": 1e-4},
+    ),
+    "clusters of words": (
+        {**STREAM, "tokens": "bpe", "pieces": 300},
+        {"recipe": SPAN.format(""), "cutoffs": [100]},
+        {"curriculum": None},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", STEPS)
+def test_a_step_asks_its_device_for_nothing(kind, tmp_path):
+    training = training_on_meta(STEPS[kind], tmp_path)
+    for _ in range(2):
+        training.take_step()
+    assert training.step == 2
+
+
+@pytest.mark.parametrize("kind", ASKING)
+def test_shapes_that_depend_on_values_are_asked_for(kind, tmp_path):
+    with pytest.raises(NotImplementedError, match="meta"):
+        training_on_meta(ASKING[kind], tmp_path).take_step()
+
+
+def training_on_meta(asked, folder):
+    """A training whose data are drawn as ever, and whose model has no values."""
+    task, model, train = asked
+    settings = {
+        "model": {"d_model": 8, **model},
+        "task": task,
+        "train": {
+            "optimizer": {"name": "adam", "lr": 0.01},
+            "batch_size": 4,
+            "epochs": 1,
+            "steps_per_epoch": 2,
+            "curriculum": {"start": 5},
+            **train,
+        },
+    }
+    training = Training(TrialSettings.model_validate(settings), torch.device("cpu"), folder, without_values)
+    training.device = training.objective.device = META
+    training._autocast = nullcontext  # which knows no such device
+    return training
+
+
+def without_values(settings, interface, device):
+    """The weights, on the device without values."""
+    made = Weights(make_weights(settings, interface, device).model.to(META), settings.train)
+    for group in made.optimizer.param_groups:
+        group["fused"] = False  # its kernels are for devices that have values
+    return made
