@@ -14,8 +14,9 @@ from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 
 META = torch.device("meta")
-STREAM = {"name": "language_model", "corpus": "paradise-lost", "batching": "stream", "tokens": "characters", "context": 16}
-LINES = {"name": "language_model", "corpus": "paradise-lost", "batching": "lines", "tokens": "bpe", "pieces": 300}
+TEXT = {"name": "language_model", "corpus": "paradise-lost"}
+STREAM = {**TEXT, "batching": "stream", "tokens": "characters", "context": 16}
+LINES = {**TEXT, "batching": "lines", "tokens": "bpe", "pieces": 300}
 ATTENTION = "2 * (sa(heads=2, head_width=4) >> ff(8))"
 PAIRS = f"seq2seq({ATTENTION}, {ATTENTION})"
 SPAN = "2 * (sa(heads=2, head_width=4, pos=relative, span=16{}) >> ff(8))"
