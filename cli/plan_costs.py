@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..engine.optimisers.parameter_groups import GroupSize
-    from ..studies.planning.memory_estimates import WeightState
+    from ..studies.planning.memory_estimates import FindLongest, LongestBatch, WeightState
     from ..studies.schema.settings import TrialSettings
     from ..studies.study import Study
 
@@ -31,3 +33,21 @@ def count_state(settings: TrialSettings, *, sharded: bool = False) -> WeightStat
     from ..engine.optimisers.state_size import weight_state
 
     return weight_state(settings)
+
+
+def longest_below(folder: Path) -> FindLongest:
+    """What finds the longest sequences in training; torch is loaded only where a task's may be prepared."""
+    from ..studies.resolve.costs import reads_lines
+
+    found: list[FindLongest] = []
+
+    def longest(settings: TrialSettings) -> LongestBatch | None:
+        if not reads_lines(settings) or not (folder / "encoded").is_dir():
+            return None
+        if not found:
+            from ..engine.data.prepared_lengths import PreparedLengths
+
+            found.append(PreparedLengths(folder))
+        return found[0](settings)
+
+    return longest

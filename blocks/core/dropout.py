@@ -204,7 +204,15 @@ def _num_draws(numbers: int) -> int:
 def _draw_bits(shape: torch.Size) -> Tensor:
     """16 random bits for each number, from the process's generator on a CPU."""
     draws = torch.randint(-(2**63), 2**63 - 1, (_num_draws(shape.numel()),))
-    return draws.view(torch.int16)[: shape.numel()].view(shape)
+    return _split(draws)[: shape.numel()].view(shape)
+
+
+def _split(draws: Tensor) -> Tensor:
+    """The four times as many numbers of 16 bits of draws of 64, the lowest bits of each first."""
+    try:
+        return draws.view(torch.int16)
+    except RuntimeError:  # a vmap of older versions of torch, which knows no view of another type
+        return torch.stack([draws >> shift for shift in (0, 16, 32, 48)], -1).flatten().to(torch.int16)
 
 
 def _is_kept(bits: Tensor, rate: float) -> Tensor:

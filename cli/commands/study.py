@@ -13,7 +13,7 @@ from ...studies.text.units import WIDTH
 from ...tracking.places import EXPORT_NAMES, SEARCH_EXPORT
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stdout
-from ..plan_costs import count_state, group_sizes_of
+from ..plan_costs import count_state, group_sizes_of, longest_below
 from ..run_options import (
     AddressOption,
     BudgetOption,
@@ -75,7 +75,14 @@ def plan(
     devices = configured.values.devices
     count = partial(count_state, sharded=devices > 1)
     checkpoints = configured.values.activation_checkpointing
-    page = planned(found, configured.store, selected, count_state=count, checkpoints=checkpoints)
+    page = planned(
+        found,
+        configured.store,
+        selected,
+        count_state=count,
+        find_longest=longest_below(configured.data),
+        checkpoints=checkpoints,
+    )
     noise = StudyResults(found, configured.store).noise
     if as_json:
         told = {"noise": noise} if found.search else {}

@@ -2,7 +2,7 @@
 
 `text` is for language models, `pairs` for translation, `trees` for parsing, `labelled` for sequences with
 labels. `own_rows` reads files of one's own, `vocabularies` number what
-sentences are made of, and `token_files` keep the numbers.
+sentences are made of, and `token_files` keep the numbers. `prepared_lengths` says how long they are.
 """
 
 from ..corpora import DataError

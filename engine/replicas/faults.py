@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...errors import ActivememError
+from ...studies.planning.memory_estimates import FindLongest
 from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
 from ..training_parts.gradient_measures import GRADIENT_NOISE
@@ -22,6 +23,7 @@ def check_replicas(
     devices: int,
     device_bytes: int | None = None,
     *,
+    find_longest: FindLongest = lambda _settings: None,
     checkpoints: bool = False,
 ) -> None:
     """Raise ReplicaError, with all reasons, if any of these trials cannot train on so many devices.
@@ -33,7 +35,8 @@ def check_replicas(
     reasons = dict[str, None]()
     for settings in all_settings:
         reasons |= dict.fromkeys(replica_faults(settings, devices))
-        if must_shard(settings, devices, device_bytes, checkpoints=checkpoints):
+        longest = find_longest(settings)
+        if must_shard(settings, devices, device_bytes, longest=longest, checkpoints=checkpoints):
             reasons |= dict.fromkeys(f"{each}, {_WHERE}" for each in sharding_faults(settings))
     if reasons:
         head = f"these trials cannot take their steps on {devices} devices"

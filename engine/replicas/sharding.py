@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...blocks.layers.window_attention import looks_at_weights
-from ...studies.planning.memory_estimates import step_memory
+from ...studies.planning.memory_estimates import LongestBatch, step_memory
 from ...studies.schema.settings import TrialSettings
 from ..core.models import outline_model
 from ..optimisers.state_size import weight_state
@@ -15,15 +15,21 @@ _NUMBER_BY_NUMBER = ("adam", "adamw", "adagrad", "sgd", "lion")
 
 
 def must_shard(
-    settings: TrialSettings, devices: int, device_bytes: int | None, *, checkpoints: bool = False
+    settings: TrialSettings,
+    devices: int,
+    device_bytes: int | None,
+    *,
+    longest: LongestBatch | None = None,
+    checkpoints: bool = False,
 ) -> bool:
     """Whether a step does not fit on each of several devices with all weights, in however many parts.
 
-    With activation checkpointing where `checkpoints`.
+    The `longest` sequences are those of the data, if they are known. With activation checkpointing where
+    `checkpoints`.
     """
     if device_bytes is None or devices == 1:
         return False
-    held = step_memory(settings, state=weight_state(settings), checkpoints=checkpoints)
+    held = step_memory(settings, state=weight_state(settings), longest=longest, checkpoints=checkpoints)
     return held.parts_on_each(devices, device_bytes) is None
 
 

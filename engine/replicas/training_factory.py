@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from ...studies.schema.settings import TrialSettings
+from ..data.prepared_lengths import PreparedLengths
 from .replica_group import ReplicaGroup
 from .replicated_training import ReplicatedTraining
 from .sharding import must_shard
@@ -30,7 +31,8 @@ class ReplicatedTrainings:
         """A training; of the devices the first is that which is given."""
         assert device.type == self.group.devices[0].type, "all devices are of one kind"
         devices = len(self.group.devices)
-        if must_shard(settings, devices, self._device_bytes, checkpoints=self._checkpoints):
+        longest = PreparedLengths(data)(settings)
+        if must_shard(settings, devices, self._device_bytes, longest=longest, checkpoints=self._checkpoints):
             from .sharded_training import ShardedTraining  # noqa: PLC0415 -- loads much that few trials need
 
             return ShardedTraining(settings, self.group, data)

@@ -19,6 +19,7 @@ from ...studies.text.units import plural
 from ..core.events import NOBODY, Listener
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import keep_files
+from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.parameter_groups import group_sizes
 from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
@@ -156,7 +157,8 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     check_test_lengths(settings)
     check_precisions(settings, machine)
     room = device_bytes() if machine.address is None else None
-    check_replicas(settings, machine.devices, room, checkpoints=machine.activation_checkpointing)
+    longest, checkpoints = PreparedLengths(machine.data), machine.activation_checkpointing
+    check_replicas(settings, machine.devices, room, find_longest=longest, checkpoints=checkpoints)
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)

@@ -11,6 +11,7 @@ import torch
 from ...studies.planning.memory_estimates import largest_step, trials_on_device
 from ...studies.schema.settings import TrialSettings
 from ..core.resources import Machine, has_gpu
+from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.state_size import weight_state
 
 
@@ -45,7 +46,8 @@ def share(machine: Machine, nodes: Iterable[Accelerators], all_settings: Iterabl
 
     What counts is the step that holds most and the node with least.
     """
-    found = largest_step(all_settings, weight_state, checkpoints=machine.activation_checkpointing)
+    longest = PreparedLengths(machine.data)
+    found = largest_step(all_settings, weight_state, longest, checkpoints=machine.activation_checkpointing)
     rooms = [
         min(
             trials_on_device(found[1], node.device_bytes) if found else 1,

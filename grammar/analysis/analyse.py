@@ -121,23 +121,24 @@ def analyse(
     *,
     length: int,
     past: int = 0,
+    scored: int | None = None,
     activation_checkpointing: bool = False,
     **settings: Unpack[ModelKeywords],
 ) -> Analysis:
     """The cost and reach of the model that the recipe describes, its settings as `build` takes them.
 
-    In front of the sequence `past` positions are held, as in a stream. With `activation_checkpointing`
+    In front of the sequence `past` positions are held, as in a stream. Outputs are computed at `scored`
+    positions of it, by default at all. With `activation_checkpointing`
     training keeps the inputs of sub-layers alone, and one at a time holds the rest. Raises RecipeError for a
     wrong text, and where it has holes or search dimensions; ModelConfigError for settings that cannot be.
     """
     recipe, config = parse(recipe), configure(config, settings)
     config.check()
     _check_resolved(recipe)
-    model = _Analyser(
-        CostContext(config=config, length=length, past=past, checkpoints=activation_checkpointing)
-    )
-    positions = 1 if output_kind(recipe.root) == VECTOR else length
-    return Analysis(length=length, outputs=positions * config.outputs, tree=model.model(recipe.root))
+    context = CostContext(config=config, length=length, past=past, checkpoints=activation_checkpointing)
+    scored = 1 if output_kind(recipe.root) == VECTOR else length if scored is None else scored
+    tree = _Analyser(context).model(recipe.root, scored)
+    return Analysis(length=length, outputs=scored * config.outputs, tree=tree)
 
 
 def analyse_part(part: Value, context: CostContext) -> ModelPart:
@@ -179,26 +180,26 @@ class _Analyser:
         """The numbers of one sequence of the model's width."""
         return self.context.length * self.context.width
 
-    def model(self, root: Node) -> ModelPart:
-        """The model, its parts in the order in which data pass through them."""
+    def model(self, root: Node, scored: int) -> ModelPart:
+        """The model, its parts in the order in which data pass through them; outputs at so many positions."""
         if isinstance(root, BlockNode) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
-            return self._transduction(root)
+            return self._transduction(root, scored)
         length, config = self.context.length, self.context.config
         positions = 1 if output_kind(root) == VECTOR else length
         layers = self.layers(root).with_saved_input(self._activation_size)
         body = layers.parts if isinstance(root, SeriesNode) else (layers,)
         parts = [input_part(config, length), *position_parts(config, length), *body, *_shared(layers)]
-        last, plane = layers, positions * self.context.width
+        last = layers
         if config.bottleneck:
             last = bottleneck_part(config, length)
             parts.append(last)
         if config.norm == "pre":
-            last = with_input_after(last, self._final_norm(positions), plane)
+            last = with_input_after(last, self._final_norm(positions), positions * self.context.width)
             parts.append(last)
-        parts.append(with_input_after(last, output_part(config, positions), plane))
+        parts.append(with_input_after(last, output_part(config, scored), scored * self.context.width))
         return compose_series("model", tuple(parts), self._activation_size)
 
-    def _transduction(self, root: BlockNode) -> ModelPart:
+    def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
         """A whole model of a source and a target as long: embeddings of both, the block, and the output."""
         length, config, cost = self.context.length, self.context.config, self._cost(root)
         block = self.block(root).with_saved_input(self._activation_size)
@@ -207,7 +208,7 @@ class _Analyser:
             replace(input_part(config, length, TARGET_EMBEDDING), predecessors=()),
             replace(block, predecessors=(TARGET_EMBEDDING, SOURCE_EMBEDDING)),
             *_shared(block),
-            output_part(config, length, cost.outputs).with_saved_input(length * cost.outputs),
+            output_part(config, scored, cost.outputs).with_saved_input(scored * cost.outputs),
         )
         return compose_series("model", parts, self._activation_size)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,6 +36,18 @@ class WeightState:
 
 CountState = Callable[[TrialSettings], WeightState | None]
 """The same of a trial; None where what follows from the number of parameters is as good."""
+
+
+@dataclass(frozen=True, slots=True)
+class LongestBatch:
+    """The tokens of the longest sequences that a trial trains on, and the share of its batch with targets."""
+
+    tokens: int
+    share: float = 1.0
+
+
+FindLongest = Callable[[TrialSettings], LongestBatch | None]
+"""The same of a trial; None where no more is known than the limit of its lengths."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +123,13 @@ def step_memory(
     tokens: int | None = None,
     *,
     state: WeightState | None = None,
+    longest: LongestBatch | None = None,
     checkpoints: bool = False,
 ) -> StepMemory:
     """What a step of a trial holds on sequences of so many tokens, by default of its longest ones.
 
-    Batches of so many tokens are held where they hold most. Frozen numbers have no gradient. Without a
+    These are the longest that it may train on, where no others are given. Batches of so many tokens are held
+    where they hold most. Frozen numbers have no gradient. Without a
     `state` none are frozen, and the optimiser keeps as much of each as it does of any. With activation
     checkpointing, `checkpoints`, one sub-layer after the other holds more than its input.
     """
@@ -122,14 +137,24 @@ def step_memory(
     if tokens is None and train.batch_tokens is not None:
         steps = (
             step_memory(settings, each, state=state, checkpoints=checkpoints)
-            for each in _fullest_lengths(settings)
+            for each in _fullest_lengths(settings, longest.tokens if longest else longest_pair(settings))
         )
         return max(steps, key=lambda each: each.total)
-    tokens = longest_tokens(settings) if tokens is None else tokens
+    share = longest.share if longest and tokens is None else 1.0
+    if tokens is None:
+        tokens = longest.tokens if longest else longest_tokens(settings)
     sequences = -(-train.sequences(tokens) // train.accumulate)
     config = model_config(settings.model, interface)
     checkpoints = checkpoints and not train.compile
-    held = _memory(settings.model.recipe, config, tokens, interface.past, sequences, checkpoints=checkpoints)
+    held = _memory(
+        settings.model.recipe,
+        config,
+        tokens,
+        interface.past,
+        sequences,
+        scored=math.ceil(share * tokens),
+        checkpoints=checkpoints,
+    )
     return StepMemory(
         tokens=tokens,
         sequences=sequences,
@@ -144,12 +169,12 @@ def step_memory(
     )
 
 
-def _fullest_lengths(settings: TrialSettings) -> set[int]:
+def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
     """The lengths of pairs of which one fills a batch of tokens best: the longest, and of full batches.
 
     Those of one row more than the longest have, and of as many rows as a batch may have.
     """
-    train, longest = settings.train, longest_pair(settings)
+    train = settings.train
     assert train.batch_tokens is not None, "it has batches of tokens"
     rows = {train.sequences(longest) + 1, train.batch_size}
     return {longest} | {min(longest, max(1, train.batch_tokens // each)) for each in rows}
@@ -158,12 +183,18 @@ def _fullest_lengths(settings: TrialSettings) -> set[int]:
 def largest_step(
     all_settings: Iterable[TrialSettings],
     count_state: CountState = lambda _settings: None,
+    find_longest: FindLongest = lambda _settings: None,
     *,
     checkpoints: bool = False,
 ) -> tuple[int, StepMemory] | None:
     """The number of the trial whose step holds most, and what; None without trials."""
     found = enumerate(
-        step_memory(settings, state=count_state(settings), checkpoints=checkpoints)
+        step_memory(
+            settings,
+            state=count_state(settings),
+            longest=find_longest(settings),
+            checkpoints=checkpoints,
+        )
         for settings in all_settings
     )
     return max(found, key=lambda each: each[1].total, default=None)
@@ -210,8 +241,10 @@ def _trial_test(settings: TrialSettings, task: AlgorithmicSettings) -> TrialTest
 
 @lru_cache(maxsize=65536)
 def _memory(
-    recipe: str, config: ModelConfig, tokens: int, past: int, batch: int, *, checkpoints: bool
+    recipe: str, config: ModelConfig, tokens: int, past: int, batch: int, *, scored: int, checkpoints: bool
 ) -> TrainingMemory:
     model = read_recipe(recipe)
-    found = analyse(model, config, length=tokens, past=past, activation_checkpointing=checkpoints)
+    found = analyse(
+        model, config, length=tokens, past=past, scored=scored, activation_checkpointing=checkpoints
+    )
     return found.memory(batch)

@@ -19,7 +19,7 @@ from ..schema.level_names import level_name
 from ..schema.settings import TrialSettings
 from ..study import Study
 from .fitting_trials import count_points
-from .memory_estimates import CountState, StepMemory, TrialTest, costliest_test, largest_step
+from .memory_estimates import CountState, FindLongest, StepMemory, TrialTest, costliest_test, largest_step
 from .population import population_standing
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
@@ -101,12 +101,14 @@ def make_plan(
     only: Collection[str] | None = None,
     *,
     count_state: CountState = lambda _settings: None,
+    find_longest: FindLongest = lambda _settings: None,
     checkpoints: bool = False,
 ) -> Plan:
     """The plan of a study, or of some trials of a grid, given a store; loads neither torch nor Ray.
 
-    What an optimiser keeps is for others to count where that needs the names and shapes of weights. Memory is
-    that with activation checkpointing where `checkpoints`.
+    What an optimiser keeps is for others to count where that needs the names and shapes of weights, and how
+    long sequences are for those who can read them. Memory is that with activation checkpointing where
+    `checkpoints`.
     """
     outcomes = store.trials()
     tried = study_outcomes(study, outcomes)
@@ -133,7 +135,7 @@ def make_plan(
         num_missing_weights=len(without_weights),
         models=_models(study, trials, estimator),
         estimate=total_time(left),
-        memory=_largest_step(labelled, count_state, checkpoints=checkpoints),
+        memory=_largest_step(labelled, count_state, find_longest, checkpoints=checkpoints),
         test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if not store.has_checkpoint(each.id)),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
@@ -245,10 +247,15 @@ def _labelled(study: Study, trials: Iterable[Trial]) -> list[tuple[str, TrialSet
 
 
 def _largest_step(
-    labelled: Sequence[tuple[str, TrialSettings]], count_state: CountState, *, checkpoints: bool
+    labelled: Sequence[tuple[str, TrialSettings]],
+    count_state: CountState,
+    find_longest: FindLongest,
+    *,
+    checkpoints: bool,
 ) -> tuple[str, StepMemory] | None:
     """The model whose step holds most, if anything is known of one."""
-    largest = largest_step((settings for _, settings in labelled), count_state, checkpoints=checkpoints)
+    all_settings = (settings for _, settings in labelled)
+    largest = largest_step(all_settings, count_state, find_longest, checkpoints=checkpoints)
     return None if largest is None else (labelled[largest[0]][0], largest[1])
 
 

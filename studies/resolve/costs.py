@@ -98,9 +98,7 @@ def longest_tokens(settings: TrialSettings) -> int:
     task, curriculum = settings.task, settings.train.curriculum
     if isinstance(task, SentencePairSettings):
         return longest_pair(settings)
-    if isinstance(task, LabelledSettings) or (
-        isinstance(task, LanguageModelSettings) and task.batching != "stream"
-    ):
+    if isinstance(task, LabelledSettings | LanguageModelSettings) and reads_lines(settings):
         return task.longest
     if curriculum is None or settings.train.lengths is not None or not isinstance(task, AlgorithmicSettings):
         return sequence_tokens(settings)
@@ -108,16 +106,22 @@ def longest_tokens(settings: TrialSettings) -> int:
     return min(grown, REFERENCE_TOKENS) if curriculum.end is None else grown
 
 
+def reads_lines(settings: TrialSettings) -> bool:
+    """Whether a trial trains on lines, pairs or labelled sequences of files, which say how long these are."""
+    task = settings.task
+    if isinstance(task, LanguageModelSettings):
+        return task.batching != "stream"
+    return isinstance(task, SentencePairSettings | LabelledSettings)
+
+
 def has_many_lengths(settings: TrialSettings) -> bool:
     """Whether batches of a training are known to have several lengths: grown, drawn, or those of texts."""
     task, train = settings.task, settings.train
-    if isinstance(task, LanguageModelSettings):
-        return task.batching != "stream"
     if isinstance(task, AlgorithmicSettings) and train.lengths is not None:
         return train.lengths[0] != train.lengths[1]
     if train.curriculum is not None:
         return train.curriculum.end != train.curriculum.start
-    return isinstance(task, SentencePairSettings | LabelledSettings)
+    return reads_lines(settings)
 
 
 def step_flops(settings: TrialSettings) -> int:

@@ -68,7 +68,7 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
     files are not there, or not what they were.
     """
     name = task.corpus.dataset.name
-    place = folder / "encoded" / _name(task)
+    place = place_of_labelled(task, folder)
     try:
         write_once(place, partial(_write, task, folder))
     except OSError as error:
@@ -92,6 +92,11 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
         dev=split("dev"),
         test=split("test"),
     )
+
+
+def place_of_labelled(task: LabelledSettings, folder: Path) -> Path:
+    """The folder that has the sequences, or will have them."""
+    return folder / "encoded" / _name(task)
 
 
 def _name(task: LabelledSettings) -> str:

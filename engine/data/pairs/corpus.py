@@ -64,17 +64,27 @@ def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
     The first call writes them below `encoded/`; several processes may ask at once. Raises CorpusError, and
     DataError where the pairs are not there, or not those that were published.
     """
+    return open_or_write(*_writing_of(task, folder), folder)
+
+
+def place_of_pairs(task: TranslationSettings, folder: Path) -> Path:
+    """The folder that has the pairs, or will have them."""
+    return place_of_writing(*_writing_of(task, folder), folder)
+
+
+def _writing_of(task: TranslationSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
+    """What is to be written for a `[task]` table, and what it depends on."""
     if isinstance(task.corpus, OwnPairs):
         facts = task.corpus
         writing = _writing(
             task, facts.dataset.name, lambda: split_own_pairs(facts, folder), count=facts.rows.train
         )
-        return open_or_write(writing, folder, [facts.model_dump(mode="json")])
+        return writing, [facts.model_dump(mode="json")]
     corpus = require_dataset(task.corpus, ParallelCorpus)
     writing = _writing(task, corpus.name, lambda: split_pairs(corpus, folder), count=corpus.pairs)
     files = {split: [asdict(each) for each in files] for split, files in corpus.files.items()}
     shares = corpus.held_out and asdict(corpus.held_out)
-    return open_or_write(writing, folder, [files, [each.digest for each in corpus.downloads], shares])
+    return writing, [files, [each.digest for each in corpus.downloads], shares]
 
 
 def _writing(
@@ -90,22 +100,27 @@ def _writing(
     )
 
 
-def open_or_write(spec: PairCorpusSpec, folder: Path, depends: list[Any]) -> ParallelText:
-    """What is to be written, from its folder below `encoded/`, where it is put if it is not there yet.
+def open_or_write(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> ParallelText:
+    """What is to be written, from its folder below `encoded/`, where it is put if it is not there yet."""
+    place = place_of_writing(spec, depends, folder)
+    try:
+        write_pairs(spec, place)
+    except OSError as error:
+        raise DataError(f"{spec.name}: the pairs cannot be written: {error}") from error
+    return open_written(place)
 
-    The folder's name has a hash of all that its content depends on, `depends` besides the writing's own.
+
+def place_of_writing(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> Path:
+    """The folder of what is to be written, whose name has a hash of all that its content depends on.
+
+    That is `depends` besides the writing's own.
     """
     (kind, size), target = spec.kinds["source"], spec.kinds["target"]
     depends = [FORMAT, *depends, kind, size, *target, *(["joint"] if spec.joint else [])]
     if "bpe" in (kind, target[0]):
         depends.append(importlib.metadata.version("sentencepiece"))
     digest = hashlib.sha256(json.dumps(depends).encode()).hexdigest()
-    place = folder / "encoded" / f"{spec.name}-{kind}-{size}-{digest[:12]}"
-    try:
-        write_pairs(spec, place)
-    except OSError as error:
-        raise DataError(f"{spec.name}: the pairs cannot be written: {error}") from error
-    return open_written(place)
+    return folder / "encoded" / f"{spec.name}-{kind}-{size}-{digest[:12]}"
 
 
 def open_written(place: Path) -> ParallelText:

@@ -43,7 +43,7 @@ def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
     and DataError where the text is not there, or not the one that was published.
     """
     corpus, vocab = corpus_of_task(task), vocabulary_size(task)
-    place = folder / "encoded" / _name(corpus, task)
+    place = place_of_corpus(task, folder)
     try:
         write_once(place, partial(_write, corpus, task, folder))
     except OSError as error:
@@ -51,6 +51,11 @@ def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
     about = json.loads((place / _ABOUT).read_text("utf-8"))
     splits = {split: open_split(place, split, about["files"]) for split in corpus.splits}
     return TokenisedCorpus(vocab=vocab, symbols=_symbols(corpus, task, place), **splits)
+
+
+def place_of_corpus(task: TextSettings, folder: Path) -> Path:
+    """The folder that has the tokens, or will have them."""
+    return folder / "encoded" / _name(corpus_of_task(task), task)
 
 
 def _symbols(corpus: Corpus, task: TextSettings, place: Path) -> TextSymbols:

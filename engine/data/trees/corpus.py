@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ....studies.catalog.datasets import Treebank
 from ....studies.catalog.registry import require_dataset
 from ....studies.catalog.tasks import ParsingSettings
 from ...corpora import dataset_folder, read_treebank
-from ..pairs.corpus import PairSplit, ParallelText, open_or_write
+from ..pairs.corpus import PairSplit, ParallelText, open_or_write, place_of_writing
 from ..pairs.splitting import Pair
 from ..pairs.writer import PairCorpusSpec
 from .linearised import linearise, parse_linearised
@@ -24,6 +25,16 @@ def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
     `linear` writes it. Raises CorpusError, and DataError where the treebank is not there, or not the one that
     was published.
     """
+    return open_or_write(*_writing_of(task, folder), folder)
+
+
+def place_of_trees(task: ParsingSettings, folder: Path) -> Path:
+    """The folder that has the sentences and trees, or will have them; raises as `open_treebank`."""
+    return place_of_writing(*_writing_of(task, folder), folder)
+
+
+def _writing_of(task: ParsingSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
+    """What is to be written for a `[task]` table, and what it depends on."""
     treebank = require_dataset(task.corpus, Treebank)
     files = read_treebank(treebank, dataset_folder(treebank, folder))
     digest = hashlib.sha256(b"".join(text for _, text in files)).hexdigest()
@@ -33,7 +44,7 @@ def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
         kinds={"source": (task.tokens, task.pieces), "target": ("symbols", treebank.tree_vocab_size)},
     )
     splits = [[number, treebank.split_of(number)] for number, _ in files]
-    return open_or_write(writing, folder, [digest, splits])
+    return writing, [digest, splits]
 
 
 def gold_trees(split: PairSplit) -> list[Tree]:

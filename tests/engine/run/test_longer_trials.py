@@ -2,7 +2,7 @@
 
 import polars as pl
 import pytest
-import torch
+from safetensors.torch import load_file
 
 from activemem.engine.core.events import Started
 from activemem.engine.run.driver import run_study
@@ -35,7 +35,7 @@ def values(store, trials):
     """All that was measured, but for times."""
     metrics = store.metrics(trials).filter(pl.col("name") != "tokens_per_s")
     rows = store.trials().filter(pl.col("trial").is_in(trials))
-    weights = [torch.load(store.weights_file(trial), weights_only=True) for trial in trials]
+    weights = [load_file(store.weights_file(trial)) for trial in trials]
     return (
         metrics.rows(),
         rows.select("trial", "status", "epochs", "steps", "flops").rows(),

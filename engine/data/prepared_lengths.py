@@ -1,0 +1,102 @@
+"""How long the sequences are that a trial trains on, of data that were prepared on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ...studies.catalog.datasets import CorpusError
+from ...studies.catalog.tasks import (
+    LabelledSettings,
+    LanguageModelSettings,
+    ParsingSettings,
+    SentencePairSettings,
+    TaskSettings,
+    TranslationSettings,
+)
+from ...studies.planning.memory_estimates import LongestBatch
+from ...studies.schema.settings import TrialSettings
+from ..corpora import DataError
+from .labelled.corpus import place_of_labelled
+from .pairs.corpus import place_of_pairs
+from .text.corpus import place_of_corpus
+from .token_files import open_numbers
+from .trees.corpus import place_of_trees
+
+
+class PreparedLengths:
+    """Looks up lengths below the folder of all data, those of each task once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._found = dict[str, list[Tensor] | None]()
+
+    def __call__(self, settings: TrialSettings) -> LongestBatch | None:
+        """The longest batch of a training, as a model reads it.
+
+        None where the task has no lines, or where they have not been prepared: no data are read for that.
+        """
+        task = settings.task
+        key = task.model_dump_json()
+        if key not in self._found:
+            try:
+                self._found[key] = _train_lengths(task, self._folder)
+            except (CorpusError, DataError, OSError):  # told when the trial begins
+                self._found[key] = None
+        if (lengths := self._found[key]) is None:
+            return None
+        if isinstance(task, SentencePairSettings):
+            return _of_pairs(lengths, task.longest + 1, settings.train.batch_size)
+        assert isinstance(task, LabelledSettings | LanguageModelSettings), "others have no files of lines"
+        return _of_lines(lengths[0], task)
+
+
+def _train_lengths(task: TaskSettings, folder: Path) -> list[Tensor] | None:
+    """The tokens of all lines to train on, ends among them; of pairs those of each side.
+
+    DataError or OSError where what was prepared is not as it was.
+    """
+    match task:
+        case LanguageModelSettings() if task.batching != "stream":
+            return _read(place_of_corpus(task, folder), ["train.lines"])
+        case LabelledSettings():
+            return _read(place_of_labelled(task, folder), ["train.lines"])
+        case TranslationSettings():
+            return _read(place_of_pairs(task, folder), ["train.source.lines", "train.target.lines"])
+        case ParsingSettings():
+            return _read(place_of_trees(task, folder), ["train.source.lines", "train.target.lines"])
+        case _:
+            return None
+
+
+def _read(place: Path, names: Sequence[str]) -> list[Tensor] | None:
+    """The tokens of each line of files of a prepared folder; None if it is not there."""
+    if not place.is_dir():
+        return None
+    files = json.loads((place / "about.json").read_text("utf-8"))["files"]
+    return [open_numbers(place, name, files).diff() for name in names]
+
+
+def _of_pairs(sides: Sequence[Tensor], longest: int, batch_size: int) -> LongestBatch | None:
+    """That of pairs in batches of similar lengths: of the longest, as wide as their longer sides."""
+    sizes = torch.maximum(*sides)
+    order = sizes.where(sizes <= longest, 0).argsort(descending=True)[:batch_size]
+    if not len(order) or sizes[order[0]] > longest:
+        return None
+    widest = int(sizes[order[0]])
+    return LongestBatch(widest, float(sides[1][order].double().mean()) / widest)
+
+
+def _of_lines(lengths: Tensor, task: LabelledSettings | LanguageModelSettings) -> LongestBatch | None:
+    """That of lines in batches of any lengths: the longest beside those of the mean length."""
+    if isinstance(task, LabelledSettings):
+        read = lengths.clamp(max=task.longest)  # of longer ones the beginning is read
+    else:
+        read = lengths[(lengths > 1) & (lengths <= task.longest + 1)]
+    if not len(read):
+        return None
+    return LongestBatch(int(read.max()), float(read.double().mean() / read.max()))
