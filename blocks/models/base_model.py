@@ -68,7 +68,7 @@ def take_places(rows: Tensor, places: Tensor) -> Tensor:
 
 def fill_places(values: Tensor, places: Tensor, like: Tensor) -> Tensor:
     """Values (chosen,) at these places, and 0 elsewhere, in the shape (batch, length) of another tensor."""
-    return values.new_zeros(like.numel()).index_copy(0, places, values).view(like.shape)
+    return values.new_zeros(like.numel()).scatter(0, places, values).view(like.shape)
 
 
 def _after_load(model: nn.Module, _found: object) -> None:
