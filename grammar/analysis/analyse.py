@@ -203,12 +203,13 @@ class _Analyser:
         """A whole model of a source and a target as long: embeddings of both, the block, and the output."""
         length, config, cost = self.context.length, self.context.config, self._cost(root)
         block = self.block(root).with_saved_input(self._activation_size)
+        output = output_part(config, scored, cost.outputs).with_saved_input(scored * cost.outputs)
         parts = (
             replace(input_part(config.source, length, SOURCE_EMBEDDING), predecessors=()),
             replace(input_part(config, length, TARGET_EMBEDDING), predecessors=()),
             replace(block, predecessors=(TARGET_EMBEDDING, SOURCE_EMBEDDING)),
             *_shared(block),
-            output_part(config, scored, cost.outputs).with_saved_input(scored * cost.outputs),
+            replace(output, saved=output.saved + 2 * scored),  # where targets stand, eight bytes each
         )
         return compose_series("model", parts, self._activation_size)
 
