@@ -4,6 +4,7 @@ from itertools import accumulate
 
 import pytest
 import torch
+from packaging.version import Version
 from torch.profiler import ProfilerActivity, profile
 
 from activemem.blocks import build
@@ -13,6 +14,7 @@ from activemem.studies.planning.memory_estimates import step_memory
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
+from .test_memory_estimates import OTHER_LSTM
 
 STUDIES = [
     ("delta-product-s3-small", "delta_product(heads=4, head_width=16, n=1)"),
@@ -31,6 +33,8 @@ STUDIES = [
 def test_a_step_of_a_study_holds_what_its_plan_says(name, recipe, tmp_path):
     found = [each.settings for each in load_study(name).trials if each.settings.model.recipe == recipe]
     settings = found[0]
+    if "lstm" in recipe and Version(torch.__version__) < Version("2.13"):
+        pytest.skip(OTHER_LSTM)
     measured = peak_bytes(Training(settings, torch.device("cpu"), tmp_path), steps=6)
     assert step_memory(settings).total == pytest.approx(measured, rel=0.2)
 
