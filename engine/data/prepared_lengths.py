@@ -29,30 +29,36 @@ from .trees.corpus import place_of_trees
 
 
 class PreparedLengths:
-    """Looks up lengths below the folder of all data, those of each task once."""
+    """Looks up lengths below the folder of all data, those of each task and size of a batch once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._found = dict[str, list[Tensor] | None]()
+        self._found = dict[tuple[str, int], LongestBatch | None]()
 
     def __call__(self, settings: TrialSettings) -> LongestBatch | None:
         """The longest batch of a training, as a model reads it.
 
         None where the task has no lines, or where they have not been prepared: no data are read for that.
         """
-        task = settings.task
-        key = task.model_dump_json()
+        task, batch_size = settings.task, settings.train.batch_size
+        key = task.model_dump_json(), batch_size
         if key not in self._found:
             try:
-                self._found[key] = _train_lengths(task, self._folder)
+                self._found[key] = _longest_batch(task, batch_size, self._folder)
             except (CorpusError, DataError, OSError):  # told when the trial begins
                 self._found[key] = None
-        if (lengths := self._found[key]) is None:
-            return None
-        if isinstance(task, SentencePairSettings):
-            return _of_pairs(lengths, task.longest + 1, settings.train.batch_size)
-        assert isinstance(task, LabelledSettings | LanguageModelSettings), "others have no files of lines"
-        return _of_lines(lengths[0], task)
+        return self._found[key]
+
+
+def _longest_batch(task: TaskSettings, batch_size: int, folder: Path) -> LongestBatch | None:
+    """That of a task; raises as `_train_lengths`."""
+    lengths = _train_lengths(task, folder)
+    if lengths is None:
+        return None
+    if isinstance(task, SentencePairSettings):
+        return _of_pairs(lengths, task.longest + 1, batch_size)
+    assert isinstance(task, LabelledSettings | LanguageModelSettings), "others have no files of lines"
+    return _of_lines(lengths[0], task)
 
 
 def _train_lengths(task: TaskSettings, folder: Path) -> list[Tensor] | None:
@@ -84,11 +90,9 @@ def _read(place: Path, names: Sequence[str]) -> list[Tensor] | None:
 def _of_pairs(sides: Sequence[Tensor], longest: int, batch_size: int) -> LongestBatch | None:
     """That of pairs in batches of similar lengths: of the longest, as wide as their longer sides."""
     sizes = torch.maximum(*sides)
-    order = sizes.where(sizes <= longest, 0).argsort(descending=True)[:batch_size]
-    if not len(order) or sizes[order[0]] > longest:
-        return None
-    widest = int(sizes[order[0]])
-    return LongestBatch(widest, float(sides[1][order].double().mean()) / widest)
+    fitting = sizes.where(sizes <= longest, 0).topk(min(batch_size, len(sizes)))
+    widest = int(fitting.values.amax()) if len(sizes) else 0
+    return LongestBatch(widest, float(sides[1][fitting.indices].double().mean()) / widest) if widest else None
 
 
 def _of_lines(lengths: Tensor, task: LabelledSettings | LanguageModelSettings) -> LongestBatch | None:
