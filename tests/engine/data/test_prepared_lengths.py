@@ -127,6 +127,8 @@ def test_what_has_no_lines_or_is_broken_has_no_lengths(tmp_path):
     (lines,) = (tmp_path / "encoded").glob("*/train.lines")
     lines.write_bytes(lines.read_bytes()[:-8])
     assert PreparedLengths(tmp_path)(settings) is None  # the trial tells of it
+    lines.with_name("about.json").write_text("{", encoding="utf-8")
+    assert PreparedLengths(tmp_path)(settings) is None
 
 
 def test_of_batches_of_tokens_the_longest_pair_is_that_of_the_data():
