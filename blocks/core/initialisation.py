@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ...grammar.model_config import BiasInit, EmbeddingInit, Init
+from .linear_maps import linear
 
 
 class Initialisable(nn.Module, ABC):
@@ -51,6 +52,10 @@ class Linear(nn.Linear, Initialisable):
 
     def reset_parameters(self) -> None:
         """Nothing, so that building leaves the global generator alone."""
+
+    def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] -- "input" in torch
+        """(…, inputs) to (…, maps · outputs)."""
+        return linear(x, self.weight, self.bias)
 
     def initialise(
         self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False

@@ -16,6 +16,7 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
+from ..core.linear_maps import linear
 from .distance_biases import build_distance_bias
 from .head_parts import HeadNorm, turn
 from .pair_positions import PairPositions
@@ -152,7 +153,7 @@ class WindowedSelfAttention(WindowedBlock):
 
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
         """All heads see the window."""
-        q = split_heads(functional.linear(x, self.qkv.weight[: self.inner]), self.heads)
+        q = split_heads(linear(x, self.qkv.weight[: self.inner]), self.heads)
         k, v = map_heads(x, past, self.qkv.weight[self.inner :], self.kv_heads)
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)

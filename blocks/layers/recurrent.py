@@ -17,6 +17,7 @@ from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, glorot
+from ..core.linear_maps import linear
 from ..core.transducer import State
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -89,7 +90,7 @@ class RecurrentLayer(Initialisable):
         self, x: Tensor, start: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]:
         """The steps written out: the states (batch, length, width) and, of each position, the gates."""
-        mapped = functional.linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
+        mapped = linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
         states: list[tuple[Tensor, ...]] = []
         gates: list[tuple[Tensor, ...]] = []
         for each in mapped.unbind(1):

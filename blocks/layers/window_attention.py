@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from ...grammar.model_config import Init
 from ...grammar.vocabulary.attention_window import QueryChunk, Window, iter_chunks
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import ChannelWeights, Initialisable, Linear
+from ..core.linear_maps import linear
 from .windows.by_distance import masked_score
 from .windows.choice import compute_window
 from .windows.inputs import WindowForm, WindowInputs
@@ -240,7 +240,7 @@ def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tup
     Those of the past come first; it is mapped by itself, so that no gradient is computed for what needs none.
     """
     parts = [x] if past is None else [past, x]
-    mapped = [_by_head(functional.linear(each, weight), heads, 2) for each in parts]
+    mapped = [_by_head(linear(each, weight), heads, 2) for each in parts]
     k, v = (mapped[0].contiguous() if past is None else torch.cat(mapped, 3)).unbind(0)
     return k, v
 

@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from ...grammar.model_config import BiasInit, Cluster, EmbeddingInit
 from ..core.initialisation import Embedding, Initialisable, Linear, draw_bias
+from ..core.linear_maps import linear
 
 
 class TiedLinear(Initialisable):
@@ -36,7 +37,7 @@ class TiedLinear(Initialisable):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., inputs) to (..., outputs)."""
-        return functional.linear(x, self.weight, self.bias)
+        return linear(x, self.weight, self.bias)
 
 
 class TransposedLinear(nn.Module):
@@ -48,7 +49,7 @@ class TransposedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., the map's outputs) to (..., its inputs)."""
-        return x @ self.weight
+        return linear(x, self.weight.T)
 
 
 class AdaptiveEmbedding(nn.Module):
@@ -150,7 +151,7 @@ class AdaptiveSoftmax(nn.Module):
             x = self.projections[0](x)
         weight = torch.cat([words.weight, choice.weight])
         bias = None if words.bias is None else torch.cat([words.bias, choice.bias])
-        return functional.linear(x, weight, bias)
+        return linear(x, weight, bias)
 
     def _tail(self, place: int, x: Tensor) -> Tensor:
         """Scores of the symbols of a cluster behind the first."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..core.initialisation import Embedding, Linear
+from ..core.linear_maps import stacked_linear
 from ..layers.attention import SelfAttention
 from ..layers.convolutions import Convolution, LearnedPadding, PersistentConv
 from ..layers.head_parts import NORM_EPSILON, HeadNorm
@@ -45,12 +46,11 @@ class StackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(models · batch, …, inputs) to (models · batch, …, outputs)."""
-        weight = self.weight.transpose(1, 2)
-        rows, bias = x.reshape(len(weight), -1, x.shape[-1]), self.bias
+        rows, bias = x.reshape(len(self.weight), -1, x.shape[-1]), self.bias
         if self.impossible is not None:
             added = self.impossible.new_zeros(self.impossible.shape, dtype=x.dtype) if bias is None else bias
             bias = added.masked_fill(self.impossible, -torch.inf)
-        y = torch.bmm(rows, weight) if bias is None else torch.baddbmm(bias.unsqueeze(1), rows, weight)
+        y = stacked_linear(rows, self.weight, bias)
         return y.view(*x.shape[:-1], y.shape[-1])
 
 

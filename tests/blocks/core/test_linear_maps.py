@@ -1,0 +1,172 @@
+"""Linear maps by oneDNN: their numbers, their gradients, and who still sees torch's own operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
+
+from activemem.blocks.core import linear_maps
+from activemem.blocks.core.linear_maps import LEAST_PRODUCTS, has_faster_products, linear, stacked_linear
+
+MODELS, ROWS, INPUTS, OUTPUTS = 2, 256, 192, 256
+
+
+@pytest.fixture(autouse=True)
+def _any_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every processor that has oneDNN takes its products here."""
+    if not torch.backends.mkldnn.is_available():
+        pytest.skip("this torch has no oneDNN")
+    monkeypatch.setattr(linear_maps, "_processor_has_more", lambda: True)
+    yield
+
+
+def draw(*shape: int, seed: int = 0) -> Tensor:
+    """Normal numbers that want a gradient."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+
+
+def exact(*tensors: Tensor) -> list[Tensor]:
+    """The same in double precision, by themselves."""
+    return [each.detach().double().requires_grad_() for each in tensors]
+
+
+def assert_near(found: Tensor, expected: Tensor) -> None:
+    """The same up to the rounding of single precision."""
+    size = float(expected.detach().abs().max())
+    torch.testing.assert_close(found.double(), expected, rtol=0.0, atol=3e-6 * size)
+
+
+def of_one(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return linear(x, weight, bias)
+
+
+def of_several(x: Tensor, weights: Tensor, biases: Tensor | None) -> Tensor:
+    return stacked_linear(x, weights, biases)
+
+
+def by_definition(x: Tensor, weights: Tensor, biases: Tensor | None) -> Tensor:
+    y = x @ weights.mT
+    return y if biases is None else y + (biases if weights.dim() == 2 else biases.unsqueeze(1))
+
+
+CASES = [
+    (of_one, (ROWS, INPUTS), (OUTPUTS, INPUTS), (OUTPUTS,)),
+    (of_one, (8, ROWS // 8, INPUTS), (OUTPUTS, INPUTS), (OUTPUTS,)),
+    (of_several, (MODELS, ROWS, INPUTS), (MODELS, OUTPUTS, INPUTS), (MODELS, OUTPUTS)),
+]
+
+
+@pytest.mark.parametrize(("mapped", "rows", "weights", "biases"), CASES)
+@pytest.mark.parametrize("biased", [True, False])
+def test_outputs_and_gradients_are_those_of_double_precision(
+    mapped: Callable[[Tensor, Tensor, Tensor | None], Tensor],
+    rows: tuple[int, ...],
+    weights: tuple[int, ...],
+    biases: tuple[int, ...],
+    biased: bool,
+) -> None:
+    given = [draw(*rows), draw(*weights, seed=1), *([draw(*biases, seed=2)] if biased else [])]
+    assert has_faster_products(given[0], given[1], ROWS, LEAST_PRODUCTS)
+    reference = exact(*given)
+    x, weight, *bias = given
+    y = mapped(x, weight, *(bias or [None]))
+    assert "mkldnn" not in str(y.layout)
+    expected = by_definition(reference[0], reference[1], reference[2] if biased else None)
+    assert_near(y, expected)
+    towards = draw(*y.shape, seed=3).detach()
+    found = torch.autograd.grad(y, given, towards)
+    for each, other in zip(found, torch.autograd.grad(expected, reference, towards.double()), strict=True):
+        assert_near(each, other)
+
+
+def test_rows_may_lie_anyhow_and_gradients_be_expanded() -> None:
+    x, weight, bias = draw(INPUTS, ROWS), draw(OUTPUTS, INPUTS, seed=1), draw(OUTPUTS, seed=2)
+    reference = exact(x, weight, bias)
+    y = linear(x.T, weight, bias)
+    expected = functional.linear(reference[0].T, *reference[1:])
+    assert_near(y, expected)
+    found = torch.autograd.grad(y.sum(), [x, weight, bias])
+    for each, other in zip(found, torch.autograd.grad(expected.sum(), reference), strict=True):
+        assert_near(each, other)
+
+
+def test_gradients_have_gradients() -> None:
+    given = [draw(ROWS, INPUTS), draw(OUTPUTS, INPUTS, seed=1)]
+
+    def second(x: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
+        """Of the norm of the gradient of a function that is not linear."""
+        y = linear(x, weight).square().mean()
+        first = torch.autograd.grad(y, [x, weight], create_graph=True)
+        return torch.autograd.grad(torch.stack([each.square().sum() for each in first]).sum(), [x, weight])
+
+    reference = exact(*given)
+    for found, expected in zip(second(*given), second(*reference), strict=True):
+        assert_near(found, expected)
+
+
+def test_what_is_frozen_gets_no_gradient() -> None:
+    x, weight, bias = draw(ROWS, INPUTS).detach(), draw(OUTPUTS, INPUTS, seed=1), draw(OUTPUTS, seed=2)
+    linear(x, weight, bias.detach()).sum().backward()
+    assert weight.grad is not None
+    assert x.grad is None
+    assert bias.grad is None
+
+
+def test_what_is_computed_again_has_the_same_bits() -> None:
+    x, weight = draw(ROWS, INPUTS), draw(OUTPUTS, INPUTS, seed=1)
+    kept = torch.autograd.grad(linear(x, weight).tanh().sum(), [x, weight])
+    again = checkpoint(lambda: linear(x, weight).tanh().sum(), use_reentrant=False)
+    assert isinstance(again, Tensor)
+    for each, other in zip(kept, torch.autograd.grad(again, [x, weight]), strict=True):
+        torch.testing.assert_close(each, other, rtol=0.0, atol=0.0)
+
+
+def test_whoever_counts_operations_sees_those_of_torch() -> None:
+    x, weight = draw(ROWS, INPUTS), draw(OUTPUTS, INPUTS, seed=1)
+    with FlopCounterMode(display=False) as counter:
+        linear(x, weight).sum().backward()
+    assert counter.get_total_flops() == 3 * 2 * ROWS * INPUTS * OUTPUTS
+
+
+def test_torch_computes_what_is_small_or_not_plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, weight = draw(ROWS, INPUTS), nn.Parameter(draw(OUTPUTS, INPUTS, seed=1).detach())
+    assert has_faster_products(x, weight, ROWS, LEAST_PRODUCTS)
+    assert not has_faster_products(x, weight, linear_maps.LEAST_ROWS - 1, 1)
+    assert not has_faster_products(x, weight[:16, :16], ROWS, LEAST_PRODUCTS)
+    assert not has_faster_products(*exact(x, weight), ROWS, LEAST_PRODUCTS)
+    assert not has_faster_products(x.to("meta"), weight.to("meta"), ROWS, LEAST_PRODUCTS)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert linear(x, weight).dtype == torch.bfloat16
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    assert not has_faster_products(x, weight, ROWS, LEAST_PRODUCTS)
+
+
+def test_maps_within_transforms_are_those_of_torch() -> None:
+    x, weights = draw(MODELS, ROWS, INPUTS), draw(MODELS, OUTPUTS, INPUTS, seed=1)
+    y = torch.vmap(lambda rows, weight: linear(rows, weight))(x, weights)
+    assert_near(y, by_definition(x.detach().double(), weights.detach().double(), None))
+    gradient = torch.func.grad(lambda weight: linear(x[0], weight).sum())(weights[0])
+    assert_near(gradient, x[0].detach().double().sum(0).expand(OUTPUTS, INPUTS))
+
+
+def test_a_compiled_map_is_one_graph() -> None:
+    x, weight = draw(ROWS, INPUTS), draw(OUTPUTS, INPUTS, seed=1)
+    compiled = torch.compile(linear, backend="eager", fullgraph=True)
+    assert_near(compiled(x, weight), by_definition(x.detach().double(), weight.detach().double(), None))
+
+
+def test_processors_of_intel_keep_what_torch_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    linear_maps._processor_has_more.cache_clear()
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: "vendor_id : GenuineIntel\n")
+    try:
+        assert not linear_maps._processor_has_more()
+    finally:
+        linear_maps._processor_has_more.cache_clear()
