@@ -1,7 +1,9 @@
-"""What of a plan needs the shapes of weights, and with them torch: groups, and what optimisers keep."""
+"""A plan on this machine: what optimisers keep and how long sequences are may need torch, and the data."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,8 +11,24 @@ if TYPE_CHECKING:
 
     from ..engine.optimisers.parameter_groups import GroupSize
     from ..studies.planning.memory_estimates import FindLongest, LongestBatch, WeightState
+    from ..studies.planning.plan import Plan
     from ..studies.schema.settings import TrialSettings
     from ..studies.study import Study
+    from .machine_settings import ResolvedSettings
+
+
+def plan_here(study: Study, settings: ResolvedSettings, only: Collection[str] | None = None) -> Plan:
+    """The plan of a study, or of some trials of a grid, with this machine's store, devices and data."""
+    from ..studies.planning.plan import make_plan
+
+    return make_plan(
+        study,
+        settings.store,
+        only,
+        count_state=partial(count_state, sharded=settings.values.devices > 1),
+        find_longest=longest_below(settings.data),
+        checkpoints=settings.values.activation_checkpointing,
+    )
 
 
 def group_sizes_of(study: Study) -> list[GroupSize]:

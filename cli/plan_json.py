@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..reporting.results import StudyResults
 from ..studies.planning.memory_estimates import StepMemory, trials_on_device
 from ..studies.planning.plan import ModelCost, Plan
 from ..studies.planning.shorter_trials import ShorterTrial
@@ -13,11 +14,23 @@ from ..studies.planning.time_estimates import TimeEstimate
 from ..studies.presentation.design_notes import alias_words, explain_design
 from ..studies.searches.rung_costs import rung_costs
 from ..studies.study import Study
+from .plan_costs import group_sizes_of
 from .plan_ladder import planned_rungs
 from .views.plan import count_to_run
 
 if TYPE_CHECKING:
     from ..engine.optimisers.parameter_groups import GroupSize
+    from .machine_settings import ResolvedSettings
+
+
+def plan_page(
+    study: Study, plan: Plan, settings: ResolvedSettings, *, device_bytes: int | None = None
+) -> dict[str, Any]:
+    """A plan made with a machine's settings, and of a search what its results can tell from noise."""
+    page = plan_to_dict(
+        study, plan, group_sizes_of(study), device_bytes=device_bytes, devices=settings.values.devices
+    )
+    return page | {"noise": StudyResults(study, settings.store).noise} if study.search else page
 
 
 def plan_to_dict(

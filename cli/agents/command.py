@@ -33,9 +33,9 @@ def mcp(
         budget_s = None if budget is None else parse_duration(budget)
     except ValueError as error:
         raise typer.BadParameter(f"--budget: {error}") from error
-    store = load_settings({"results": results}).store
+    settings = load_settings({"results": results})
     try:
-        server = make_server(store, budget_s)
+        server = make_server(settings, budget_s)
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith(("mcp", "anyio")):
             raise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...errors import ActivememError
-from ...storage import Store
+from ..machine_settings import ResolvedSettings
 from .tools import AgentTools, Page
 from .training import TrainingBudget
 
@@ -25,7 +25,7 @@ train them: it says whether an idea is known, what it costs, and how large a dif
 than noise. Results come from trainings alone, and a difference below the noise floor is none."""
 
 
-def make_server(store: Store, budget_s: float | None = None) -> MCPServer[Any]:
+def make_server(settings: ResolvedSettings, budget_s: float | None = None) -> MCPServer[Any]:
     """A server of the tools; those that hand in points and train are there with a budget alone."""
     from mcp.server.mcpserver import MCPServer
     from mcp_types import ToolAnnotations
@@ -33,7 +33,7 @@ def make_server(store: Store, budget_s: float | None = None) -> MCPServer[Any]:
     server: MCPServer[Any] = MCPServer(
         "activemem", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
-    tools = AgentTools(store)
+    tools = AgentTools(settings)
     read_only = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (
         tools.recipe_check,
@@ -49,7 +49,7 @@ def make_server(store: Store, budget_s: float | None = None) -> MCPServer[Any]:
         server.tool(annotations=read_only)(_told(tool))
     if budget_s is not None:
         server.tool()(_told(tools.search_tell))
-        server.tool()(_run_tool(tools, store, TrainingBudget(budget_s)))
+        server.tool()(_run_tool(tools, settings.store.place, TrainingBudget(budget_s)))
     return server
 
 
@@ -67,7 +67,7 @@ def _told(tool: Callable[..., Page]) -> Callable[..., Page]:
     return call
 
 
-def _run_tool(tools: AgentTools, store: Store, budget: TrainingBudget) -> Callable[..., Any]:
+def _run_tool(tools: AgentTools, place: str, budget: TrainingBudget) -> Callable[..., Any]:
     """The tool that trains."""
     from mcp.server.mcpserver.exceptions import ToolError
 
@@ -77,7 +77,7 @@ def _run_tool(tools: AgentTools, store: Store, budget: TrainingBudget) -> Callab
         What is unfinished then goes on in the next call. The seconds are of the budget that the server was
         started with; the answer says how many are left, and how the study stands.
         """
-        arguments = ["study", "run", study, "--local", "--results", store.place]
+        arguments = ["study", "run", study, "--local", "--results", place]
         arguments += [] if max_trials is None else ["--max-trials", str(max_trials)]
         try:
             end = await budget.run(arguments, seconds)

@@ -12,14 +12,14 @@ from ...reporting.noise_floor import noise_floor
 from ...reporting.recipes.display import show_recipe
 from ...reporting.recipes.nearest import nearest_recipes
 from ...reporting.results import StudyResults
-from ...storage import Store
 from ...studies.last_run import load_last_run
-from ...studies.planning.plan import make_plan
 from ...studies.planning.status import study_outcomes, study_status
 from ...studies.resolve.costs import REFERENCE_TOKENS, cost, max_training_flops, step_flops
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
-from ..plan_json import plan_to_dict
+from ..machine_settings import ResolvedSettings
+from ..plan_costs import plan_here
+from ..plan_json import plan_page
 from ..schemas import SCHEMA
 from ..schemas.recipes import nearest_page
 from ..schemas.search_points import answer_line, metrics_over_seeds, proposal_line
@@ -31,10 +31,13 @@ Page = dict[str, Any]
 
 
 class AgentTools:
-    """Answers about recipes and about the studies of a store; each is a page with the number of its form."""
+    """Answers about recipes and about the studies of a machine's store.
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    Each is a page with the number of its form.
+    """
+
+    def __init__(self, settings: ResolvedSettings) -> None:
+        self._settings, self._store = settings, settings.store
 
     def recipe_check(
         self,
@@ -96,7 +99,7 @@ class AgentTools:
     def study_plan(self, study: str) -> Page:
         """What a run of a study would train, and what that costs in parameters, FLOPs and time."""
         found = load_last_run(study, self._store)
-        return {"schema": SCHEMA, **plan_to_dict(found, make_plan(found, self._store))}
+        return {"schema": SCHEMA, **plan_page(found, plan_here(found, self._settings), self._settings)}
 
     def study_status(self, study: str) -> Page:
         """How far a study is, why trials failed, and the best points of a search."""

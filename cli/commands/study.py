@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Literal
@@ -13,7 +12,7 @@ from ...studies.text.units import WIDTH
 from ...tracking.places import EXPORT_NAMES, SEARCH_EXPORT
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stdout
-from ..plan_costs import count_state, group_sizes_of, longest_below
+from ..plan_costs import group_sizes_of, plan_here
 from ..run_options import (
     AddressOption,
     BudgetOption,
@@ -60,34 +59,22 @@ def plan(
     from trials in the store.
     """
     from ...reporting.results import StudyResults
-    from ...studies.planning.plan import make_plan as planned
     from ...studies.planning.subset import select_trials
     from ...studies.rounds import follow_rounds
     from ...studies.study import load_study
     from ..machine_settings import load_settings
-    from ..plan_json import plan_to_dict
+    from ..plan_json import plan_page
     from ..views import plan as view
 
     size = read_device_memory(device_memory)
     configured = load_settings({"results": results})
     found = follow_rounds(load_study(study, overrides or ()), configured.store)
-    groups, selected = group_sizes_of(found), select_trials(found, only) if only else None
-    devices = configured.values.devices
-    count = partial(count_state, sharded=devices > 1)
-    checkpoints = configured.values.activation_checkpointing
-    page = planned(
-        found,
-        configured.store,
-        selected,
-        count_state=count,
-        find_longest=longest_below(configured.data),
-        checkpoints=checkpoints,
-    )
-    noise = StudyResults(found, configured.store).noise
+    selected = select_trials(found, only) if only else None
+    page = plan_here(found, configured, selected)
     if as_json:
-        told = {"noise": noise} if found.search else {}
-        print_json({**plan_to_dict(found, page, groups, device_bytes=size, devices=devices), **told})
+        print_json(plan_page(found, page, configured, device_bytes=size))
     else:
+        noise, groups = StudyResults(found, configured.store).noise, group_sizes_of(found)
         text = view.format_plan(found, page, configured.values, groups, device_bytes=size, noise=noise)
         print_stdout(text)
 

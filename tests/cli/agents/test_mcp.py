@@ -20,6 +20,7 @@ import anyio
 from mcp import Client, StdioServerParameters, stdio_client
 
 from activemem.cli.agents.server import make_server
+from activemem.cli.machine_settings import load_settings
 
 READ = {
     "recipe_check", "recipe_nearest", "study_list", "study_show", "study_plan", "study_status",
@@ -57,9 +58,9 @@ def ask(server, *calls):
 
 
 def test_without_a_budget_an_agent_only_reads(search):
-    _, tools = ask(make_server(Store("results")))
+    _, tools = ask(make_server(load_settings({"results": "results"})))
     assert tools == READ
-    _, tools = ask(make_server(Store("results"), 60.0))
+    _, tools = ask(make_server(load_settings({"results": "results"}), 60.0))
     assert tools == READ | {"search_tell", "study_run"}
 
 
@@ -68,7 +69,7 @@ def test_an_idea_is_checked_deduplicated_and_held_against_the_noise(search):
     run_study(study, store, Machine(), local=True, max_trials=2)
     tried = store.trials()["recipe"][0]
     known, new, wrong, broken, told, checked = ask(
-        make_server(store, 60.0),
+        make_server(load_settings({"results": "results"}), 60.0),
         ("idea_check", {"study": search, "recipe": tried}),
         ("idea_check", {"study": search, "recipe": next(
             f"conv(k={k}) >> ff(8)" for k in range(2, 10) if f"k={k})" not in tried
@@ -93,9 +94,18 @@ def test_an_idea_is_checked_deduplicated_and_held_against_the_noise(search):
     assert checked["architectures"] == "4 architectures"
 
 
+def test_the_plan_of_an_agent_is_the_one_of_the_command(tiny, search, run, monkeypatch):
+    monkeypatch.setenv("ACTIVEMEM_GPUS", "8")
+    server = make_server(load_settings({"results": "results"}))
+    found = ask(server, ("study_plan", {"study": tiny}), ("study_plan", {"study": search}))[0]
+    for study, page in zip((tiny, search), found, strict=True):
+        assert page["memory"]["optimizer"]
+        assert page == json.loads(run("study", "plan", study, "--json", "--results", "results").stdout)
+
+
 def test_a_study_is_planned_and_its_tables_and_status_are_read(tiny):
     plan, status, results = ask(
-        make_server(Store("results")),
+        make_server(load_settings({"results": "results"})),
         ("study_plan", {"study": tiny}),
         ("study_status", {"study": tiny}),
         ("study_results", {"study": tiny}),
