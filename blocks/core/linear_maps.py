@@ -29,7 +29,7 @@ LEAST_PRODUCTS_OF_EACH = 2**22
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """As torch's `functional.linear`, (…, inputs) to (…, outputs), up to rounding; up to twice as fast."""
-    if not has_faster_products(x, weight, x.shape[:-1].numel(), LEAST_PRODUCTS):
+    if not has_faster_products(x, weight, LEAST_PRODUCTS):
         return functional.linear(x, weight, bias)
     return _Linear.apply(x.flatten(0, -2), weight, bias).view(*x.shape[:-1], -1)  # pyright: ignore -- torch has no type
 
@@ -39,21 +39,25 @@ def stacked_linear(x: Tensor, weights: Tensor, biases: Tensor | None = None) -> 
 
     Weights are (models, outputs, inputs), biases (models, outputs).
     """
-    if not has_faster_products(x, weights, x.shape[1], LEAST_PRODUCTS_OF_EACH):
+    if not has_faster_products(x, weights, LEAST_PRODUCTS_OF_EACH):
         weights = weights.mT
         return torch.bmm(x, weights) if biases is None else torch.baddbmm(biases.unsqueeze(1), x, weights)
     return _StackedLinear.apply(x, weights, biases)  # pyright: ignore[reportReturnType] -- torch has no type
 
 
-def has_faster_products(x: Tensor, weight: Tensor, rows: int, least: int) -> bool:
-    """Whether oneDNN multiplies so many rows by a matrix, or by each of several, in less time.
+def has_faster_products(x: Tensor, weight: Tensor, least: int) -> bool:
+    """Whether oneDNN multiplies the rows by a matrix, or those of each model by its own, in less time.
 
     From `least` products on it may. Whoever counts or rewrites operations, within a transform or a dispatch
     mode, sees those of torch.
     """
+    if (
+        torch.compiler.is_compiling()
+    ):  # sizes are not looked at: those of a program that is exported may be any
+        return False
+    rows = x.shape[:-1].numel() // weight.shape[:-2].numel()
     return (
-        not torch.compiler.is_compiling()  # which goes no further
-        and rows >= LEAST_ROWS
+        rows >= LEAST_ROWS
         and rows * weight.shape[-1] * weight.shape[-2] >= least
         and x.device.type == weight.device.type == "cpu"
         and x.dtype == weight.dtype == torch.float32

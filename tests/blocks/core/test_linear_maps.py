@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.export import Dim
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks.core import linear_maps
+from activemem.blocks.core.initialisation import Linear
 from activemem.blocks.core.linear_maps import LEAST_PRODUCTS, has_faster_products, linear, stacked_linear
 
 MODELS, ROWS, INPUTS, OUTPUTS = 2, 256, 192, 256
@@ -73,7 +75,7 @@ def test_outputs_and_gradients_are_those_of_double_precision(
     biased: bool,
 ) -> None:
     given = [draw(*rows), draw(*weights, seed=1), *([draw(*biases, seed=2)] if biased else [])]
-    assert has_faster_products(given[0], given[1], ROWS, LEAST_PRODUCTS)
+    assert has_faster_products(given[0], given[1], LEAST_PRODUCTS)
     reference = exact(*given)
     x, weight, *bias = given
     y = mapped(x, weight, *(bias or [None]))
@@ -137,15 +139,15 @@ def test_whoever_counts_operations_sees_those_of_torch() -> None:
 
 def test_torch_computes_what_is_small_or_not_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     x, weight = draw(ROWS, INPUTS), nn.Parameter(draw(OUTPUTS, INPUTS, seed=1).detach())
-    assert has_faster_products(x, weight, ROWS, LEAST_PRODUCTS)
-    assert not has_faster_products(x, weight, linear_maps.LEAST_ROWS - 1, 1)
-    assert not has_faster_products(x, weight[:16, :16], ROWS, LEAST_PRODUCTS)
-    assert not has_faster_products(*exact(x, weight), ROWS, LEAST_PRODUCTS)
-    assert not has_faster_products(x.to("meta"), weight.to("meta"), ROWS, LEAST_PRODUCTS)
+    assert has_faster_products(x, weight, LEAST_PRODUCTS)
+    assert not has_faster_products(x[: linear_maps.LEAST_ROWS - 1], weight, 1)
+    assert not has_faster_products(x, weight[:16, :16], LEAST_PRODUCTS)
+    assert not has_faster_products(*exact(x, weight), LEAST_PRODUCTS)
+    assert not has_faster_products(x.to("meta"), weight.to("meta"), LEAST_PRODUCTS)
     with torch.autocast("cpu", torch.bfloat16):
         assert linear(x, weight).dtype == torch.bfloat16
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
-    assert not has_faster_products(x, weight, ROWS, LEAST_PRODUCTS)
+    assert not has_faster_products(x, weight, LEAST_PRODUCTS)
 
 
 def test_maps_within_transforms_are_those_of_torch() -> None:
@@ -160,6 +162,17 @@ def test_a_compiled_map_is_one_graph() -> None:
     x, weight = draw(ROWS, INPUTS), draw(OUTPUTS, INPUTS, seed=1)
     compiled = torch.compile(linear, backend="eager", fullgraph=True)
     assert_near(compiled(x, weight), by_definition(x.detach().double(), weight.detach().double(), None))
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_exported_map_takes_any_rows(strict: bool) -> None:
+    layer = Linear(INPUTS, OUTPUTS, bias=True)
+    layer.initialise(torch.Generator().manual_seed(0))
+    x = draw(8, ROWS, INPUTS).detach()
+    sizes = ({0: Dim("batch"), 1: Dim("length")},)
+    program = torch.export.export(layer, (x,), dynamic_shapes=sizes, strict=strict).module()
+    for rows in (x, x[:3, :5]):
+        torch.testing.assert_close(program(rows), layer(rows))
 
 
 def test_processors_of_intel_keep_what_torch_takes(monkeypatch: pytest.MonkeyPatch) -> None:
