@@ -11,11 +11,10 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch._C._functorch import (
-    is_functorch_wrapped_tensor,
-)  # nothing public tells a tensor within a transform
 from torch.autograd.function import FunctionCtx
+from torch.func import debug_unwrap
 from torch.nn import functional
+from torch.utils.flop_counter import register_flop_formula
 
 LEAST_ROWS = 32
 """Fewer rows are taken at the pace of memory, which reads the weight."""
@@ -48,12 +47,9 @@ def stacked_linear(x: Tensor, weights: Tensor, biases: Tensor | None = None) -> 
 def has_faster_products(x: Tensor, weight: Tensor, least: int) -> bool:
     """Whether oneDNN multiplies the rows by a matrix, or those of each model by its own, in less time.
 
-    From `least` products on it may. Whoever counts or rewrites operations, within a transform or a dispatch
-    mode, sees those of torch.
+    From `least` products on it may. Transforms, and whoever rewrites operations, see those of torch.
     """
-    if (
-        torch.compiler.is_compiling()
-    ):  # sizes are not looked at: those of a program that is exported may be any
+    if torch.compiler.is_compiling():  # a program that is exported must not depend on the sizes
         return False
     rows = x.shape[:-1].numel() // weight.shape[:-2].numel()
     return (
@@ -65,9 +61,9 @@ def has_faster_products(x: Tensor, weight: Tensor, least: int) -> bool:
         and type(weight) in (Tensor, nn.Parameter)
         and _processor_has_more()
         and torch.backends.mkldnn.enabled
-        and not (is_functorch_wrapped_tensor(x) or is_functorch_wrapped_tensor(weight))
+        and debug_unwrap(x) is x  # else it is within a transform, which does not know the operation
+        and debug_unwrap(weight) is weight
         and not torch.is_autocast_enabled("cpu")
-        and not torch._C._len_torch_dispatch_stack()  # nor does anything public tell that
     )
 
 
@@ -88,6 +84,15 @@ def _processor_has_more() -> bool:
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """The rows of a matrix by a weight, of which either may be transposed."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+
+
+def _flops(x: torch.Size, weight: torch.Size, *_: object, **__: object) -> int:
+    """What torch's counter notes of a product, two for each multiplication."""
+    return 2 * x.numel() * weight[0]
+
+
+if torch.backends.mkldnn.is_available():
+    register_flop_formula(torch.ops.mkldnn._linear_pointwise)(_flops)
 
 
 class _LinearContext(FunctionCtx):

@@ -130,7 +130,7 @@ def test_what_is_computed_again_has_the_same_bits() -> None:
         torch.testing.assert_close(each, other, rtol=0.0, atol=0.0)
 
 
-def test_whoever_counts_operations_sees_those_of_torch() -> None:
+def test_flops_are_counted() -> None:
     x, weight = draw(ROWS, INPUTS), draw(OUTPUTS, INPUTS, seed=1)
     with FlopCounterMode(display=False) as counter:
         linear(x, weight).sum().backward()
