@@ -1,8 +1,8 @@
 """Products of linear maps by oneDNN beside those that torch takes: milliseconds of one CPU, in turns.
 
-Maps forwards and backwards, then steps of the first trials of some studies that come along. On processors of
-Intel and without 512-bit vectors trials keep what torch takes, and it says so. The studies of languages need
-their corpora, in `data` or where ACTIVEMEM_DATA says.
+Maps forwards and backwards, steps of two of the models of `bench/step.py`, then of the first trials of some
+studies that come along. On processors of Intel and without 512-bit vectors trials keep what torch takes, and
+it says so. The studies of languages need their corpora, in `data` or where ACTIVEMEM_DATA says.
 
 Run: python bench/products.py [STUDY …]
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from unittest.mock import patch
 
+import step
 import torch
 
 from activemem.blocks.core import linear_maps
@@ -76,11 +77,15 @@ def show(what: str, run: Callable[[], object]) -> None:
 def main() -> None:
     """All of it."""
     prepare_cpu(1)
+    if not torch.backends.mkldnn.is_available():
+        sys.exit("expected a torch with oneDNN, got one without")
     if not linear_maps._processor_has_more():
         print("this processor keeps what torch takes; oneDNN is measured all the same")
     print(f"{'':36}{'oneDNN':>10}{'torch':>10}{'ratio':>8}")
     for shape in SHAPES:
         show("{} rows, {} to {}".format(*shape), mapped(*shape))
+    for recipe in step.RECIPES[:2]:
+        show(recipe, Training(step.settings(recipe), torch.device("cpu")).take_step)
     data = Path(os.environ.get("ACTIVEMEM_DATA", "data"))
     for study in sys.argv[1:] or STUDIES:
         settings = load_study(FOLDER / f"{study}.toml").trials[0].settings

@@ -30,7 +30,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """As torch's `functional.linear`, (…, inputs) to (…, outputs), up to rounding; up to twice as fast."""
     if not has_faster_products(x, weight, LEAST_PRODUCTS):
         return functional.linear(x, weight, bias)
-    return _Linear.apply(x.flatten(0, -2), weight, bias).view(*x.shape[:-1], -1)  # pyright: ignore -- torch has no type
+    return _Map.apply(x.flatten(0, -2), weight, bias).view(*x.shape[:-1], -1)  # pyright: ignore -- torch has no type
 
 
 def stacked_linear(x: Tensor, weights: Tensor, biases: Tensor | None = None) -> Tensor:
@@ -41,7 +41,7 @@ def stacked_linear(x: Tensor, weights: Tensor, biases: Tensor | None = None) -> 
     if not has_faster_products(x, weights, LEAST_PRODUCTS_OF_EACH):
         weights = weights.mT
         return torch.bmm(x, weights) if biases is None else torch.baddbmm(biases.unsqueeze(1), x, weights)
-    return _StackedLinear.apply(x, weights, biases)  # pyright: ignore[reportReturnType] -- torch has no type
+    return _Map.apply(x, weights, biases)  # pyright: ignore[reportReturnType] -- torch has no type
 
 
 def has_faster_products(x: Tensor, weight: Tensor, least: int) -> bool:
@@ -95,59 +95,35 @@ if torch.backends.mkldnn.is_available():
     register_flop_formula(torch.ops.mkldnn._linear_pointwise)(_flops)
 
 
-class _LinearContext(FunctionCtx):
+class _MapContext(FunctionCtx):
     """What the backward pass finds."""
 
     saved_tensors: tuple[Tensor, Tensor]
     needs_input_grad: tuple[bool, bool, bool]
 
 
-class _Linear(torch.autograd.Function):
-    """A map of rows (rows, inputs) by a matrix (outputs, inputs)."""
+class _Map(torch.autograd.Function):
+    """A map of rows (rows, inputs) by a matrix (outputs, inputs), or of each model's rows by its own."""
 
     @staticmethod
-    def forward(ctx: _LinearContext, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """The outputs (rows, outputs)."""
+    def forward(ctx: _MapContext, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The outputs (rows, outputs), of several models (models, rows, outputs)."""
         ctx.save_for_backward(x, weight)
-        return _product(x, weight, bias)
+        if weight.dim() == 2:
+            return _product(x, weight, bias)
+        biases = [None] * len(weight) if bias is None else bias
+        return torch.stack([_product(*each) for each in zip(x, weight, biases, strict=True)])
 
     @staticmethod
     def backward(  # pyright: ignore -- one output
-        ctx: _LinearContext, dy: Tensor
+        ctx: _MapContext, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         """By maps of the same kind, so that gradients have gradients."""
         x, weight = ctx.saved_tensors
         of_x, of_weight, of_bias = ctx.needs_input_grad
+        mapped = linear if weight.dim() == 2 else stacked_linear
         return (
-            linear(dy, weight.T) if of_x else None,
-            linear(dy.T, x.T) if of_weight else None,
-            dy.sum(0) if of_bias else None,
-        )
-
-
-class _StackedLinear(torch.autograd.Function):
-    """Maps of rows (models, rows, inputs) by matrices (models, outputs, inputs)."""
-
-    @staticmethod
-    def forward(ctx: _LinearContext, x: Tensor, weights: Tensor, biases: Tensor | None) -> Tensor:
-        """The outputs (models, rows, outputs)."""
-        ctx.save_for_backward(x, weights)
-        return torch.stack(
-            [
-                _product(rows, weight, None if biases is None else biases[place])
-                for place, (rows, weight) in enumerate(zip(x, weights, strict=True))
-            ]
-        )
-
-    @staticmethod
-    def backward(  # pyright: ignore -- one output
-        ctx: _LinearContext, dy: Tensor
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        """By maps of the same kind."""
-        x, weights = ctx.saved_tensors
-        of_x, of_weights, of_biases = ctx.needs_input_grad
-        return (
-            stacked_linear(dy, weights.mT) if of_x else None,
-            stacked_linear(dy.mT, x.mT) if of_weights else None,
-            dy.sum(1) if of_biases else None,
+            mapped(dy, weight.mT) if of_x else None,
+            mapped(dy.mT, x.mT) if of_weight else None,
+            dy.sum(-2) if of_bias else None,
         )
