@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 from torch._C._functorch import is_batchedtensor  # nothing public tells a tensor within a vmap
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
@@ -21,6 +20,9 @@ from ..core.linear_maps import linear
 from ..core.transducer import State
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
+
+HELD = 1e9
+"""What a gate is moved by that is to be shut, or open, to the last bit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +68,11 @@ class RecurrentLayer(Initialisable):
 
     @abstractmethod
     def run_fused(
-        self, x: Tensor, batch_sizes: Tensor | None, start: tuple[Tensor, ...]
-    ) -> tuple[Tensor, ...]:
-        """The kernel: outputs of x (batch, length, width), or packed with `batch_sizes`, and the last states.
+        self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The kernel: outputs of x (batch, length, width), and the states (batch, width) behind each row.
 
-        States are (1, batch, width).
+        With a mask (batch, length) a row ends at its last valid position; outputs behind it mean nothing.
         """
 
     @abstractmethod
@@ -113,13 +115,23 @@ class LSTMLayer(RecurrentLayer):
             self.bias.chunk(self.maps)[1].fill_(1.0)
 
     def run_fused(
-        self, x: Tensor, batch_sizes: Tensor | None, start: tuple[Tensor, ...]
-    ) -> tuple[Tensor, ...]:
-        """torch.lstm, whose second bias is zero."""
-        weights = (self.weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
-        if batch_sizes is None:
-            return torch.lstm(x, start, weights, True, 1, 0.0, self.training, False, True)
-        return torch.lstm(x, batch_sizes, start, weights, True, 1, 0.0, self.training, False)
+        self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """torch.lstm, whose second bias is zero.
+
+        Where a mask has a row end, one more input shuts the input gate and holds the forget gate open, both
+        exactly, so that the cell is carried to the end of the batch as it is.
+        """
+        weight_x = self.weight_x
+        if mask is not None:
+            x = torch.cat([x, (~mask).unsqueeze(-1).to(x.dtype)], -1)
+            column = weight_x.new_zeros(self.maps, self.weight_h.shape[1], 1)
+            column[0], column[1] = -HELD, HELD
+            weight_x = torch.cat([weight_x, column.flatten(0, 1)], 1)
+        weights = (weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
+        begin = tuple(each.unsqueeze(0) for each in start)
+        y, h, s = torch.lstm(x, begin, weights, True, 1, 0.0, self.training, False, True)
+        return y, (h.squeeze(0) if mask is None else y[_ends(mask)], s.squeeze(0))
 
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
@@ -154,13 +166,12 @@ class GRULayer(RecurrentLayer):
         nn.init.zeros_(self.state_bias)
 
     def run_fused(
-        self, x: Tensor, batch_sizes: Tensor | None, start: tuple[Tensor, ...]
-    ) -> tuple[Tensor, ...]:
-        """torch.gru, whose second bias is zero but for the candidate's."""
+        self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """torch.gru, whose second bias is zero but for the candidate's; its outputs are its states."""
         weights = (self.weight_x, self.weight_h, self.bias, self._full_bias())
-        if batch_sizes is None:
-            return torch.gru(x, start[0], weights, True, 1, 0.0, self.training, False, True)
-        return torch.gru(x, batch_sizes, start[0], weights, True, 1, 0.0, self.training, False)
+        y, h = torch.gru(x, start[0].unsqueeze(0), weights, True, 1, 0.0, self.training, False, True)
+        return y, (h.squeeze(0) if mask is None else y[_ends(mask)],)
 
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
@@ -252,18 +263,17 @@ class Recurrent(Block):
         """One layer: its outputs, and the states (batch, width) behind each row's last valid position."""
         if not self.use_fused or not _has_kernels(x, layer.weight_x):
             states, _ = layer.unrolled(x, start)
-            if mask is None:
-                return states[0], tuple(state[:, -1] for state in states)
-            rows, end = torch.arange(len(x), device=x.device), mask.sum(1) - 1
-            return states[0], tuple(state[rows, end] for state in states)
+            ends = (slice(None), -1) if mask is None else _ends(mask)
+            return states[0], tuple(state[ends] for state in states)
         if _is_half_of_cudnn(x):
             with torch.autocast(x.device.type, enabled=False):
                 return self._run(layer, x.float(), tuple(part.float() for part in start), mask)
-        begin = tuple(part.unsqueeze(0) for part in start)
-        if mask is None:
-            y, *last = layer.run_fused(x, None, begin)
-            return y, tuple(part.squeeze(0) for part in last)
-        return _packed(layer, x, begin, mask)
+        return layer.run_fused(x, start, mask)
+
+
+def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Each row of a mask (batch, length), and the place of its last valid position."""
+    return torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
 
 
 def _is_half_of_cudnn(x: Tensor) -> bool:
@@ -273,18 +283,6 @@ def _is_half_of_cudnn(x: Tensor) -> bool:
     kernel then computes in single precision.
     """
     return x.is_cuda and torch.is_autocast_enabled("cuda")
-
-
-def _packed(
-    layer: RecurrentLayer, x: Tensor, begin: tuple[Tensor, ...], mask: Tensor
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The kernel on the valid positions alone; outputs are zero behind them."""
-    packed = pack_padded_sequence(x, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False)
-    order, back = packed.sorted_indices, packed.unsorted_indices
-    assert order is not None
-    y, *last = layer.run_fused(packed.data, packed.batch_sizes, tuple(part[:, order] for part in begin))
-    outputs, _ = pad_packed_sequence(packed._replace(data=y), batch_first=True, total_length=x.shape[1])
-    return outputs, tuple(part[0, back] for part in last)
 
 
 def disable_fused_kernels(model: ModuleT) -> ModuleT:

@@ -61,7 +61,7 @@ def test_the_kernels_give_what_the_written_out_steps_give(text, lengths, dtype):
 @every_text
 def test_the_last_state_is_that_behind_the_last_valid_position(text, fused):
     block = make_block(parse_block(text), causal=True)
-    block.fused = fused
+    block.use_fused = fused
     x, start = random_sequences(5, 7), drawn_state(block, 5)
     _, last = block.run(x, start, prefix_mask(LENGTHS, 7))
     for row, length in enumerate(LENGTHS):
@@ -72,6 +72,22 @@ def test_the_last_state_is_that_behind_the_last_valid_position(text, fused):
             inputs = steps[0]
             for part, expected in zip(last.tensors, steps, strict=False):
                 assert_close(part[row, place], expected[-1])
+
+
+@pytest.mark.parametrize("fused", [True, False], ids=["kernels", "steps"])
+@every_text
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_what_stands_in_padding_moves_no_state_by_a_bit(text, fused, dtype):
+    block, mask = make_block(parse_block(text), causal=True, dtype=dtype).train(), prefix_mask(LENGTHS, 7)
+    block.use_fused = fused
+    x = random_sequences(5, 7, dtype=dtype)
+    others = torch.where(mask.unsqueeze(-1), x, 50 * random_sequences(5, 7, dtype=dtype)).requires_grad_()
+    start = drawn_state(block, 5, dtype)
+    _, last = block.run(others, start, mask)
+    assert all(map(torch.equal, last.tensors, block.run(x, start, mask)[1].tensors))
+    sum(part.square().sum() for part in last.tensors).backward()
+    assert others.grad[~mask].eq(0).all()
+    assert others.grad[mask].ne(0).any()
 
 
 def test_a_trace_has_states_cells_and_gates_of_each_layer():
@@ -117,6 +133,15 @@ def test_maps_of_the_state_begin_orthogonal_and_forget_gates_open(cell):
     assert [bias.unique().tolist() for bias in biases] == (
         [[0.0], [1.0], [0.0], [0.0]] if cell == "lstm" else [[0.0]] * 3
     )
+
+
+@every_text
+def test_the_kernels_ask_their_device_for_no_lengths(text):
+    block = make_block(parse_block(text), causal=True, dtype=torch.float32).to("meta")
+    mask, start = prefix_mask(LENGTHS, 7).to("meta"), drawn_state(block, 5, torch.float32)
+    begin = tuple(part[:, 0].to("meta") for part in start.tensors)
+    y, last = block.layers[0].run_fused(random_sequences(5, 7, dtype=torch.float32).to("meta"), begin, mask)
+    assert [y.shape, *(part.shape for part in last)] == [(5, 7, block.width), *[(5, block.width)] * len(last)]
 
 
 def test_nothing_is_dropped_behind_the_last_layer():

@@ -33,6 +33,11 @@ STEPS = {
     "stream": (STREAM, {"recipe": SPAN.format("")}, {"curriculum": None}),
     "lines": (LINES, {"recipe": ATTENTION}, {"curriculum": None}),
     "pairs": ({"name": "reverse_copy"}, {"recipe": PAIRS}, {"curriculum": None}),
+    "pairs of a recurrent block": (
+        {"name": "reverse_copy"},
+        {"recipe": "seq2seq(lstm(layers=2), lstm(layers=2), attention=luong)"},
+        {"curriculum": None},
+    ),
     "guesses": ({"name": "reverse_copy"}, {"recipe": PAIRS}, {"curriculum": None, "sampling": 0.2}),
     "an average": ({"name": "reverse"}, {"recipe": ATTENTION}, {"average": 0.9}),
     "clipping": ({"name": "reverse"}, {"recipe": ATTENTION}, {"clip_norm": 1.0}),
