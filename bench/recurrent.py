@@ -1,4 +1,4 @@
-"""`lstm` and `gru` that read padded sources beside torch's own layers on packed sequences: milliseconds of one CPU.
+"""`lstm` and `gru` on padded sources beside torch's layers on packed sequences: milliseconds of one CPU.
 
 Forward and backward pass of an encoder, in turns, with the states behind the last word of each source.
 
@@ -53,7 +53,7 @@ def ours(text: str, x: Tensor, lengths: Tensor) -> Callable[[], None]:
 
 
 def theirs(text: str, x: Tensor, lengths: Tensor) -> Callable[[], None]:
-    """torch's layer on the words alone."""
+    """Torch's layer on the words alone."""
     width = x.shape[2]
     layer = {"lstm": nn.LSTM, "gru": nn.GRU}[text](width, width, batch_first=True)
 
