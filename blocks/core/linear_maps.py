@@ -6,6 +6,7 @@ other makers. OneDNN, which computes torch's convolutions, has them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -124,6 +125,13 @@ class _Map(torch.autograd.Function):
         mapped = linear if weight.dim() == 2 else stacked_linear
         return (
             mapped(dy, weight.mT) if of_x else None,
-            mapped(dy.mT, x.mT) if of_weight else None,
+            _of_weight(mapped, x, dy) if of_weight else None,
             dy.sum(-2) if of_bias else None,
         )
+
+
+def _of_weight(mapped: Callable[[Tensor, Tensor], Tensor], x: Tensor, dy: Tensor) -> Tensor:
+    """The gradient of a matrix (outputs, inputs): the narrower of rows and outcomes are laid out anew."""
+    if LEAST_ROWS <= x.shape[-1] < dy.shape[-1]:
+        return mapped(x.mT, dy.mT).mT
+    return mapped(dy.mT, x.mT)
