@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from torch import Tensor, nn
 
@@ -51,12 +51,12 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     The steps give what `forward` gives. Output t sees the targets before t alone. What stands at masked
     positions of the source or of the target never reaches a valid position of the output.
-    `output_width` is the width of what it gives to the output layer; `depends_on_target_length` says whether
-    outputs depend on how many there will be, where these are more than the source has.
+    `output_width` is the width of what it gives to the output layer, `depends_on_target_length` what its
+    specification says of that.
     """
 
     output_width: int
-    depends_on_target_length: ClassVar[bool] = False
+    depends_on_target_length: bool = False
 
     @classmethod
     @abstractmethod
@@ -109,4 +109,6 @@ def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransd
     spec, cls = lookup(node.name), TRANSDUCERS.find(node.name)
     if spec is None or cls is None:
         raise BuildError(missing_transducer_reason(node.name))
-    return cls.build(spec.settings(node), context)
+    made = cls.build(spec.settings(node), context)
+    made.depends_on_target_length = spec.depends_on_target_length
+    return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -18,8 +18,6 @@ from .neural_gpu_image import ImageEncoder, build_image_encoder
 
 class ImageTransducer(Transducer[StateT]):
     """A transducer whose outputs come from an image of the source, as large as their number asks for."""
-
-    depends_on_target_length: ClassVar[bool] = True
 
     def __init__(self, *, reader: ImageEncoder, output_width: int) -> None:
         super().__init__()

@@ -9,9 +9,9 @@ from itertools import product
 
 import torch
 
-from ...blocks.core.transducer import TRANSDUCERS
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...grammar.nodes import BlockNode
+from ...grammar.vocabulary.registry import spec_of
 from ...storage import Store, WrittenOutputs
 from ...studies.catalog.metrics import TUNED_METRICS, metric_family
 from ...studies.resolve.compatibility import covers_nothing
@@ -123,9 +123,7 @@ class _Tuning:
         """Whether the model must know how long an output will be."""
         root = read_recipe(self._settings.model.recipe).root
         assert isinstance(root, BlockNode), "a translation needs a whole model"
-        transducer = TRANSDUCERS.find(root.name)
-        assert transducer is not None, f"{root.name} was trained"
-        return transducer.depends_on_target_length
+        return spec_of(root.name).depends_on_target_length
 
     @cached_property
     def _model(self) -> TransductionModel:

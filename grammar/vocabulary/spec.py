@@ -142,6 +142,8 @@ class Spec:
     """One block of the vocabulary; `check` says what its parameters do not allow each other, or None.
 
     `compares_positions` says whether it does so by numbers that a model may draw (`randomised_pairs`).
+    `depends_on_target_length` is for transducers whose outputs depend on how many there will be, where these
+    are more than the source has.
     """
 
     name: str
@@ -154,6 +156,7 @@ class Spec:
     reach: Callable[[Settings, CostContext], Reach]
     check: Callable[[Settings], str | None] | None = None
     compares_positions: Callable[[Settings], bool] | None = None
+    depends_on_target_length: bool = False
     owner: str = OWNER
 
     def settings(self, block: BlockNode) -> Settings:

@@ -16,7 +16,7 @@ from ...grammar.vocabulary.output_kinds import (
     pair_position_fault,
 )
 from ...grammar.vocabulary.registry import spec_of
-from ...grammar.vocabulary.spec import CostContext
+from ...grammar.vocabulary.spec import CostContext, Role
 from ..catalog.datasets import CorpusError
 from ..catalog.metrics import METRICS
 from ..catalog.own_corpora import OwnRows, OwnText
@@ -101,7 +101,9 @@ def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or task.sizes == "all":
         return
-    if isinstance(root, BlockNode) and root.name == "seq2seq":
+    if not isinstance(root, BlockNode) or (spec := spec_of(root.name)).role is not Role.TRANSDUCER:
+        return
+    if not spec.depends_on_target_length:
         yield ValidationProblem(
             ("task", "sizes"),
             f"it has no effect, since {render(root)} is not told how long an output will be: leave it out",
