@@ -73,6 +73,7 @@ class RecurrentLayer(Initialisable):
         """The kernel: outputs of x (batch, length, width), and the states (batch, width) behind each row.
 
         With a mask (batch, length) a row ends at its last valid position; outputs behind it mean nothing.
+        States are contiguous, as cuDNN asks; it has gradients where it was told that it trains.
         """
 
     @abstractmethod
@@ -128,9 +129,9 @@ class LSTMLayer(RecurrentLayer):
             column = weight_x.new_zeros(self.maps, self.weight_h.shape[1], 1)
             column[0], column[1] = -HELD, HELD
             weight_x = torch.cat([weight_x, column.flatten(0, 1)], 1)
-        weights = (weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
+        weights = _for_kernel(weight_x, self.weight_h, self.bias, torch.zeros_like(self.bias))
         begin = tuple(each.unsqueeze(0) for each in start)
-        y, h, s = torch.lstm(x, begin, weights, True, 1, 0.0, self.training, False, True)
+        y, h, s = torch.lstm(x, begin, weights, True, 1, 0.0, torch.is_grad_enabled(), False, True)
         return y, (h.squeeze(0) if mask is None else y[_ends(mask)], s.squeeze(0))
 
     def step(
@@ -169,8 +170,9 @@ class GRULayer(RecurrentLayer):
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """torch.gru, whose second bias is zero but for the candidate's; its outputs are its states."""
-        weights = (self.weight_x, self.weight_h, self.bias, self._full_bias())
-        y, h = torch.gru(x, start[0].unsqueeze(0), weights, True, 1, 0.0, self.training, False, True)
+        weights = _for_kernel(self.weight_x, self.weight_h, self.bias, self._full_bias())
+        begin, with_grad = start[0].unsqueeze(0), torch.is_grad_enabled()
+        y, h = torch.gru(x, begin, weights, True, 1, 0.0, with_grad, False, True)
         return y, (h.squeeze(0) if mask is None else y[_ends(mask)],)
 
     def step(
@@ -268,7 +270,21 @@ class Recurrent(Block):
         if _is_half_of_cudnn(x):
             with torch.autocast(x.device.type, enabled=False):
                 return self._run(layer, x.float(), tuple(part.float() for part in start), mask)
-        return layer.run_fused(x, start, mask)
+        return layer.run_fused(x, tuple(part.contiguous() for part in start), mask)
+
+
+def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
+    """The weights of a layer; on a GPU views of one block: others cuDNN copies, with a warning."""
+    if not weights[0].is_cuda:
+        return weights
+    return side_by_side(*weights)
+
+
+def side_by_side(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Copies of tensors in one block of memory, one behind the other."""
+    block = torch.cat([each.flatten() for each in tensors])
+    parts = block.split([each.numel() for each in tensors])
+    return tuple(part.view_as(each) for part, each in zip(parts, tensors, strict=True))
 
 
 def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:

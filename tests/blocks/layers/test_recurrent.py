@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from activemem.blocks import build
 from activemem.blocks.core.streaming import StreamState
-from activemem.blocks.layers.recurrent import RecurrentState, disable_fused_kernels
+from activemem.blocks.layers.recurrent import RecurrentState, disable_fused_kernels, side_by_side
 from activemem.blocks.testing.fixtures import (
     make_block,
     make_generator,
@@ -133,6 +133,42 @@ def test_maps_of_the_state_begin_orthogonal_and_forget_gates_open(cell):
     assert [bias.unique().tolist() for bias in biases] == (
         [[0.0], [1.0], [0.0], [0.0]] if cell == "lstm" else [[0.0]] * 3
     )
+
+
+@either_mask
+@pytest.mark.parametrize("text", ["lstm(layers=3)", "gru(layers=3)"])
+def test_the_kernels_are_given_what_cudnn_asks_for(text, lengths, monkeypatch):
+    """Of RNN.cpp: hx and cx are contiguous, and what is to have gradients was computed in training."""
+    block, found = make_block(parse_block(text), causal=True), []
+
+    def watched(kernel):
+        def call(x, begin, *rest):
+            states = [begin] if isinstance(begin, torch.Tensor) else begin
+            found.append((all(each.is_contiguous() for each in states), rest[4]))
+            return kernel(x, begin, *rest)
+
+        return call
+
+    for name in ("lstm", "gru"):
+        monkeypatch.setattr(torch, name, watched(getattr(torch, name)))
+    x, start = random_sequences(5, 7), drawn_state(block, 5)
+    mask = None if lengths is None else prefix_mask(lengths, 7)
+    block.run(x, start, mask)
+    with torch.no_grad():
+        block.train().run(x, start, mask)
+    assert found == [(True, True)] * 3 + [(True, False)] * 3
+
+
+def test_weights_side_by_side_are_one_block_with_their_gradients():
+    given = [
+        torch.randn(shape, generator=make_generator(1)).requires_grad_() for shape in ((6, 3), (6, 2), 6)
+    ]
+    found = side_by_side(*given)
+    assert all(map(torch.equal, found, given))
+    assert [each.data_ptr() - found[0].data_ptr() for each in found] == [0, 4 * 18, 4 * 30]
+    assert {each.untyped_storage().data_ptr() for each in found} == {found[0].data_ptr()}
+    (found[1] * 2).sum().backward()
+    assert [each.grad.unique().tolist() for each in given] == [[0.0], [2.0], [0.0]]
 
 
 @every_text
