@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import count
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import distributed
@@ -99,6 +100,10 @@ class ReplicaGroup:
     def ask(self, message: Ask) -> list[tuple[bytes, float]]:
         """Tell all other replicas; the answer of each."""
         self.tell(message)
+        return self._hear()
+
+    def _hear(self) -> list[Any]:
+        """What each of the others says next; raises what one of them has failed by."""
         try:
             answers = [each.connection.recv() for each in self._processes]
         except (EOFError, OSError):
@@ -125,7 +130,8 @@ class ReplicaGroup:
             each.connection.close()
             each.process.kill()
             each.process.wait()
-        if distributed.is_initialized():
+        if (group := distributed.group.WORLD) is not None:
+            group.abort()  # else NCCL waits until all is added, to which nobody adds his part any more
             distributed.destroy_process_group()
         if self._meeting is not None:
             self._meeting.cleanup()
@@ -138,7 +144,8 @@ class ReplicaGroup:
     def _start(self) -> None:
         """Start all other replicas and meet them, in a folder that is there as long as they are.
 
-        A replica looks others up in it when it first exchanges something with them.
+        A replica looks others up in it when it first exchanges something with them. They are met only once
+        each has said that it can: to meet one that has ended is to wait, on a GPU for ever.
         """
         self._meeting = tempfile.TemporaryDirectory(prefix="activemem-replicas-", ignore_cleanup_errors=True)
         posts = [
@@ -156,8 +163,9 @@ class ReplicaGroup:
         self._generation += 1
         self._processes = [_start_process(post) for post in posts[1:]]
         try:
+            self._hear()
             join(posts[0])
-        except Exception:
+        except BaseException:
             self.end()
             raise
         for each in self._processes:

@@ -31,7 +31,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # the whole group may get it; whoever leads says when to stop
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
-            _Replica(connection.recv()).answer(connection)
+            _Replica(connection.recv(), connection).answer()
         except (EOFError, BrokenPipeError):
             raise
         except Exception as error:  # noqa: BLE001 -- whatever it is, the trial has failed by it
@@ -39,31 +39,42 @@ def main() -> None:
             os._exit(1)  # what ends in order waits for the other replicas, which may wait for this one
 
 
-def join(post: ReplicaPost) -> None:
-    """Meet the other replicas."""
+def use_device(post: ReplicaPost) -> torch.device:
+    """The device of a replica, which its process uses from now on; raises where it cannot."""
     device = torch.device(post.device)
     if device.type == "cuda":
         torch.cuda.set_device(device)
+    return device
+
+
+def join(post: ReplicaPost) -> None:
+    """Meet the other replicas, all of which are about to do so: whoever never comes is waited for."""
+    device = use_device(post)
     distributed.init_process_group(
         "nccl" if device.type == "cuda" else "gloo",
         init_method=f"file://{post.meeting}",
         rank=post.rank,
         world_size=post.replicas,
     )
+    if device.type == "cuda":  # NCCL meets when it first adds something: now, as all are still there
+        distributed.all_reduce(torch.zeros(1, device=device))
 
 
 class _Replica:
     """The trainings of this process, by their keys."""
 
-    def __init__(self, post: ReplicaPost) -> None:
-        self._rank, self._device, self._checkpoints = post.rank, torch.device(post.device), post.checkpoints
+    def __init__(self, post: ReplicaPost, connection: Connection) -> None:
+        self._rank, self._connection, self._checkpoints = post.rank, connection, post.checkpoints
         prepare_cpu(post.threads)
         load_plugin_files(post.plugins)
+        self._device = use_device(post)
+        connection.send(None)
         join(post)
         self._trainings: dict[int, Training] = {}
 
-    def answer(self, connection: Connection) -> None:
+    def answer(self) -> None:
         """Do what is asked until the connection is closed."""
+        connection = self._connection
         while True:
             match connection.recv():
                 case Build() as asked:

@@ -33,8 +33,17 @@ _NO_GPU = (
     "invalid device ordinal",
     "CUDA driver initialization failed",
     "uncorrectable ECC error",
+    "CUDA-capable device(s) is/are busy or unavailable",
+    "no kernel image is available",
+    "system not yet initialized",
+    "MPS client",
+    "MPS server",
+    "required to support device connections have been exhausted",
 )
-"""What torch says where a GPU is missing or broken."""
+"""What torch says where a GPU is missing, broken, taken, or one that it was not built for.
+
+The multi-process service (MPS) takes so many processes and no more, and all that it has end with it.
+"""
 
 
 _LOST_GPU = (

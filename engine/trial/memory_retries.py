@@ -21,7 +21,8 @@ _FILE = "memory_tries"
 _OUT_OF_MEMORY = (
     "can't allocate memory",  # of torch on a CPU
     "out of memory",  # of CUDA, and of NCCL
-    "_ALLOC_FAILED",  # of cuBLAS, cuDNN, cuFFT and cuSOLVER
+    "_ALLOC_FAILED",  # of cuBLAS, cuFFT, cuSOLVER and cuSPARSE
+    "_ALLOCATION_FAILED",  # of cuDNN, since its version 9
 )
 
 

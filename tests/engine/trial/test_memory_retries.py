@@ -74,6 +74,7 @@ def test_a_trial_goes_on_in_parts_from_its_last_epoch_and_its_row_tells_it(tmp_p
         (torch.AcceleratorError("CUDA error: out of memory"), True),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
         (RuntimeError("cuFFT error: CUFFT_ALLOC_FAILED"), True),
+        (RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"), True),
         (RuntimeError("NCCL error: unhandled cuda error. Cuda failure 2 'out of memory'"), True),
         (MemoryError(), True),
         (RuntimeError("CUDA error: device-side assert triggered"), False),

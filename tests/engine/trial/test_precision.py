@@ -115,7 +115,7 @@ def test_a_study_is_refused_before_anything_is_trained(tiny, tmp_path, settings,
     study = load_study(tiny, ["train.precision=tf32"])
     store = Store(tmp_path / "results")
     with pytest.raises(PrecisionError) as error:
-        run_study(study, store, Machine(), notes, local=True)
+        run_study(study, store, Machine(gpus=0.0), notes, local=True)
     assert str(error.value) == NO_GPU
     assert store.last_study() is None
     check_precisions([settings(precision="tf32")], Machine(address="elsewhere:6379"))

@@ -1,0 +1,31 @@
+"""What is told of a machine: what CUDA says of a GPU that nobody can use is no trial's failure."""
+
+import pytest
+import torch
+
+from activemem.engine.trial.machine_failures import machine_failure
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "CUDA-capable device(s) is/are busy or unavailable",
+        "no kernel image is available for execution on the device",
+        "system not yet initialized",
+        "MPS client failed to connect to the MPS control daemon or the MPS server",
+        "MPS server is not ready to accept new MPS client requests",
+        "the remote procedural call between the MPS server and the MPS client failed",
+        "the hardware resources required to create MPS client have been exhausted",
+        "the hardware resources required to support device connections have been exhausted",
+        "the MPS client has been terminated by the server",
+        "uncorrectable ECC error encountered",
+    ],
+)
+def test_a_gpu_that_nobody_can_use_is_the_machine_s_failure(told):
+    error = torch.AcceleratorError(f"CUDA error: {told}\nmore of it")
+    assert machine_failure(error) == f"a GPU is missing: CUDA error: {told}"
+
+
+def test_what_a_trial_asks_of_a_gpu_is_its_own_failure():
+    for told in ("CUDA error: invalid configuration argument", "CUDA out of memory."):
+        assert machine_failure(RuntimeError(told)) is None
