@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from weakref import WeakSet
@@ -74,10 +75,22 @@ class CudaCapture:
         with torch.cuda.stream(beside):
             for _ in range(_WARM_UPS - 1):
                 work()
-            waiting = torch.cuda.get_sync_debug_mode()
-            torch.cuda.set_sync_debug_mode("error")
-            try:
+            with _waiting_is_an_error():
                 work()
-            finally:
-                torch.cuda.set_sync_debug_mode(waiting)
         current.wait_stream(beside)
+
+
+@contextmanager
+def _waiting_is_an_error() -> Iterator[None]:
+    """A context in which RuntimeError is raised where the GPU would be waited for, as far as torch sees it.
+
+    That it does not see all, it warns of once a process: recording finds the rest.
+    """
+    before = torch.cuda.get_sync_debug_mode()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            torch.cuda.set_sync_debug_mode("error")
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode(before)

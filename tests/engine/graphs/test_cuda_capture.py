@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import warnings
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -37,7 +38,7 @@ class Gpu:
 
     def __init__(self):
         self.told, self.process, self.handles, self.waiting = [], Numbers(), 0, 0
-        self.current = "current"
+        self.current, self.warned = "current", False
         self.default_generators = [self.process]
 
     def patched(self, monkeypatch):
@@ -69,6 +70,9 @@ class Gpu:
 
     def set_sync_debug_mode(self, mode):
         self.waiting = mode
+        if not self.warned:  # once a process, as torch does
+            self.warned = True
+            warnings.warn("Synchronization debug mode is a prototype feature", UserWarning, stacklevel=1)
 
     def graph_pool_handle(self):
         self.handles += 1
@@ -159,3 +163,10 @@ def test_graphs_share_a_pool_as_long_as_any_is_alive(gpu):
     del first, second
     gc.collect()
     assert capture(lambda: None).__self__.pool != old
+
+
+def test_that_torch_does_not_see_all_waiting_is_told_to_nobody(gpu):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert CudaCapture(torch.device("cuda"))(lambda: None)() is None
+    assert gpu.waiting == 0
