@@ -24,8 +24,13 @@ Observer = Callable[[Tensor, Tensor, Tensor], None]
 
 
 def on_device(rows: Tensor, device: torch.device) -> Tensor:
-    """The rows on a device; a GPU goes on meanwhile, which needs pages of memory that stay where they are."""
-    return rows.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else rows.to(device)
+    """The rows on a device; a GPU goes on meanwhile, which needs pages of memory that stay where they are.
+
+    It needs the rows side by side, too: of others torch first makes a copy in pages that may move.
+    """
+    if device.type != "cuda":
+        return rows.to(device)
+    return rows.contiguous().pin_memory().to(device, non_blocking=True)
 
 
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from activemem.engine.objectives import build_objective
+from activemem.engine.objectives.base import on_device
 from activemem.studies.schema.settings import TrialSettings
 
 CUDA = pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))
@@ -75,3 +76,28 @@ def test_the_first_batch_is_the_same_on_a_gpu(kind, device, tmp_path):
     here, there = (first_batch(objective(kind, each, tmp_path)) for each in ("cpu", device))
     assert {each.device.type for each in there} == {device}
     assert all(one.equal(other.cpu()) for one, other in zip(here, there, strict=True))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        torch.arange(12).view(3, 4)[:, 1:],  # as inputs and targets of a stream are parts of one text
+        torch.arange(3).expand(2, 3),  # pinned as it is torch would refuse it
+        torch.arange(12).view(3, 4).mT,
+    ],
+)
+def test_rows_are_side_by_side_where_a_gpu_reads_them_or_it_is_waited_for(rows, monkeypatch):
+    pinned = []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda each: pinned.append(each) or each)
+    monkeypatch.setattr(torch.Tensor, "to", lambda each, device, non_blocking: (each, device, non_blocking))
+    given, *told = on_device(rows, torch.device("cuda"))
+    assert told == [torch.device("cuda"), True]
+    assert given is pinned[0]
+    assert given.is_contiguous()
+    assert given.equal(rows)
+
+
+@pytest.mark.parametrize("device", [CUDA])
+def test_rows_of_any_strides_are_the_same_on_a_gpu(device):
+    for rows in (torch.arange(12).view(3, 4)[:, 1:], torch.arange(3).expand(2, 3)):
+        assert on_device(rows, torch.device(device)).cpu().equal(rows)
