@@ -19,6 +19,7 @@ from ..core.initialisation import Linear
 from ..core.linear_maps import linear
 from .distance_biases import build_distance_bias
 from .head_parts import HeadNorm, turn
+from .kernels.agreement import is_stacked
 from .pair_positions import PairPositions
 from .window_attention import (
     UniformLinear,
@@ -201,10 +202,10 @@ def attend(
 
     `mask` (batch, keys) is true at valid keys. A short sequence has plain products, as fast as the fused
     kernel, so that vmap can batch it; so has any from whose weights some are dropped, or whose scores have a
-    cap or biases that are learnt.
+    cap or biases that are learnt, and on a GPU any within a vmap.
     """
     short = k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda
-    fused = not short and not dropout.active and scoring.can_be_fused
+    fused = not short and not dropout.active and scoring.can_be_fused and not _loses_gradients(k)
     scale = q.shape[-1] ** -0.5 / scoring.temperature
     if fused and mask is None and scoring.bias is None:
         return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
@@ -215,6 +216,11 @@ def attend(
         return attend_unfused(q, k, v, visible, dropout, scoring=scoring)
     added = visible if scoring.bias is None else _biases(scoring.bias, visible)
     return functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
+
+
+def _loses_gradients(k: Tensor) -> bool:
+    """Whether a GPU's kernel would keep nothing for its gradient: a vmap hides from it that one is wanted."""
+    return k.is_cuda and not torch.compiler.is_compiling() and is_stacked(k)
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
