@@ -6,8 +6,9 @@ those of the window, and every query sees them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,13 +28,30 @@ Score = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 def fused_window(form: WindowForm, given: WindowInputs) -> Tensor:
     """As `window_flex`: on a GPU by one kernel, elsewhere as FlexAttention is without a compiler."""
-    return window_flex(form, given, _fused() if given.q.is_cuda else flex_attention)
+    return window_flex(form, given, compiled(call_kind(form, given)) if given.q.is_cuda else flex_attention)
+
+
+def call_kind(form: WindowForm, given: WindowInputs) -> Hashable:
+    """What sets which kernels a call needs, beside lengths and the size of the batch."""
+    q, beside = given.q, (given.vectors, given.fading, given.mask)
+    there = tuple(each is not None for each in beside)
+    return q.device, q.dtype, len(q), q.shape[-1], there, form.cap > 0, torch.is_grad_enabled()
 
 
 @cache
-def _fused() -> Attend:
-    """The kernels, made for each kind of call when it first comes."""
-    return torch.compile(flex_attention)
+def compiled(kind: Hashable) -> Attend:
+    """FlexAttention by the kernels of one kind of call, made for its lengths as they come.
+
+    Each kind has code of its own: torch compiles the same code eight times, and then holds all scores of a
+    call instead, which some trials of one process in turn would come to.
+    """
+
+    def attend(*args: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401 -- those of flex_attention
+        return flex_attention(*args, **kwargs)
+
+    code = attend.__code__
+    attend.__code__ = code.replace(co_name=f"{code.co_name}_{abs(hash(kind))}")
+    return torch.compile(attend)
 
 
 def window_flex(form: WindowForm, given: WindowInputs, attend: Attend = flex_attention) -> Tensor:

@@ -1,16 +1,19 @@
 """Windows by FlexAttention against plain products; on a CPU as it is without a compiler."""
 
 import logging
+from functools import partial
+from itertools import product
 
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounter
 from torch.nn.attention import flex_attention
 from torch.testing import assert_close
 
 from activemem.blocks.layers import window_attention
 from activemem.blocks.layers.kernels import agreement
 from activemem.blocks.layers.windows.choice import Kernel, compute_window, fused_fault, trial_fault
-from activemem.blocks.layers.windows.flex import fused_window
+from activemem.blocks.layers.windows.flex import call_kind, compiled, fused_window, window_flex
 from activemem.blocks.layers.windows.inputs import WindowForm, WindowInputs
 from activemem.blocks.layers.windows.products import window_products
 from activemem.blocks.testing.fixtures import make_block, parse_block, prefix_mask, random_sequences
@@ -121,6 +124,24 @@ def test_a_window_that_is_not_as_by_products_has_products(monkeypatch):
     assert trial_fault.__wrapped__(kernel) == "a small window was not as by products"
     monkeypatch.setattr("activemem.blocks.layers.windows.flex.fused_window", window_products)
     assert trial_fault.__wrapped__(kernel) is None
+
+
+@pytest.mark.heavy
+def test_kernels_are_made_for_every_kind_of_window_of_a_process(monkeypatch):
+    """More kinds than torch compiles of one code, before it holds all scores of a call instead."""
+    counter = CompileCounter()
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=counter))
+    torch.compiler.reset()
+    compiled.cache_clear()
+    try:
+        for kinds, (head_width, seen) in enumerate(product(range(16, 22), (None, [70])), 1):
+            mask = None if seen is None else prefix_mask(seen, 70)
+            form, given = window(head_width=head_width, mask=mask)
+            found = window_flex(form, given, compiled(call_kind(form, given)))
+            assert counter.frame_count == kinds
+            assert_close(found, window_products(form, given), rtol=1e-4, atol=1e-5)
+    finally:
+        compiled.cache_clear()
 
 
 def test_models_that_are_stacked_are_known():
