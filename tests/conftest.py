@@ -11,11 +11,13 @@ import psutil
 import pytest
 
 from activemem import plugins
+from activemem.engine.core.resources import has_gpu
 
 SESSION_VARIABLE = "PYTEST_SESSION_OF_ACTIVEMEM"
 PATIENCE_S = 30
 IN_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30  # a run fills a tenth of that
+GPU_IS_HERE = has_gpu()
 
 for variable in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):  # several processes of tests share the cores
     os.environ.setdefault(variable, "1")
@@ -56,6 +58,17 @@ def _no_process_is_left():
     for process in left:
         process.kill()
     assert not commands, "expected no process of the tests to be left, found:\n" + "\n".join(commands)
+
+
+@pytest.fixture(autouse=True)
+def _a_gpu_is_for_tests_of_it(request):
+    """What other tests compute, and what they start, computes on a CPU: they know what that gives and tells."""
+    reasons = [mark.kwargs.get("reason", "") for mark in request.node.iter_markers("skipif")]
+    with pytest.MonkeyPatch.context() as patch:
+        if GPU_IS_HERE and not any("GPU" in reason for reason in reasons):
+            patch.setattr("torch.cuda.is_available", lambda: False)
+            patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        yield
 
 
 @pytest.fixture(autouse=True)

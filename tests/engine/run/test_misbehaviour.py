@@ -133,8 +133,6 @@ def test_a_trial_that_aborts_its_process_does_not_block_the_others(folder):
     [("module", "a module is missing: No module named 'no_such_module'"), ("gpu", "a GPU is missing: ")],
 )
 def test_what_the_machine_lacks_stops_the_study_with_one_line_and_no_trial_has_failed(folder, mode, what):
-    if mode == "gpu" and __import__("torch").cuda.is_available():
-        pytest.skip("there is a GPU")
     status, told = run(folder, mode)
     assert (status, len(told), outcomes(folder)) == (2, 1, [])
     assert told[0].startswith(f"stopped, and no trial has failed by it: {what}")
