@@ -62,7 +62,7 @@ def _no_process_is_left():
 
 @pytest.fixture(autouse=True)
 def _a_gpu_is_for_tests_of_it(request):
-    """What other tests compute, and what they start, computes on a CPU: they know what that gives and tells."""
+    """What other tests compute, and what they start, computes on a CPU: they know what that gives."""
     reasons = [mark.kwargs.get("reason", "") for mark in request.node.iter_markers("skipif")]
     with pytest.MonkeyPatch.context() as patch:
         if GPU_IS_HERE and not any("GPU" in reason for reason in reasons):
