@@ -170,7 +170,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         with torch.no_grad():
             logits = model(sources, targets)
         logits[..., PAD] = -torch.inf
-        draws = torch.rand(targets.shape, generator=self._guesses).to(self.device)
+        draws = on_device(torch.rand(targets.shape, generator=self._guesses), self.device)
         return torch.where((draws < train.sampling) & (targets != PAD), logits.argmax(-1), targets)
 
     @torch.no_grad()
