@@ -33,6 +33,9 @@ ANSWER_S = 300.0
 LOOK_S = 2.0
 """So often it is looked which nodes have joined."""
 
+_SEES_GPUS = {"env_vars": {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
+"""Of a task that asks for no GPU: it sees those of its node, which earlier versions of Ray hide from it."""
+
 
 class NodeError(ActivememError):
     """Nodes of a cluster that cannot train what is asked for; the message has all, with their reasons."""
@@ -188,6 +191,7 @@ class _Inspector:
             num_cpus=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
             max_retries=0,
+            runtime_env=_SEES_GPUS if self._question["gpu"] else None,
         ).remote(self._question)
 
 

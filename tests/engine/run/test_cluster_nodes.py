@@ -1,16 +1,20 @@
 """Nodes that do not see the store reach it through the driver; those that cannot train are named."""
 
+import os
 import pickle
 import subprocess
 import sys
 
 import pytest
+import ray
 import torch
 
 from activemem import __version__
 from activemem.engine.core.events import ClusterNode
+from activemem.engine.core.resources import Machine
 from activemem.engine.run import cluster_nodes
-from activemem.engine.run.cluster_nodes import NodeError, check_nodes
+from activemem.engine.run.cluster_nodes import NodeError, _Inspector, check_nodes
+from activemem.engine.run.remote_store import StorePlace
 from activemem.storage import Store
 
 from .ray_nodes import ENVIRONMENT, can_mount, head, other_version, worker
@@ -60,6 +64,26 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
         told = "expected a GPU, as Ray says that it has, torch finds none there"
         assert look(gpu=True)["problem"] == told
     assert look(plugins=b"")["problem"] == "EOFError: Ran out of input"
+
+
+@pytest.mark.heavy
+def test_a_node_that_is_asked_sees_its_gpus_whatever_ray_hides_from_who_asks_for_none(monkeypatch):
+    def make_look():
+        return lambda asked: os.environ.get("CUDA_VISIBLE_DEVICES")
+
+    monkeypatch.setattr(cluster_nodes, "_make_look", make_look)
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")  # as it is in Ray 2.50
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    ray.init(address="local", num_cpus=1, num_gpus=1, include_dashboard=False, log_to_driver=False)
+    try:
+        (here,) = ray.nodes()
+        seen = [
+            ray.get(_Inspector(StorePlace(root="/nowhere"), Machine(gpus=gpus), []).ask(here))
+            for gpus in (1.0, 0.0)
+        ]
+    finally:
+        ray.shutdown()
+    assert seen == ["0", ""]
 
 
 @pytest.mark.slow  # four programs with Ray; a worker without the store is in test_remote_store
