@@ -69,15 +69,20 @@ class CudaCapture:
                 each.set_state(state)
 
     def _warm_up(self, work: Work) -> None:
-        """Do the work on a stream beside the current one, as it is recorded; at last it must not wait."""
+        """Do the work on a stream beside the current one, as it is recorded; at last it must not wait.
+
+        Whatever is raised, the current one goes on behind it: what the work reads may then be freed.
+        """
         current, beside = torch.cuda.current_stream(self._device), torch.cuda.Stream(self._device)
         beside.wait_stream(current)
-        with torch.cuda.stream(beside):
-            for _ in range(_WARM_UPS - 1):
-                work()
-            with _waiting_is_an_error():
-                work()
-        current.wait_stream(beside)
+        try:
+            with torch.cuda.stream(beside):
+                for _ in range(_WARM_UPS - 1):
+                    work()
+                with _waiting_is_an_error():
+                    work()
+        finally:
+            current.wait_stream(beside)
 
 
 @contextmanager

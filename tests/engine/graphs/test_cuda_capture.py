@@ -52,10 +52,16 @@ class Gpu:
         return 0
 
     def current_stream(self, _device=None):
-        return SimpleNamespace(name=self.current, wait_stream=lambda other: self.told.append("wait"))
+        return self._stream(self.current)
 
     def Stream(self, _device):  # noqa: N802 -- torch's name
-        return SimpleNamespace(name="beside", wait_stream=lambda other: self.told.append("wait"))
+        return self._stream("beside")
+
+    def _stream(self, name):
+        def wait_stream(other):
+            self.told.append((name, "waits for", other.name))
+
+        return SimpleNamespace(name=name, wait_stream=wait_stream)
 
     @contextmanager
     def stream(self, stream):
@@ -119,7 +125,8 @@ def test_work_is_done_beside_the_stream_then_without_waiting_then_recorded(gpu):
 
     replay = CudaCapture(torch.device("cuda"))(work, [own])
     assert seen == [("beside", 0), ("beside", 0), ("beside", "error"), ("recording", 0)]
-    assert gpu.told == ["wait", "wait", ("record", (own,))]
+    waits = [("beside", "waits for", "current"), ("current", "waits for", "beside")]
+    assert gpu.told == [*waits, ("record", (own,))]
     assert (own.get_state(), gpu.process.get_state(), gpu.current) == (0, 0, "current")
     assert replay() is None
 
@@ -137,6 +144,7 @@ def test_work_that_waits_leaves_all_as_it_was_and_other_work_can_be_recorded(gpu
         capture(work, [own])
     assert not isinstance(raised.value, BrokenRecordingError)
     assert (own.state is state, own.get_state(), gpu.waiting, gpu.current) == (True, 0, 0, "current")
+    assert gpu.told == [("beside", "waits for", "current"), ("current", "waits for", "beside")]
 
 
 def test_a_recording_that_broke_says_why_and_leaves_generators_that_are_not_recorded(gpu):
