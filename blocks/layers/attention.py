@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
+from torch.func import debug_unwrap
 from torch.nn import functional
 
 from ...grammar.model_config import ModelConfig
@@ -19,7 +20,6 @@ from ..core.initialisation import Linear
 from ..core.linear_maps import linear
 from .distance_biases import build_distance_bias
 from .head_parts import HeadNorm, turn
-from .kernels.agreement import is_stacked
 from .pair_positions import PairPositions
 from .window_attention import (
     UniformLinear,
@@ -220,7 +220,7 @@ def attend(
 
 def _loses_gradients(k: Tensor) -> bool:
     """Whether a GPU's kernel would keep nothing for its gradient: a vmap hides from it that one is wanted."""
-    return k.is_cuda and not torch.compiler.is_compiling() and is_stacked(k)
+    return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
