@@ -67,6 +67,8 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
 
 
 @pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore:Tip. In future versions of Ray")  # 2.50 says it of what is chosen here,
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # and leaves files open
 def test_a_node_that_is_asked_sees_its_gpus_whatever_ray_hides_from_who_asks_for_none(monkeypatch):
     def make_look():
         return lambda asked: os.environ.get("CUDA_VISIBLE_DEVICES")
