@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.attention import window_from_settings
@@ -215,7 +217,18 @@ def attend(
     if not fused:
         return attend_unfused(q, k, v, visible, dropout, scoring=scoring)
     added = visible if scoring.bias is None else _biases(scoring.bias, visible)
-    return functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
+    with masked_kernels(k.device):
+        return functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
+
+
+def masked_kernels(device: torch.device) -> AbstractContextManager[object]:
+    """A context in which fused attention with a mask has sound gradients on a device.
+
+    Torch prefers cuDNN on an H100. Of keys half a block of 128 beyond whole ones, as 64 or 192, its gradient
+    of queries with a mask is not a number where all scores are below about −89 (pytorch issue 196678).
+    """
+    kernels = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    return sdpa_kernel(kernels) if device.type == "cuda" else nullcontext()
 
 
 def _loses_gradients(k: Tensor) -> bool:
