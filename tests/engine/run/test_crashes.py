@@ -12,6 +12,7 @@ import polars as pl
 import psutil
 import pytest
 
+from activemem.engine.core.resources import has_gpu
 from activemem.storage import Store
 
 from ...study_texts import study_text
@@ -29,7 +30,8 @@ STUDY = study_text(
     table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
 )
 TRIALS = 12
-ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"}
+WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": ""} if has_gpu() else {}  # as in other tests that are none of one
+ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"} | WITHOUT_GPU
 
 
 @pytest.fixture
