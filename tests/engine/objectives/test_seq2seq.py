@@ -107,7 +107,7 @@ def test_what_is_learnt_is_written_too(tmp_path):
 
 @pytest.mark.heavy
 def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
-    easy = replace(require_task("reverse_copy"), symbols=4, min_length=1, max_length=4, sequences=240)
+    easy = replace(require_task("reverse_copy"), symbols=4, min_length=1, max_length=4, sequences=300)
     monkeypatch.setitem(TASKS._items, "reverse_copy", easy)
     asked = settings("seq2seq(gru, gru, attention=luong)", epochs=8, steps_per_epoch=60, batch_size=32)
     training = Training(
