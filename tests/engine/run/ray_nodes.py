@@ -15,11 +15,12 @@ from activemem.engine.core.resources import has_gpu
 
 ROOT = Path(__file__).parents[3]
 RAY = str(Path(sys.executable).parent / "ray")
+WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": ""} if has_gpu() else {}  # as in other tests that are none of one
 ENVIRONMENT = os.environ | {
     "RAY_AUTH_MODE": "disabled",
     "RAY_raylet_start_wait_time_s": "180",  # many tests run at once
     "ACTIVEMEM_CPUS": "1",
-    **({"CUDA_VISIBLE_DEVICES": ""} if has_gpu() else {}),  # as in other tests that are none of a GPU
+    **WITHOUT_GPU,
 }
 
 

@@ -12,11 +12,11 @@ import polars as pl
 import psutil
 import pytest
 
-from activemem.engine.core.resources import has_gpu
 from activemem.storage import Store
 
 from ...study_texts import study_text
 from ...waiting import PATIENCE_S, wait_for
+from .ray_nodes import WITHOUT_GPU
 
 STUDY = study_text(
     study={"name": "crash", "title": "Trials of about a second"},
@@ -30,7 +30,6 @@ STUDY = study_text(
     table=[{"name": "reached", "rows": "mixer", "columns": "task", "value": "max_length"}],
 )
 TRIALS = 12
-WITHOUT_GPU = {"CUDA_VISIBLE_DEVICES": ""} if has_gpu() else {}  # as in other tests that are none of one
 ENVIRONMENT = os.environ | {"RAY_AUTH_MODE": "disabled", "ACTIVEMEM_CPUS": "1"} | WITHOUT_GPU
 
 
