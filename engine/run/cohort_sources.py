@@ -133,3 +133,30 @@ class GridCohorts:
         begun, work = self._begun.pop(name)
         self._seconds_of_work.append(max(self._clock() - begun, 1e-6) / work)
         return []
+
+
+class BegunCohorts:
+    """A source of which somebody has taken the first cohort, to see whether there is one."""
+
+    def __init__(self, first: tuple[str, list[Job]], source: CohortSource) -> None:
+        self._first: tuple[str, list[Job]] | None = first
+        self._source = source
+
+    def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
+        """The cohort that was taken, then those of the source."""
+        if (first := self._first) is None:
+            return self._source.next_cohort(workers)
+        self._first = None
+        return first
+
+    def may_have_more(self) -> bool:
+        """As the source says."""
+        return self._source.may_have_more()
+
+    def should_prune(self, name: str, epoch: int, value: float) -> bool:
+        """As the source says."""
+        return self._source.should_prune(name, epoch, value)
+
+    def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
+        """What the source makes of it."""
+        return self._source.cohort_ended(name, completed=completed)

@@ -17,7 +17,7 @@ from ....studies.study import Study
 from ...core.events import Taken
 from ...trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often, remove_final
 from ...trial.outcome import Job
-from ..cohort_sources import CohortSource
+from ..cohort_sources import BegunCohorts, CohortSource
 from ..interrupts import Stop
 from ..other_drivers import OtherDrivers
 from ..search.generation_cohorts import GenerationCohorts
@@ -126,17 +126,17 @@ class RunRounds:
         gone: dict[str, int] = {}
         while True:
             left = None if max_trials is None else max_trials - len(self._counter.ended)
-            given_up += self._run(
-                OptunaSearch(
-                    self._study,
-                    self._store,
-                    self._id,
-                    self._counter,
-                    max_trials=left,
-                    retry_failed=retry_failed,
-                    gone=gone,
-                )
+            source = OptunaSearch(
+                self._study,
+                self._store,
+                self._id,
+                self._counter,
+                max_trials=left,
+                retry_failed=retry_failed,
+                gone=gone,
             )
+            if (first := source.next_cohort()) is not None:  # else no worker is started
+                given_up += self._run(BegunCohorts(first, source))
             taken = self._counter.pop_taken()
             if not taken or len(self._counter.ended) == max_trials:
                 return given_up

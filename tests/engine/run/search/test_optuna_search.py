@@ -66,6 +66,13 @@ def test_a_search_begins_with_its_baseline_on_seeds_of_its_own(store, notes):
     assert (done.ran, done.left, len(points(store))) == (10, 0, 6)
 
 
+def test_a_finished_search_asks_for_no_worker(store, notes):
+    run(SHORT, store, notes)
+    nowhere = Machine(address="127.0.0.1:1")  # no cluster is there
+    again = run_study(load_study(SHORT), store, nowhere, notes)
+    assert (again.done, again.ran, again.left) == (12, 0, 0)
+
+
 def test_a_finished_search_runs_nothing_more(store, notes):
     run(SHORT, store, notes)
     assert run(SHORT, store, notes).ran == 0
