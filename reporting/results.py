@@ -122,7 +122,11 @@ class StudyResults:
         return winners_text(self.study, found, best=best, seeds=seeds)
 
     def plan(self, only: Sequence[str] = ()) -> Plan:
-        """What a run will train and what that costs; of a part of the grid, as in `["task=sort"]`."""
+        """What a run will train and what that costs; of a part of the grid, as in `["task=sort"]`.
+
+        Its memory is that of the longest sequences that settings allow: `activemem study plan` looks into
+        prepared data, too.
+        """
         return make_plan(self.study, self.store, select_trials(self.study, only) if only else None)
 
     def table(self, name: str | None = None, *, published: bool = True) -> TableDisplay:
