@@ -18,6 +18,11 @@ PATIENCE_S = 30
 IN_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30  # a run fills a tenth of that
 GPU_IS_HERE = has_gpu()
+if GPU_IS_HERE:
+    import torch
+    from torch.utils._triton import has_triton
+
+    torch.cuda._cached_device_count = torch.cuda.device_count()  # else it is that of a test that hides them all
 
 for variable in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):  # several processes of tests share the cores
     os.environ.setdefault(variable, "1")
@@ -32,6 +37,20 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what one program of the tests
 sys.dont_write_bytecode = False  # and the next run of the tests
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell has it for what it runs in the background,
     signal.signal(signal.SIGINT, signal.default_int_handler)  # and programs for what they start
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the tests that wait for a GPU, by which they are chosen."""
+    for item in items:
+        if waits_for_a_gpu(item):
+            item.add_marker("gpu")
+
+
+def waits_for_a_gpu(item):
+    """Whether a test is skipped without one, as its reason says."""
+    reasons = [mark.kwargs.get("reason", "") for mark in item.iter_markers("skipif")]
+    return any("needs a GPU" in reason for reason in reasons)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -62,12 +81,16 @@ def _no_process_is_left():
 
 @pytest.fixture(autouse=True)
 def _a_gpu_is_for_tests_of_it(request):
-    """What other tests compute, and what they start, computes on a CPU: they know what that gives."""
-    reasons = [mark.kwargs.get("reason", "") for mark in request.node.iter_markers("skipif")]
+    """What other tests compute, and what they start, computes on a CPU: they know what that gives.
+
+    Torch asks once a process whether Triton has a GPU: those that have one have it asked anew.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        if GPU_IS_HERE and not any("GPU" in reason for reason in reasons):
+        if GPU_IS_HERE and not waits_for_a_gpu(request.node):
             patch.setattr("torch.cuda.is_available", lambda: False)
             patch.setenv("CUDA_VISIBLE_DEVICES", "")
+        elif GPU_IS_HERE:
+            has_triton.cache_clear()
         yield
 
 

@@ -12,6 +12,7 @@ from torch.testing import assert_close
 
 from activemem.blocks.layers import window_attention
 from activemem.blocks.layers.kernels import agreement
+from activemem.blocks.layers.windows import choice
 from activemem.blocks.layers.windows.choice import Kernel, compute_window, fused_fault, trial_fault
 from activemem.blocks.layers.windows.flex import call_kind, compiled, fused_window, window_flex
 from activemem.blocks.layers.windows.inputs import WindowForm, WindowInputs
@@ -29,7 +30,7 @@ BLOCKS = [
     f"head_split(N=0, span=6, {HEADS})",
 ]
 every_block = pytest.mark.parametrize("text", BLOCKS)
-cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 def ways(text, monkeypatch, *, causal=True):
@@ -166,8 +167,11 @@ def test_a_reason_is_told_once(caplog):
 
 
 @cuda
+@pytest.mark.filterwarnings("ignore")  # torch's compiler uses what torch itself says is deprecated
 @every_block
 def test_on_a_gpu_a_window_is_fused_and_gives_what_products_give(text, monkeypatch):
+    faults = []
+    monkeypatch.setattr(choice, "trial_fault", lambda kernel: faults.append(trial_fault(kernel)) or faults[-1])
     text = text.replace("head_width=3", "head_width=16").replace("span=9,", "span=90,")
     block, compute_by = ways(text, monkeypatch)
     block, x = block.float().cuda(), random_sequences(2, 300, dtype=torch.float32).cuda()
@@ -176,6 +180,6 @@ def test_on_a_gpu_a_window_is_fused_and_gives_what_products_give(text, monkeypat
         compute_by(way)
         y = block(x)
         found.append([y.detach(), *torch.autograd.grad(y.sin().sum(), list(block.parameters()))])
-    assert trial_fault.cache_info().currsize
+    assert set(faults) == {None}
     for one, other in zip(*found, strict=True):
         assert_close(one, other, rtol=1e-2, atol=1e-2)
