@@ -1,8 +1,8 @@
 """All that is to be done on a machine with a GPU, in pieces: a call works for some minutes, the next goes on.
 
-The tests, a part after the other; the table of `make bench-gpu`; a part of `algorithmic.toml` by graphs, then
-all of it, timed. What is left and known is in a folder, or in a file of it for machines that keep nothing
-between calls.
+The tests that wait for one; the table of `make bench-gpu`; a part of `algorithmic.toml` by graphs, then all
+of it, timed; at last all other tests, a part after the other. What is left and known is in a folder, or in a
+file of it for machines that keep nothing between calls. Without Ray all but tests of it can be done.
 
 python bench/gpu_session.py FOLDER [--minutes 9] [--keep FILE] [--tiny]
     --keep FILE   an archive of the folder: unpacked first if it is there, packed again at the end
@@ -62,10 +62,9 @@ class Notes:
 
 def stages(folder: Path, *, tiny: bool) -> Iterator[Stage]:
     """All there is to do, in its order."""
-    test = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow")
+    test = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     test += () if tiny else ("--numprocesses", str(max(2, (os.cpu_count() or 2) - 2)), "--dist", "worksteal")
-    for part in TINY_TESTS if tiny else parts_of_tests():
-        yield Stage(f"test {part}", (*test, part))
+    yield Stage("test gpu", (*test, "-m", "gpu and not slow", *(TINY_TESTS if tiny else ("tests",))))
     bench = ("bench/step.py", "0.1") if tiny else ("bench/summary.py", "--cuda", "10")
     yield Stage("bench", (sys.executable, *bench))
     program = (sys.executable, "-m", "activemem")
@@ -76,10 +75,12 @@ def stages(folder: Path, *, tiny: bool) -> Iterator[Stage]:
     yield Stage("study", (*study, *results, *(TINY_STUDY if tiny else ())), goes_on=True)
     if not tiny:
         yield Stage("table", (*program, "table", "render", "algorithmic", "--published", *results))
+    for part in TINY_TESTS if tiny else parts_of_tests():
+        yield Stage(f"test {part}", (*test, "-m", "not slow and not gpu", part))
 
 
 def parts_of_tests() -> list[str]:
-    """The folders and files of tests, those that touch a GPU first; the engine's in parts."""
+    """The folders and files of tests, the engine's in parts."""
     tests, engine = ROOT / "tests", ROOT / "tests" / "engine"
     found = [path for folder in (engine, tests) for path in sorted(folder.iterdir())]
     found = [path for path in found if path != engine and path.name not in ("__pycache__", "chaos")]

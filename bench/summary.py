@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import attention
 import hfta
-import overhead
 import packs
 import step
 import torch
@@ -28,7 +27,6 @@ from activemem import __version__
 from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
 from activemem.engine.graphs.recorded_work import Recordings
 from activemem.engine.packs.graphed_passes import GraphedPacks
-from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT
 from activemem.engine.trial import provenance
 from activemem.engine.trial.precision import float32_products
 
@@ -125,6 +123,10 @@ def recorded(seconds: float, device: torch.device, recordings: Recordings) -> It
 
 def trials() -> Iterator[Row]:
     """Trials that do nothing."""
+    import overhead  # noqa: PLC0415 -- Ray, which nothing else needs
+
+    from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT  # noqa: PLC0415 -- as above
+
     os.environ.update(RAY_ENVIRONMENT)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as name:
@@ -151,14 +153,24 @@ def machine(device: torch.device) -> str:
 
 
 def table(seconds: float, device: torch.device) -> str:
-    """The whole table, all products in full precision; trials that do nothing are no matter of a GPU."""
+    """The whole table, whose rows are printed as they come."""
+    lines = ["| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |"]
+    for row in rows(seconds, device):
+        lines.append(str(row))
+        print(row, file=sys.stderr, flush=True)
+    return "\n".join([*lines, "", machine(device)])
+
+
+def rows(seconds: float, device: torch.device) -> Iterator[Row]:
+    """All there is to measure, products in full precision; trials that do nothing are no matter of a GPU."""
     with float32_products("float32"):
-        rows = [*steps(seconds, device), *layers(seconds, device), *packed(max(3, int(seconds)), device)]
+        yield from steps(seconds, device)
+        yield from layers(seconds, device)
+        yield from packed(max(3, int(seconds)), device)
         if (recordings := make_recordings(device) if device.type == "cuda" else None) is not None:
-            rows += recorded(seconds, device, recordings)
-    rows += trials() if device.type == "cpu" else ()
-    head = ["| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |"]
-    return "\n".join([*head, *map(str, rows), "", machine(device)])
+            yield from recorded(seconds, device, recordings)
+    if device.type == "cpu":
+        yield from trials()
 
 
 def main() -> None:

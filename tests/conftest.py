@@ -22,7 +22,7 @@ if GPU_IS_HERE:
     import torch
     from torch.utils._triton import has_triton
 
-    torch.cuda._cached_device_count = torch.cuda.device_count()  # else it is that of a test that hides them all
+    torch.cuda._cached_device_count = torch.cuda.device_count()  # else that of a test that hides them
 
 for variable in ("OMP_NUM_THREADS", "POLARS_MAX_THREADS"):  # several processes of tests share the cores
     os.environ.setdefault(variable, "1")

@@ -171,7 +171,9 @@ def test_a_reason_is_told_once(caplog):
 @every_block
 def test_on_a_gpu_a_window_is_fused_and_gives_what_products_give(text, monkeypatch):
     faults = []
-    monkeypatch.setattr(choice, "trial_fault", lambda kernel: faults.append(trial_fault(kernel)) or faults[-1])
+    monkeypatch.setattr(
+        choice, "trial_fault", lambda kernel: faults.append(trial_fault(kernel)) or faults[-1]
+    )
     text = text.replace("head_width=3", "head_width=16").replace("span=9,", "span=90,")
     block, compute_by = ways(text, monkeypatch)
     block, x = block.float().cuda(), random_sequences(2, 300, dtype=torch.float32).cuda()
