@@ -155,25 +155,29 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         )
 
     def _sample_inputs(self, model: TransductionModel, sources: Tensor, targets: Tensor) -> Tensor:
-        """The targets that the model reads, some symbols replaced by its guesses (Bengio et al. 2015).
+        """The targets that the model reads, some symbols replaced by its guesses (Bengio et al. 2015)."""
+        if not self.settings.train.sampling:
+            return targets
+        read = self._guess(model, sources, targets)
+        torch.clear_autocast_cache()  # of torch 2.9, casts made without gradients would have none below
+        return read
 
-        Guesses are made with teacher forcing, all at once (Mihaylova and Martins 2019), or drawn one after
-        the other if sampling is scheduled.
+    @torch.no_grad()
+    def _guess(self, model: TransductionModel, sources: Tensor, targets: Tensor) -> Tensor:
+        """The targets with guesses, made with teacher forcing, all at once (Mihaylova and Martins 2019).
+
+        They are drawn one after the other if sampling is scheduled.
         """
         train = self.settings.train
-        if not train.sampling:
-            return targets
         if train.scheduled_sampling is not None:
             share = sampling_share(train.sampling, train.scheduled_sampling, self._drawn.count - 1)
             places = torch.rand(targets.shape[1], generator=self._guesses) < share
             return self._guess_places(model, sources, targets, places.tolist())
-        with torch.no_grad():
-            logits = model(sources, targets)
+        logits = model(sources, targets)
         logits[..., PAD] = -torch.inf
         draws = on_device(torch.rand(targets.shape, generator=self._guesses), self.device)
         return torch.where((draws < train.sampling) & (targets != PAD), logits.argmax(-1), targets)
 
-    @torch.no_grad()
     def _guess_places(
         self, model: TransductionModel, sources: Tensor, targets: Tensor, places: list[bool]
     ) -> Tensor:

@@ -118,6 +118,21 @@ def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
     assert last["test_accuracy"] > 0.9
 
 
+@pytest.mark.parametrize("scheduled", [None, {"start": 0.5, "double_every": 1}], ids=["always", "scheduled"])
+def test_guesses_in_16_bits_leave_every_weight_its_gradient(tmp_path, scheduled):
+    recipe, asked = "seq2seq(sa(heads=2) >> ff(8), sa(heads=2) >> ff(8))", {"precision": "bf16"}
+    without = Training(settings(recipe, **asked), CPU, tmp_path)
+    with_guesses = Training(
+        settings(recipe, sampling=1.0, scheduled_sampling=scheduled, **asked), CPU, tmp_path
+    )
+    learnt = [
+        {name for name, weight in each.model.named_parameters() if weight.grad is not None}
+        for each in (without, with_guesses)
+        if each.take_step() is None
+    ]
+    assert learnt[0] == learnt[1] == dict(without.model.named_parameters()).keys()
+
+
 @pytest.mark.parametrize("step", [0, 1, 70_000, 100_000, 432_000, 433_000, 10_000_000])
 def test_the_share_of_guesses_grows_as_in_the_program_of_the_neural_gpu(step):
     decay = max(0.05, 0.5 ** (step / 100_000))
