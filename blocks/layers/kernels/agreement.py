@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import saved_tensors_hooks
 
 MAX_DIFFERENCE = 0.03
 """So far, of their norm, numbers may be from those of the plain form, as 7 bits after the first are few."""
@@ -19,9 +20,13 @@ _log = logging.getLogger(__name__)
 def disagreement(
     fast: Callable[[], Sequence[Tensor]], plain: Callable[[], Sequence[Tensor]], what: str
 ) -> str | None:
-    """What was wrong with what a kernel gave, outputs and gradients; None if it is as by the plain form."""
+    """What was wrong with what a kernel gave, outputs and gradients; None if it is as by the plain form.
+
+    Whoever has what is saved around it computed again, as activation checkpointing, sees nothing of it.
+    """
+    saved_here = saved_tensors_hooks(Tensor.detach, lambda saved: saved)  # the innermost hooks alone are called
     try:
-        with torch.inference_mode(mode=False), torch.enable_grad():
+        with torch.inference_mode(mode=False), torch.enable_grad(), saved_here:
             found, expected = fast(), plain()
     except torch.OutOfMemoryError:
         raise

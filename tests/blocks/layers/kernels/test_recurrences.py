@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from activemem.blocks.core.activation_checkpointing import recomputed
 from activemem.blocks.layers.kernels import agreement, choice, recurrences
 from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, random_sequences
 
@@ -99,6 +100,17 @@ def test_a_kernel_is_tried_at_the_sizes_of_a_block(text, called, monkeypatch):
     (only,) = tried
     assert only.sizes[0][1][0] == 2 and 150 in only.sizes[0][1]
     assert plain(only) is None
+
+
+def test_a_kernel_is_tried_within_what_is_computed_again(called, caplog):
+    block, x = prepared(f"gla({HEADS}, short_conv=2)"), random_sequences(2, LENGTH)
+    weights = list(block.parameters())
+    with caplog.at_level(logging.WARNING):
+        found = torch.autograd.grad(recomputed(block, block, x.requires_grad_()).sin().sum(), weights)
+    assert called.count("chunk_gla") == 3  # tried, computed, and computed again
+    assert caplog.messages == []
+    for one, other in zip(found, torch.autograd.grad(block(x).sin().sum(), weights), strict=True):
+        assert one.equal(other)
 
 
 def test_one_token_has_the_plain_form(called):
