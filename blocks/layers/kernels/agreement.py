@@ -24,7 +24,7 @@ def disagreement(
 
     Whoever has what is saved around it computed again, as activation checkpointing, sees nothing of it.
     """
-    saved_here = saved_tensors_hooks(Tensor.detach, lambda saved: saved)  # the innermost hooks alone are called
+    saved_here = saved_tensors_hooks(Tensor.detach, lambda saved: saved)  # in place of those around it
     try:
         with torch.inference_mode(mode=False), torch.enable_grad(), saved_here:
             found, expected = fast(), plain()

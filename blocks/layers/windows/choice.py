@@ -22,6 +22,9 @@ MIN_FUSED_HEAD_WIDTH = 16
 MIN_FUSED_KEYS = 128
 """Fewer are but one of FlexAttention's blocks."""
 
+MIN_MANY_QUERIES = 128
+"""Fewer are computed by FlexAttention's kernel for decoding, which divides the keys among its programs."""
+
 
 class Kernel(NamedTuple):
     """What a kernel of FlexAttention is made for."""
@@ -32,6 +35,7 @@ class Kernel(NamedTuple):
     by_distance: bool
     mask: bool
     capped: bool
+    many_queries: bool
 
 
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
@@ -68,26 +72,32 @@ def fused_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> str |
     if fault is not None:
         return fault
     by_distance = given.vectors is not None or given.fading is not None
-    has_mask = given.mask is not None
-    return trial_fault(Kernel(q.device, q.dtype, q.shape[-1], by_distance, has_mask, form.cap > 0))
+    has_mask, many = given.mask is not None, q.shape[2] >= MIN_MANY_QUERIES
+    return trial_fault(Kernel(q.device, q.dtype, q.shape[-1], by_distance, has_mask, form.cap > 0, many))
 
 
 @lru_cache
 def trial_fault(kernel: Kernel) -> str | None:
-    """What was wrong with a small window by such a kernel, once a process; None if it is as by products."""
+    """What was wrong with small windows by such a kernel, once a process; None if they are as by products.
+
+    There are two: what torch compiles for the second is for sequences of any number and length.
+    """
     from .flex import fused_window  # noqa: PLC0415 -- as above
 
-    form, given = _small_window(kernel)
+    lengths = (160, 300) if kernel.many_queries else (40, 120)
+    windows = [_small_window(kernel, batch, length) for batch, length in enumerate(lengths, 2)]
+
+    def by(compute: Callable[[WindowForm, WindowInputs], Tensor]) -> list[Tensor]:
+        return [each for form, given in windows for each in _with_gradients(form, given, compute)]
+
     return disagreement(
-        lambda: _with_gradients(form, given, fused_window),
-        lambda: _with_gradients(form, given, window_products),
-        "a small window was not as by products",
+        lambda: by(fused_window), lambda: by(window_products), "a small window was not as by products"
     )
 
 
-def _small_window(kernel: Kernel) -> tuple[WindowForm, WindowInputs]:
+def _small_window(kernel: Kernel, batch: int, length: int) -> tuple[WindowForm, WindowInputs]:
     """A window of all that a kernel is made for, behind a past, of numbers that nothing draws."""
-    past, length, span, extra, width = 96, 160, 100, 8, kernel.head_width
+    past, span, extra, width = 96, 100, 8, kernel.head_width
     place = torch.device(kernel.device)
 
     def numbers(*shape: int) -> Tensor:
@@ -99,8 +109,8 @@ def _small_window(kernel: Kernel) -> tuple[WindowForm, WindowInputs]:
     form = WindowForm(
         pieces=pieces, pos_values=False, first_sees_nothing=False, cap=2.0 if kernel.capped else 0.0
     )
-    sizes = ((2, 2, length, width), (2, 2, past + length, width), (2, 2, past + length, width))
-    mask = torch.arange(past + length, device=place).expand(2, -1) != past
+    sizes = tuple((2, batch, positions, width) for positions in (length, past + length, past + length))
+    mask = torch.arange(past + length, device=place).expand(batch, -1) != past
     return form, WindowInputs(
         *(numbers(*size) for size in sizes),
         vectors=numbers(span, width) if kernel.by_distance else None,

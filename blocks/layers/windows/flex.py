@@ -110,15 +110,17 @@ def _visible(
 ) -> BlockMask:
     """Which keys each query sees: those of the window, and the extra ones behind them.
 
-    Kept for good, some kilobytes for each kind, as a recorded graph reads them where they are.
+    Kept for good, some kilobytes for each kind, as a recorded graph reads them where they are; a training may
+    need them that were first asked for in torch's inference mode.
     """
-    before, keys, nearest, furthest = (
-        torch.full((), number, dtype=torch.int32, device=device)
-        for number in (past, past + queries, *distances)
-    )
+    with torch.inference_mode(mode=False):
+        before, keys, nearest, furthest = (
+            torch.full((), number, dtype=torch.int32, device=device)
+            for number in (past, past + queries, *distances)
+        )
 
-    def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
-        distance = query + before - key
-        return (key >= keys) | ((distance >= nearest) & (distance <= furthest))
+        def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+            distance = query + before - key
+            return (key >= keys) | ((distance >= nearest) & (distance <= furthest))
 
-    return create_block_mask(sees, None, None, queries, past + queries + extra, device=str(device))
+        return create_block_mask(sees, None, None, queries, past + queries + extra, device=str(device))

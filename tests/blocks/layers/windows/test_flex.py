@@ -14,7 +14,7 @@ from activemem.blocks.layers import window_attention
 from activemem.blocks.layers.kernels import agreement
 from activemem.blocks.layers.windows import choice
 from activemem.blocks.layers.windows.choice import Kernel, compute_window, fused_fault, trial_fault
-from activemem.blocks.layers.windows.flex import call_kind, compiled, fused_window, window_flex
+from activemem.blocks.layers.windows.flex import _visible, call_kind, compiled, fused_window, window_flex
 from activemem.blocks.layers.windows.inputs import WindowForm, WindowInputs
 from activemem.blocks.layers.windows.products import window_products
 from activemem.blocks.testing.fixtures import make_block, parse_block, prefix_mask, random_sequences
@@ -117,14 +117,59 @@ def test_a_device_on_which_a_small_window_fails_has_products():
     )
 
 
+def kernel_of(**made_for):
+    """A kernel for most that a window can have."""
+    kinds = {"by_distance": True, "mask": True, "capped": True, "many_queries": True, **made_for}
+    return Kernel(torch.device("cpu"), torch.float32, 16, **kinds)
+
+
 def test_a_window_that_is_not_as_by_products_has_products(monkeypatch):
-    kernel = Kernel(torch.device("cpu"), torch.float32, 16, by_distance=True, mask=True, capped=True)
-    monkeypatch.setattr(
-        "activemem.blocks.layers.windows.flex.fused_window", lambda *args: 1.1 * window_products(*args)
-    )
+    place, kernel = "activemem.blocks.layers.windows.flex.fused_window", kernel_of()
+    monkeypatch.setattr(place, lambda *args: 1.1 * window_products(*args))
     assert trial_fault.__wrapped__(kernel) == "a small window was not as by products"
-    monkeypatch.setattr("activemem.blocks.layers.windows.flex.fused_window", window_products)
+    monkeypatch.setattr(place, window_products)
     assert trial_fault.__wrapped__(kernel) is None
+
+
+def test_windows_of_other_sizes_are_tried_too_as_torch_compiles_them_otherwise(monkeypatch):
+    sizes = []
+
+    def wrong_at_another_size(form, given):
+        sizes.append(tuple(given.q.shape[1:3]))
+        return window_products(form, given) * (1.0 if sizes[-1] == sizes[0] else 1.1)
+
+    monkeypatch.setattr("activemem.blocks.layers.windows.flex.fused_window", wrong_at_another_size)
+    assert trial_fault.__wrapped__(kernel_of()) == "a small window was not as by products"
+    assert sizes == [(2, 160), (3, 300)]
+
+
+def test_few_queries_are_tried_by_themselves_as_torch_has_a_kernel_for_them(monkeypatch):
+    asked = []
+    monkeypatch.setattr(choice, "trial_fault", asked.append)
+    for length in (127, 128):
+        q, k = (torch.randn(2, 1, positions, 16) for positions in (length, length + 30))
+        form = WindowForm(
+            pieces=tuple(iter_chunks(length, 30, 1, 20)), pos_values=False, first_sees_nothing=False
+        )
+        fused_fault(form, WindowInputs(q, k, k))
+    assert [kernel.many_queries for kernel in asked] == [False, True]
+    sizes = []
+    monkeypatch.setattr(
+        "activemem.blocks.layers.windows.flex.fused_window",
+        lambda form, given: sizes.append(given.q.shape[2]) or window_products(form, given),
+    )
+    assert trial_fault.__wrapped__(kernel_of(many_queries=False)) is None
+    assert sizes and max(sizes) < 128
+
+
+def test_what_is_kept_of_a_window_can_be_trained_with_though_inference_asked_first():
+    _visible.cache_clear()
+    with torch.inference_mode():
+        found = _visible(40, 30, 2, (1, 20), torch.device("cpu"))
+    kept = [each for each in found.as_tuple(flatten=True) if isinstance(each, torch.Tensor)]
+    held = [cell.cell_contents for cell in found.mask_mod.__closure__]
+    assert len(kept) > 2 and len(held) == 4
+    assert not any(each.is_inference() for each in (*kept, *held))
 
 
 @pytest.mark.heavy
