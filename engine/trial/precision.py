@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import attrgetter
 from typing import Any
 
@@ -24,17 +25,27 @@ class PrecisionError(ActivememError):
 
 
 def check_precision(precision: Precision, device: torch.device) -> None:
-    """Raise PrecisionError if the device would silently compute in another precision."""
-    if precision != "tf32":
+    """Raise PrecisionError if the device would silently compute in another precision, or lacks it in parts.
+
+    GPUs that torch has emulate bf16 multiply matrices in it, slowly, and have no convolutions in it.
+    """
+    if precision == "float32" or (precision == "bf16" and device.type != "cuda"):
         return
-    if os.environ.get("NVIDIA_TF32_OVERRIDE") == "0":
+    if precision == "tf32" and os.environ.get("NVIDIA_TF32_OVERRIDE") == "0":
         raise PrecisionError("precision 'tf32' is switched off by NVIDIA_TF32_OVERRIDE=0 in the environment")
     has_gpu = device.type == "cuda" and torch.cuda.is_available()
-    if not (has_gpu and torch.cuda.is_tf32_supported()):
+    if not (has_gpu and _is_supported(precision)):
         got = torch.cuda.get_device_name(device) if has_gpu else "no GPU"
         raise PrecisionError(
-            f"precision 'tf32' needs a GPU that has it, such as NVIDIA's from Ampere on, got {got}"
+            f"precision '{precision}' needs a GPU that has it, such as NVIDIA's from Ampere on, got {got}"
         )
+
+
+def _is_supported(precision: Precision) -> bool:
+    """Whether a GPU has products of fewer bits."""
+    if precision == "tf32":
+        return torch.cuda.is_tf32_supported()
+    return torch.cuda.is_bf16_supported(including_emulation=False)
 
 
 @contextmanager
@@ -43,22 +54,25 @@ def float32_products(precision: Precision) -> Iterator[None]:
 
     Under bf16 these are the products that autocast leaves. The precisions before are restored at the end.
     """
-    before = [operation.fp32_precision for operation in _OPERATIONS]
+    before, of_cudnn = [operation.fp32_precision for operation in _OPERATIONS], _legacy_setting_of_cudnn()
     chosen = ["tf32" if precision == "tf32" else "ieee"] * len(_OPERATIONS)
-    _replace_precisions(before, chosen)
+    _replace_precisions(before, chosen, None if of_cudnn is None else precision == "tf32")
     try:
         yield
     finally:
-        _replace_precisions(chosen, before)
+        _replace_precisions(chosen, before, of_cudnn)
 
 
-def _replace_precisions(old: Sequence[str], new: Sequence[str]) -> None:
-    """Set the precision of each operation.
+def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool | None) -> None:
+    """Set the precision of each operation, and whether cuDNN has TF32 by an older setting, if that is known.
 
-    Torch's compiler reads an older setting of matrix products, which must not contradict this one.
+    Torch's compiler, and who turns cuDNN off for a while, read older settings, which must not contradict
+    these.
     """
     if (legacy := _legacy_setting(new)) != _legacy_setting(old):
         torch.set_float32_matmul_precision(legacy)
+    if of_cudnn is not None:
+        torch.backends.cudnn.allow_tf32 = of_cudnn
     for operation, precision in zip(_OPERATIONS, new, strict=True):
         operation.fp32_precision = precision
 
@@ -67,3 +81,11 @@ def _legacy_setting(precisions: Sequence[str]) -> str:
     """The name in torch's older setting for these precisions of matrix products on GPUs and on CPUs."""
     on_gpu, on_cpu, *_ = precisions
     return "medium" if on_cpu == "bf16" else "high" if on_gpu == "tf32" else "highest"
+
+
+def _legacy_setting_of_cudnn() -> bool | None:
+    """Whether cuDNN has TF32 by torch's older setting; None where that contradicts the newer ones."""
+    with warnings.catch_warnings(), suppress(RuntimeError):
+        warnings.simplefilter("ignore", UserWarning)  # of torch 2.9, once a process: that it is the older one
+        return torch.backends.cudnn.allow_tf32
+    return None

@@ -48,6 +48,34 @@ def test_all_operations_have_one_precision_and_then_that_of_the_process(choose, 
     assert torch.get_float32_matmul_precision() == older
 
 
+@pytest.mark.parametrize("precision", CHOSEN)
+def test_who_turns_cudnn_off_for_a_while_finds_its_older_setting(precision):
+    before = torch.backends.cudnn.allow_tf32, precisions()
+    with float32_products(precision):
+        within = torch.backends.cudnn.allow_tf32, *precisions()
+        with torch.backends.cudnn.flags(enabled=False, allow_tf32=torch.backends.cudnn.allow_tf32):
+            assert not torch.backends.cudnn.enabled
+        assert (torch.backends.cudnn.allow_tf32, torch.backends.cudnn.fp32_precision) == within[:2]
+    assert within == (precision == "tf32", *[CHOSEN[precision]] * 6)
+    assert (torch.backends.cudnn.allow_tf32, precisions()) == before
+
+
+def test_settings_that_contradict_each_other_are_left_so():
+    older, newer = torch.backends.cudnn, (torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
+    before = older.allow_tf32
+    try:
+        for each in newer:
+            each.fp32_precision = "ieee" if before else "tf32"
+        found = precisions()
+        with float32_products("float32"):
+            assert set(precisions()) == {"ieee"}
+        assert precisions() == found
+        with pytest.raises(RuntimeError, match="mix of the legacy and new APIs"):
+            _ = older.allow_tf32
+    finally:
+        older.allow_tf32 = before
+
+
 @pytest.mark.parametrize(("precision", "expected"), CHOSEN.items())
 def test_a_training_has_its_precision_forward_backward_and_in_evaluation(
     settings, monkeypatch, precision, expected
@@ -102,13 +130,17 @@ def test_a_precision_that_the_device_lacks_is_refused(settings, monkeypatch):
 def test_a_gpu_without_the_precision_is_named(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda _: "Tesla V100")
-    for supported in (True, False):
-        monkeypatch.setattr(torch.cuda, "is_tf32_supported", lambda supported=supported: supported)
-        if supported:
-            check_precision("tf32", torch.device("cuda"))
-            continue
-        with pytest.raises(PrecisionError, match=r"got Tesla V100$"):
-            check_precision("tf32", torch.device("cuda"))
+    gpu, here = torch.device("cuda"), []
+    monkeypatch.setattr(torch.cuda, "is_tf32_supported", lambda: bool(here))
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or bool(here)
+    )
+    for precision in ("tf32", "bf16"):
+        with pytest.raises(PrecisionError, match=rf"^precision '{precision}' needs .* got Tesla V100$"):
+            check_precision(precision, gpu)
+    here.append("it")
+    for precision in CHOSEN:
+        check_precision(precision, gpu)
 
 
 def test_a_study_is_refused_before_anything_is_trained(tiny, tmp_path, settings, notes):
