@@ -39,12 +39,21 @@ _NO_GPU = (
     "MPS client",
     "MPS server",
     "required to support device connections have been exhausted",
+    "NVIDIA driver on your system is too old",
+    "CUDA unknown error",
+    "Unexpected error from cudaGetDeviceCount",
+    "unsupported display driver",
+    "forward compatibility was attempted",
+    "CUDA error: unknown error",
+    "CUDA error: initialization error",
+    "uncorrectable NVLink error",
+    "memory over nvlink or a hardware error",
 )
-"""What torch says where a GPU is missing, broken, taken, or one that it was not built for.
+"""What torch says where a GPU is missing, broken, taken, or one that it, or its driver, was not built for.
 
-The multi-process service (MPS) takes so many processes and no more, and all that it has end with it.
+The multi-process service (MPS) takes so many processes and no more, and all that it has end with it. An error
+that is unknown is of the driver or of the device, as where it has fallen off its bus.
 """
-
 
 _LOST_GPU = (
     "device-side assert triggered",
@@ -53,6 +62,9 @@ _LOST_GPU = (
     "misaligned address",
     "unspecified launch failure",
     "the launch timed out and was terminated",
+    "hardware stack error",
+    "invalid program counter",
+    "operation not supported on global/shared address space",
 )
 """What CUDA says of a kernel that has failed, and from then on of all that this process asks of the GPU."""
 

@@ -25,6 +25,11 @@ _OUT_OF_MEMORY = (
     "_ALLOCATION_FAILED",  # of cuDNN, since its version 9
 )
 
+_PERHAPS_OUT_OF_MEMORY = (
+    "_STATUS_NOT_INITIALIZED",  # of cuBLAS and cuDNN: each thread's handles take memory beside torch's
+    "was unable to find an engine",  # of convolutions: torch passes over those that memory is too short for
+)
+
 
 class MemoryTries:
     """How often a trial has run out of memory, kept beside its checkpoint, and in how many parts it goes on.
@@ -104,8 +109,15 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError)
 
 
+def may_be_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out, or CUDA's libraries say what they also say of memory that is short."""
+    told = isinstance(error, RuntimeError) and any(text in str(error) for text in _PERHAPS_OUT_OF_MEMORY)
+    return told or is_out_of_memory(error)
+
+
 def free_memory() -> None:
-    """Give back to the device what nothing refers to any more."""
+    """Give back to the device what nothing refers to any more; whoever computes next finds a lost device."""
     gc.collect()
     if torch.cuda.is_available() and torch.cuda.is_initialized():
-        torch.cuda.empty_cache()
+        with suppress(RuntimeError):
+            torch.cuda.empty_cache()

@@ -26,7 +26,7 @@ from .claims import Claims
 from .last_words import leaving_last_words, take_last_words, words_file
 from .leaks import LeakError
 from .machine_failures import MachineError, lost_gpu, machine_failure, note_lost_gpu, storing
-from .memory_retries import MemoryTries, free_memory, is_out_of_memory
+from .memory_retries import MemoryTries, free_memory, is_out_of_memory, may_be_out_of_memory
 from .outcome import Job, Totals, keep_model, last_epoch_metrics, measured_totals, trial_row
 from .training import NotANumberError, Training
 
@@ -211,12 +211,12 @@ class Attempt:
                 raise
             note_lost_gpu(error)
             summary = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-            if is_out_of_memory(error):
+            if may_be_out_of_memory(error):
                 if self._tries.next():
                     self._checkpoint.record_stop()
                     self._training = None
                     return None
-                summary = "out of memory"
+                summary = "out of memory" if is_out_of_memory(error) else summary
             return self._end("failed", f"{summary} {self._where()}\n{traceback.format_exc()}")
 
     def _next_event(self) -> Event | None:

@@ -19,11 +19,29 @@ from activemem.engine.trial.machine_failures import machine_failure
         "the hardware resources required to support device connections have been exhausted",
         "the MPS client has been terminated by the server",
         "uncorrectable ECC error encountered",
+        "uncorrectable NVLink error detected during the execution",
+        "Invalid access of peer GPU memory over nvlink or a hardware error",
+        "system has unsupported display driver / cuda driver combination",
+        "forward compatibility was attempted on non supported HW",
+        "initialization error",
+        "unknown error",
     ],
 )
 def test_a_gpu_that_nobody_can_use_is_the_machine_s_failure(told):
     error = torch.AcceleratorError(f"CUDA error: {told}\nmore of it")
     assert machine_failure(error) == f"a GPU is missing: CUDA error: {told}"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver.",
+        "CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing a variable",
+        "Unexpected error from cudaGetDeviceCount(). Did you run some before? Error 2: out of memory",
+    ],
+)
+def test_a_driver_that_does_not_begin_is_the_machine_s_failure(told):
+    assert machine_failure(RuntimeError(told)) == f"a GPU is missing: {told}"
 
 
 def test_what_a_trial_asks_of_a_gpu_is_its_own_failure():

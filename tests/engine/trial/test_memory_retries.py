@@ -6,7 +6,12 @@ import torch
 from activemem.blocks.core.streaming import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial.last_words import words_file
-from activemem.engine.trial.memory_retries import MemoryTries, is_out_of_memory
+from activemem.engine.trial.memory_retries import (
+    MemoryTries,
+    free_memory,
+    is_out_of_memory,
+    may_be_out_of_memory,
+)
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training
@@ -83,7 +88,40 @@ def test_a_trial_goes_on_in_parts_from_its_last_epoch_and_its_row_tells_it(tmp_p
     ids=str,
 )
 def test_what_tells_that_memory_ran_out(error, is_it):
-    assert is_out_of_memory(error) is is_it
+    assert is_out_of_memory(error) is may_be_out_of_memory(error) is is_it
+
+
+NO_HANDLE = "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"
+NO_ENGINE = "GET was unable to find an engine to execute this computation"
+
+
+@pytest.mark.parametrize("told", [NO_HANDLE, "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED", NO_ENGINE])
+def test_what_libraries_also_say_of_short_memory_is_tried_with_less_and_told_as_it_is(tmp_path, job, told):
+    tries = []
+
+    class Short(Training):
+        def advance(self, between_steps=lambda: None):
+            tries.append(self.settings.train.accumulate)
+            raise RuntimeError(told)
+
+    assert not is_out_of_memory(RuntimeError(told))
+    _, row = outcome(tmp_path, job(batch_size=2), Short)
+    assert tries == [1, 1, 2]
+    assert row["reason"].splitlines()[0] == f"RuntimeError: {told} at epoch 1, batches in 2 parts"
+
+
+def test_memory_of_a_lost_gpu_is_left_to_whoever_computes_next(monkeypatch):
+    asked = []
+
+    def empty_cache():
+        asked.append("it")
+        raise torch.AcceleratorError("CUDA error: device-side assert triggered")
+
+    for name, value in {"is_available": lambda: True, "is_initialized": lambda: True}.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    monkeypatch.setattr(torch.cuda, "empty_cache", empty_cache)
+    free_memory()
+    assert asked == ["it"]
 
 
 def test_a_trial_that_was_short_of_memory_once_is_as_if_nothing_had_been(tmp_path, job):
