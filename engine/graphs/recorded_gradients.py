@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +37,7 @@ class RecordedGradients:
     def take(self) -> Tensor:
         """The loss of the next batch, whose gradients the weights then have."""
         batch = [on_device(rows, self._device) for rows in self._objective.draw()]
-        if not self._recorded.do(batch, self._make_work):
+        if not self._recorded.do(batch, self._make_work, changed=self._buffers):
             for weight in self._model.parameters():
                 weight.grad = None
             return self._compute(batch)
@@ -44,6 +45,11 @@ class RecordedGradients:
         for weight, gradient in self._gradients.items():
             weight.grad = gradient
         return self._loss.clone()
+
+    @cached_property
+    def _buffers(self) -> list[Tensor]:
+        """What a pass may change beside gradients, as running means of a block of one's own."""
+        return list(self._model.buffers())
 
     def _compute(self, batch: Sequence[Tensor]) -> Tensor:
         """The step as it is without recordings."""

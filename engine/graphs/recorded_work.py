@@ -106,21 +106,26 @@ class RecordedWork:
         batch: Sequence[Tensor],
         make: Callable[[tuple[Tensor, ...]], Work],
         generators: Sequence[Generator] = (),
+        changed: Sequence[Tensor] = (),
     ) -> bool:
         """Do what was made for batches of this shape with this one; False if that cannot be recorded.
 
-        `make` gives the work on tensors that take the place of the batch; it draws from the generators.
+        `make` gives the work on tensors that take the place of the batch; it draws from the generators. What
+        it changes in place beside, `changed`, is left as it was by recording, which does the work some times.
         """
         if self.reason is not None or self._recordings.closed:
             return False
         shape = tuple((rows.shape, rows.dtype) for rows in batch)
         if shape not in self._kept:
-            own = tuple(rows.clone() for rows in batch)
+            own, before = tuple(rows.clone() for rows in batch), [each.clone() for each in changed]
             try:
                 self._kept[shape] = _Recording(self._recordings.record(make(own), generators), own)
             except RuntimeError as error:
                 self._give_up(error)
                 return False
+            finally:
+                for each, old in zip(changed, before, strict=True):
+                    each.copy_(old)
         found = self._kept[shape]
         self._recordings.take_note(self, shape)
         for own, rows in zip(found.batch, batch, strict=True):

@@ -31,7 +31,9 @@ class Lion(torch.optim.Optimizer):
             for weight in group["params"]:
                 if weight.grad is None:
                     continue
-                momentum: Tensor = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+                if not (state := self.state[weight]):
+                    state["momentum"] = torch.zeros_like(weight)
+                momentum: Tensor = state["momentum"]
                 step = torch.lerp(weight.grad, momentum, first).sign_()
                 weight.mul_(1 - lr * group["weight_decay"]).add_(step, alpha=-lr)
                 momentum.lerp_(weight.grad, 1 - second)

@@ -66,7 +66,9 @@ class Muon(torch.optim.Optimizer):
 
     def _step_maps(self, weight: Tensor, gradient: Tensor, count: int, group: dict[str, Any]) -> None:
         """Nesterov's momentum, made orthogonal map by map."""
-        momentum: Tensor = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+        if not (state := self.state[weight]):
+            state["momentum"] = torch.zeros_like(weight)
+        momentum: Tensor = state["momentum"]
         momentum.lerp_(gradient, 1 - group["momentum"])
         direction = gradient.lerp(momentum, group["momentum"])
         for part, step in zip(weight.chunk(count), direction.chunk(count), strict=True):

@@ -64,6 +64,23 @@ def test_recorded_steps_are_those_of_the_training_and_each_length_is_recorded_on
     assert recorder.recorded == len(found.gradients) == (2 if asked.train.lengths is None else 3)
 
 
+class RunningNorm(torch.nn.BatchNorm1d):
+    """A norm of one's own that keeps means of all batches."""
+
+    def forward(self, x):
+        return super().forward(x.mT).mT
+
+
+@pytest.mark.parametrize("record", [Recorder(), refuse], ids=["recorded", "refused"])
+def test_what_a_pass_changes_is_changed_once_a_step_whether_it_is_recorded_or_not(record):
+    plain, found = Training(settings(), CPU), recording(settings(), record)
+    for training in (plain, found):
+        training.model.norm = RunningNorm(8, affine=False)
+        training.take_step(), training.take_step()
+    assert found.model.norm.num_batches_tracked == 2
+    assert found.model.norm.running_mean.equal(plain.model.norm.running_mean)
+
+
 def test_a_training_goes_on_with_recordings_or_without_from_a_state_of_either():
     asked = settings()
     plain, found = Training(asked, CPU), recording(asked, Recorder())

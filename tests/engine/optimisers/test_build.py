@@ -78,6 +78,20 @@ def test_norms_and_biases_decay_unless_they_are_not_to(name):
     )
 
 
+@pytest.mark.parametrize("name", ["lion", "muon"])
+def test_what_is_kept_of_a_weight_is_made_before_its_first_step_alone(name, monkeypatch):
+    made = model()
+    rule = build_optimizer(OwnOptimizerSettings(name=name, lr=0.1), made)
+    for weight in made.parameters():
+        weight.grad = torch.ones_like(weight)
+    rule.step()
+    kept, made_later = rule.state_dict()["state"], []
+    monkeypatch.setattr(torch, "zeros_like", made_later.append)
+    rule.step()
+    assert not made_later
+    assert rule.state_dict()["state"].keys() == kept.keys()
+
+
 def test_lion_steps_as_chen_et_al_wrote_it():
     made = nn.ParameterList([torch.tensor([1.0, -2.0])])
     rule = build_optimizer(
