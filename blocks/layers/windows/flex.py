@@ -19,6 +19,9 @@ from .inputs import WindowForm, WindowInputs
 _INVALID_SCORE = -1e4
 """The score of padding: no weight beside others, and no further off, as what is added rounds to its size."""
 
+_BLOCK = 128
+"""So many queries, or keys, are one block of a mask."""
+
 Attend = Callable[..., Tensor]
 """Called as `flex_attention` is."""
 
@@ -32,10 +35,15 @@ def fused_window(form: WindowForm, given: WindowInputs) -> Tensor:
 
 
 def call_kind(form: WindowForm, given: WindowInputs) -> Hashable:
-    """What sets which kernels a call needs, beside lengths and the size of the batch."""
+    """What sets which kernels a call needs, beside lengths and the size of the batch.
+
+    Of these it has what torch compiles by itself: one sequence, one block of queries or of keys, and no past.
+    """
     q, beside = given.q, (given.vectors, given.fading, given.mask)
     there = tuple(each is not None for each in beside)
-    return q.device, q.dtype, len(q), q.shape[-1], there, form.cap > 0, torch.is_grad_enabled()
+    blocks = (length > _BLOCK for length in (q.shape[2], given.k.shape[2] + given.num_extra))
+    sizes = (q.shape[1] > 1, *blocks, given.past > 0)
+    return q.device, q.dtype, len(q), q.shape[-1], there, form.cap > 0, torch.is_grad_enabled(), sizes
 
 
 @cache

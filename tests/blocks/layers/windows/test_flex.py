@@ -1,6 +1,7 @@
 """Windows by FlexAttention against plain products; on a CPU as it is without a compiler."""
 
 import logging
+from collections import Counter
 from functools import partial
 from itertools import product
 
@@ -186,6 +187,34 @@ def test_kernels_are_made_for_every_kind_of_window_of_a_process(monkeypatch):
             found = window_flex(form, given, compiled(call_kind(form, given)))
             assert counter.frame_count == kinds
             assert_close(found, window_products(form, given), rtol=1e-4, atol=1e-5)
+    finally:
+        compiled.cache_clear()
+
+
+@pytest.mark.heavy
+def test_no_kind_of_window_is_compiled_as_often_as_torch_gives_up(monkeypatch):
+    """Torch compiles a past, one sequence and one block by themselves, and then each size that changes."""
+    made, kinds = Counter(), []
+
+    def note(graph, _inputs):
+        made[kinds[-1]] += 1
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=note))
+    monkeypatch.setattr("torch._dynamo.config.fail_on_recompile_limit_hit", True)
+    torch.compiler.reset()
+    compiled.cache_clear()
+    try:
+        for batch, past, length in product((3, 1, 2), (0, 90, 300), (200, 300, 40, 128)):
+            q, k = (torch.randn(2, batch, positions, 16) for positions in (length, past + length))
+            pieces = tuple(iter_chunks(length, past, 0, 250))
+            form = WindowForm(pieces=pieces, pos_values=False, first_sees_nothing=False)
+            given = WindowInputs(q, k, k, torch.randn(form.max_distance + 1, 16))
+            kinds.append(call_kind(form, given))
+            with torch.no_grad():
+                found = window_flex(form, given, compiled(kinds[-1]))
+            assert_close(found, window_products(form, given), rtol=1e-4, atol=1e-5)
+        assert max(made.values()) <= 4
     finally:
         compiled.cache_clear()
 
