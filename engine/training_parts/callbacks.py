@@ -11,6 +11,7 @@ from torch import nn
 
 from ...errors import ActivememError
 from ...studies.catalog.callbacks import CALLBACKS, Callback, TrainingMoment
+from ..core.placement import own_states, own_states_on
 from ..core.seeds import derive_seed
 
 Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
@@ -59,11 +60,11 @@ class Callbacks:
 
     def state(self) -> dict[str, Any]:
         """Everything needed to resume."""
-        return {"started": self.started, "states": self._states}
+        return {"started": self.started, **own_states(self._states, self._device)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
-        self.started, self._states = state["started"], state["states"]
+        """Resume from a state, whose tensors are anywhere."""
+        self.started, self._states = state["started"], own_states_on(state, self._device)
 
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: Place, state: dict[str, Any]

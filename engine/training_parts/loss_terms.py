@@ -15,6 +15,7 @@ from ...errors import ActivememError
 from ...studies.catalog.loss_terms import LossTerm, TrainingStep
 from ...studies.schema.settings import TrialSettings
 from ..core.models import outline_model
+from ..core.placement import own_states, own_states_on, to_device
 from ..objectives import Objective
 
 
@@ -80,11 +81,12 @@ class LossTerms:
 
     def state(self) -> dict[str, Any]:
         """Everything needed to resume between two steps."""
-        return {"sums": self._sums, "states": self._states}
+        return {"sums": self._sums, **own_states(self._states, self._device)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
-        self._sums, self._states = state["sums"], state["states"]
+        """Resume from a state, whose tensors are anywhere."""
+        self._sums = to_device(state["sums"], self._device)
+        self._states = own_states_on(state, self._device)
 
     def _compute(self, term: LossTerm, scored: Scored, step: int) -> Tensor:
         """A term as it is, without its weight."""

@@ -163,7 +163,7 @@ class Training:
 
     def restore_course(self, state: Mapping[str, Any]) -> None:
         """Resume from what `course` has said, with the weights as they are."""
-        known = ("model", "optimizer", "average")
+        given, known = state, ("model", "optimizer", "average", "terms", "callbacks")
         state = to_device({name: each for name, each in state.items() if name not in known}, self.device)
         self.objective.restore(state["objective"])
         self._schedule.restore(state["schedule"])
@@ -179,9 +179,9 @@ class Training:
         if self._gradients:
             self._gradients.restore(state["gradients"])
         if self._terms:
-            self._terms.restore(state["terms"])
+            self._terms.restore(given["terms"])
         if self._callbacks:
-            self._callbacks.restore(state["callbacks"])
+            self._callbacks.restore(given["callbacks"])
 
     def weights(self) -> Mapping[str, Tensor]:
         """The model as it is evaluated now, by name."""
