@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from statistics import fmean
 
@@ -68,7 +69,7 @@ class Worker:
         self._device, self._devices = torch.device(machine.device), machine.devices
         self._claims: dict[str, Claims] = {}
         self._packer = _make_packer(machine, self._device, recordings)
-        self._held = HeldOutcomes(store)
+        self._held, self._replicated = HeldOutcomes(store), replicated
         provenance.commit()  # now: the files may change while it trains
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
@@ -106,6 +107,12 @@ class Worker:
     def flush(self) -> list[Event]:
         """Store what has ended; what is to be told of it."""
         return self._held.flush()
+
+    def end(self) -> None:
+        """End the processes that take steps with this one, so that their GPUs, and their meeting, are free."""
+        if self._replicated is not None:
+            with suppress(Exception):  # what they have failed by is no trial's any more
+                self._replicated.end()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
         """As `events`, whether or not the ends of trials are stored."""

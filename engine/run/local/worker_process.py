@@ -68,8 +68,11 @@ def work(post: Post, connection: Connection, parent: int) -> None:
         limit = post.machine.memory_limit
         guard = None if limit is None else MemoryGuard(limit)
         worker = Worker(post.store, post.machine, post.make_training, guard)
-        connection.send(Step())
-        _answer(worker, post.metric, connection)
+        try:
+            connection.send(Step())
+            _answer(worker, post.metric, connection)
+        finally:
+            worker.end()
 
 
 def _answer(worker: Worker, metric: str | None, connection: Connection) -> None:
