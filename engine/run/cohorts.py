@@ -109,7 +109,7 @@ class Worker:
         return self._held.flush()
 
     def end(self) -> None:
-        """End the processes that take steps with this one, so that their GPUs, and their meeting, are free."""
+        """End the processes that take steps with this one: their GPUs are free, and others can meet."""
         if self._replicated is not None:
             with suppress(Exception):  # what they have failed by is no trial's any more
                 self._replicated.end()

@@ -6,8 +6,11 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from torch import distributed
+
 from ...errors import ActivememError
 from ..corpora import DataError
+from .memory_retries import is_out_of_memory
 from .precision import PrecisionError
 
 _ERRNOS = frozenset(
@@ -110,15 +113,21 @@ def machine_failure(error: BaseException) -> str | None:
     """Why the machine is to blame for what a training raised, on one line; None where the trial is."""
     if _lost and _lost_gpu(error) is not None:
         return lost_gpu()
-    for each in _causes(error):
-        if isinstance(each, MachineError | DataError | PrecisionError):
-            return " ".join(str(each).split())
-        if isinstance(each, OSError) and each.errno in _ERRNOS:
-            return describe_os_error(each)
-        if isinstance(each, ModuleNotFoundError):
-            return f"a module is missing: {each}"
-        if isinstance(each, RuntimeError | AssertionError) and any(text in str(each) for text in _NO_GPU):
-            return f"a GPU is missing: {str(each).partition(chr(10))[0]}"
+    return next((told for each in _causes(error) if (told := _told_by(each)) is not None), None)
+
+
+def _told_by(error: BaseException) -> str | None:
+    """What an exception says of the machine; None where it is a trial's, or follows from another."""
+    if isinstance(error, MachineError | DataError | PrecisionError):
+        return " ".join(str(error).split())
+    if isinstance(error, OSError) and error.errno in _ERRNOS:
+        return describe_os_error(error)
+    if isinstance(error, ModuleNotFoundError):
+        return f"a module is missing: {error}"
+    if isinstance(error, RuntimeError | AssertionError) and any(text in str(error) for text in _NO_GPU):
+        return f"a GPU is missing: {str(error).partition(chr(10))[0]}"
+    if isinstance(error, distributed.DistError) and not is_out_of_memory(error) and not _lost_gpu(error):
+        return f"devices cannot add up their gradients: {' '.join(str(error).split())}"
     return None
 
 

@@ -1,7 +1,10 @@
 """What is told of a machine: what CUDA says of a GPU that nobody can use is no trial's failure."""
 
+import pickle
+
 import pytest
 import torch
+from torch import distributed
 
 from activemem.engine.trial.machine_failures import machine_failure
 
@@ -47,3 +50,13 @@ def test_a_driver_that_does_not_begin_is_the_machine_s_failure(told):
 def test_what_a_trial_asks_of_a_gpu_is_its_own_failure():
     for told in ("CUDA error: invalid configuration argument", "CUDA out of memory."):
         assert machine_failure(RuntimeError(told)) is None
+
+
+def test_gpus_that_cannot_reach_each_other_are_the_machine_s_failure():
+    told = "NCCL error in: there.cpp:9, unhandled system error, NCCL version 2.28.9\nLast error:\n{}"
+    full = "Error while creating shared memory segment /dev/shm/nccl-1, error: No space left on device (28)"
+    error = pickle.loads(pickle.dumps(distributed.DistBackendError(told.format(full))))  # of a replica
+    expected = " ".join(told.format(full).split())
+    assert machine_failure(error) == f"devices cannot add up their gradients: {expected}"
+    for its_own in ("Cuda failure 2 'out of memory'", "an illegal memory access was encountered"):
+        assert machine_failure(distributed.DistBackendError(told.format(its_own))) is None
