@@ -27,7 +27,9 @@ def _where_here(plan: Plan, gpus: Gpus) -> str:
         if gpus == "auto":
             return "this machine's CPU: torch finds no GPU here"
         return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
-    name, size = found
+    name, size, count = found
+    if gpus != "auto" and gpus > count:
+        return f"nowhere: gpus = {gpus:g}, and torch finds {plural(count, 'GPU')} here"
     if gpus != "auto" and gpus > 1:
         held = f": {_held_on_each(plan.memory[1], int(gpus), size)}" if plan.memory else ""
         return f"{gpus:g} of this machine's GPUs for each trial, {name}{held}"

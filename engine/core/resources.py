@@ -103,14 +103,17 @@ ONE_CPU = Machine(gpus=0.0)
 """What a trial gets where nothing else is said."""
 
 
-def gpu_here() -> tuple[str, int] | None:
-    """The name and the bytes of the GPU that trials would train on here; None where torch can use none."""
+def gpu_here() -> tuple[str, int, int] | None:
+    """The name and the bytes of the GPU that trials would train on here, and how many there are.
+
+    None where torch can use none.
+    """
     if not has_gpu():
         return None
     import torch  # noqa: PLC0415 -- it is loaded where there is a GPU
 
     found = torch.cuda.get_device_properties(0)
-    return found.name, found.total_memory
+    return found.name, found.total_memory, torch.cuda.device_count()
 
 
 def has_gpu() -> bool:

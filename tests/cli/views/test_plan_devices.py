@@ -25,7 +25,7 @@ def _told(monkeypatch, tmp_path):
     """What a plan of steps of eight gigabytes says of an H100, with NVIDIA's service or without."""
 
     def told(gpus, *, service):
-        monkeypatch.setattr(plan_devices, "gpu_here", lambda: ("NVIDIA H100", 80 * 10**9))
+        monkeypatch.setattr(plan_devices, "gpu_here", lambda: ("NVIDIA H100", 80 * 10**9, 2))
         monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
         if service:
             (tmp_path / "control").touch()
@@ -49,3 +49,10 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
 
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
     assert told(1, service=True).endswith("8 such trials at once fit into 80.0 GB")
+
+
+def test_more_gpus_than_there_are_train_nothing(told):
+    assert told(2, service=True).startswith(
+        "2 of this machine's GPUs for each trial, NVIDIA H100: a step holds"
+    )
+    assert told(4, service=True) == "nowhere: gpus = 4, and torch finds 2 GPUs here"
