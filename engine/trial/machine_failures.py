@@ -31,6 +31,7 @@ _NO_GPU = (
     "Torch not compiled with CUDA enabled",
     "No CUDA GPUs are available",
     "Found no NVIDIA driver",
+    "Cannot re-initialize CUDA in forked subprocess",
     "no CUDA-capable device is detected",
     "CUDA driver version is insufficient",
     "invalid device ordinal",
@@ -55,7 +56,8 @@ _NO_GPU = (
 """What torch says where a GPU is missing, broken, taken, or one that it, or its driver, was not built for.
 
 The multi-process service (MPS) takes so many processes and no more, and all that it has end with it. An error
-that is unknown is of the driver or of the device, as where it has fallen off its bus.
+that is unknown is of the driver or of the device, as where it has fallen off its bus. Nor can a process use a
+GPU that was forked from one that has used it.
 """
 
 _LOST_GPU = (

@@ -41,6 +41,7 @@ def test_a_gpu_that_nobody_can_use_is_the_machine_s_failure(told):
         "The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver.",
         "CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing a variable",
         "Unexpected error from cudaGetDeviceCount(). Did you run some before? Error 2: out of memory",
+        "Cannot re-initialize CUDA in forked subprocess. To use CUDA there, 'spawn' it",
     ],
 )
 def test_a_driver_that_does_not_begin_is_the_machine_s_failure(told):
