@@ -24,6 +24,7 @@ from ...storage import Store
 from ..core.events import MachineFailed
 from ..core.interruption import StoppedMidway, stop_soon
 from ..core.resources import Machine
+from ..trial.machine_failures import lost_gpu
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cohorts import Worker, collect
 from .memory_guard import MemoryGuard
@@ -41,7 +42,7 @@ LOOK_S = 0.5
 
 
 class _WorkerLeavesError(Exception):
-    """A worker's node is being taken away; its trials are saved, and another worker goes on with them."""
+    """A worker's node is being taken away, or a GPU is lost to it; another goes on with its trials."""
 
 
 def tell_to_stop(run: str) -> None:
@@ -101,9 +102,13 @@ class CohortActor(tune.Trainable):
         if self._broken is not None:
             failed = {"events": [MachineFailed(reason=self._broken)], "done": True, COMPLETED: False}
             return failed | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
+        if (lost := lost_gpu()) is not None:
+            self.cleanup()
+            raise _WorkerLeavesError(lost)
         try:
             with self._leaving.is_awaited():
-                return self._work()
+                found = self._work()
+            return found if lost_gpu() is None else _without_failures(found)
         except StoppedMidway:
             self.cleanup()
             if self._leaving.is_preempted:
@@ -168,6 +173,12 @@ class _Leaving:
                 if self.is_preempted or _internal_kv_exists(self._key):
                     stop_soon()
                     return
+
+
+def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
+    """A result after which there is another step; failures of the machine are left to the next worker."""
+    events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
+    return found | {"events": events, "done": False, COMPLETED: False}
 
 
 def _stop_key(run: str) -> bytes:

@@ -152,7 +152,7 @@ class Attempt:
 
     def release(self) -> None:
         """Give the trial back as it is after its last epoch, or in its checkpoint, unless it has ended."""
-        if self._unsaved_epochs:
+        if self._unsaved_epochs and lost_gpu() is None:
             with suppress(MachineError):  # what is not on disk is trained again
                 self.save_midway()
         if self._lease is not None and not self.ended:

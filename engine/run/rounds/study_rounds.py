@@ -16,6 +16,7 @@ from ....studies.rounds import follow_rounds
 from ....studies.study import Study
 from ...core.events import Taken
 from ...trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often, remove_final
+from ...trial.machine_failures import lost_gpu
 from ...trial.outcome import Job
 from ..cohort_sources import BegunCohorts, CohortSource
 from ..interrupts import Stop
@@ -57,10 +58,15 @@ class RunRounds:
                 return self.train_grid(missing, last, max_trials)
             return self.search(max_trials, retry_failed=retry_failed)
         finally:
-            left = self._counter.planned - self._counter.ended.keys()
-            with suppress(OSError):  # what cannot be written counts as a death
-                for trial in self._store.trials_with_checkpoint(left):
-                    checkpoint_of(self._store, trial).record_stop()
+            if lost_gpu() is None:  # else whose kernel has failed is found as if the process had died
+                self._record_stops()
+
+    def _record_stops(self) -> None:
+        """Note that what is left was not left by a death."""
+        left = self._counter.planned - self._counter.ended.keys()
+        with suppress(OSError):  # what cannot be written counts as a death
+            for trial in self._store.trials_with_checkpoint(left):
+                checkpoint_of(self._store, trial).record_stop()
 
     def train_grid(
         self, missing: Sequence[Trial], last: Mapping[str, int], max_trials: int | None

@@ -13,11 +13,14 @@ from activemem.engine.core.resources import Machine
 from activemem.engine.objectives import StepShape
 from activemem.engine.packs.attempts import Packer
 from activemem.engine.packs.gate import Gate, MeasuredRatio, machine_file
+from activemem.engine.packs.pack import Pack
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.cohorts import Worker
 from activemem.engine.run.driver import run_study
+from activemem.engine.trial import machine_failures
 from activemem.engine.trial.checkpoints import checkpoint_of
+from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
@@ -277,3 +280,24 @@ def test_no_more_trials_take_their_steps_together_than_a_gpu_has_room_for(study)
     for device_bytes, most in ((room, 3), (0, 1), (80 * 10**9, 16), (None, 16)):
         assert Packer(16, gate, device_bytes=device_bytes)._most_at_once(on_gpu) == most
     assert Packer(8, None, device_bytes=0)._most_at_once(on_gpu) == 8
+
+
+def test_trials_whose_pack_has_lost_the_gpu_are_tried_alone_by_the_next_run(study, store, notes, monkeypatch):
+    monkeypatch.setattr(machine_failures, "_lost", [])
+
+    def fail(*_):
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Pack, "take_steps", fail)
+        patch.setattr(Training, "advance", fail)
+        with pytest.raises(MachineError, match="a GPU is lost to this process"):
+            run(study, store, notes)
+    assert not notes.of(Ended)
+    machine_failures._lost.clear()  # as in another process
+    begun = []
+    monkeypatch.setattr(
+        Pack, "take_steps", lambda pack: begun.extend(training.epoch for training in pack._trainings)
+    )
+    assert run(study, store, notes).done == 3
+    assert set(begun) == {1, 2}

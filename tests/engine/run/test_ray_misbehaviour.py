@@ -67,6 +67,18 @@ def test_a_trial_that_kills_its_worker_has_its_own_reason_and_the_others_run(fol
 
 
 @pytest.mark.slow
+def test_a_kernel_that_fails_is_one_trial_s_failure_and_another_worker_trains_the_others(folder):
+    process = begin(
+        folder, "well,kernel", ACTIVEMEM_CPUS=f"{os.cpu_count()}"
+    )  # a worker, one trial after the other
+    _, stderr = process.communicate(timeout=PATIENCE_S)
+    frame = Store(folder / "results").trials().sort("seed")
+    assert process.returncode == 1, stderr
+    assert frame["status"].to_list() == ["done", "failed", "done", "done"]
+    assert frame["reason"][1].startswith("RuntimeError: CUDA error: device-side assert triggered at epoch 1")
+
+
+@pytest.mark.slow
 def test_a_plug_in_that_a_worker_cannot_load_ends_the_run_with_its_reason(folder):
     (folder / "once.py").write_text(
         "from ray._private import worker\nassert not worker.global_worker.mode, 'not here'\n",

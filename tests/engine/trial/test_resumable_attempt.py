@@ -13,6 +13,7 @@ import torch
 from activemem.blocks.layers.kernels import choice, recurrences
 from activemem.blocks.layers.matrix_states.chunked_recurrence import run_vector_decays
 from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.engine.trial import machine_failures
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.pruned import store_pruned
@@ -141,6 +142,18 @@ def test_a_trial_is_saved_after_so_much_training_and_where_it_is_given_back(stor
     assert reached(store, task())[0] == 1
     attempt.release()
     assert reached(store, task())[0] == 2
+
+
+def test_what_is_on_a_lost_gpu_is_given_back_as_it_was_saved(store, task, monkeypatch):
+    attempt = Attempt(task(), store, CPU).saved_after(30.0)
+    for _ in range(3):
+        attempt.advance()
+    monkeypatch.setattr(machine_failures, "_lost", ["a GPU is lost"])
+    monkeypatch.setattr(Training, "state", lambda _: pytest.fail("its tensors cannot be read"))
+    attempt.release()
+    assert attempt.ended
+    monkeypatch.undo()
+    assert finish(Attempt(task(), store, CPU))[0] == Started(trial=task().trial.id, epoch=0)
 
 
 def test_epochs_that_pass_a_time_limit_are_saved_though_they_are_short(store, task):
