@@ -323,7 +323,7 @@ class Training:
         called_before = self._callbacks.state() if self._callbacks else {}
         last, patience = self._is_over(epoch, losses), self._patience
         try:
-            with self.trained.evaluated() as model:
+            with self.trained.evaluated() as model, float32_products(self.settings.train.precision):
                 measured = self._evaluate(model, last=last)
                 if stopping is not None:
                     patience = patience.after(stopping, {**trained, **measured})
@@ -349,7 +349,7 @@ class Training:
     @torch.no_grad()
     def _evaluate(self, model: AnyModel, *, last: bool) -> Metrics:
         """What the objective measures, without dropout."""
-        with self._autocast(), float32_products(self.settings.train.precision):
+        with self._autocast():
             return self.objective.evaluate(model.eval(), last=last)
 
     def _check_causality(

@@ -7,7 +7,7 @@ import torch
 
 from activemem import Callback, register_callback
 from activemem.engine.core.interruption import StoppedMidway
-from activemem.engine.training_parts.callbacks import CallbackError
+from activemem.engine.training_parts.callbacks import CallbackError, Callbacks
 from activemem.engine.trial.conformance import CALLBACK_CHECKS, EPOCHS, trial
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.epoch_metrics import epoch_metrics
@@ -33,6 +33,19 @@ def test_metrics_are_reported_after_each_epoch_and_after_the_last(tmp_path):
         assert found["drift"] == pytest.approx(moved, rel=1e-4)
         assert ("drift_at_end" in found) == (epoch == EPOCHS)
     assert found["drift_at_end"] == found["drift"]
+
+
+def test_callbacks_compute_in_the_precision_of_the_training(tmp_path, monkeypatch):
+    """Torch's own is TF32 for convolutions on a GPU."""
+    seen, call = [], Callbacks._call
+
+    def note(self, name, hook, *rest):
+        seen.append((hook.__name__, torch.backends.cudnn.conv.fp32_precision))
+        return call(self, name, hook, *rest)
+
+    monkeypatch.setattr(Callbacks, "_call", note)
+    Training(trial(callbacks=[{"name": "drift"}], epochs=1), CPU, tmp_path).advance()
+    assert seen == [(each, "ieee") for each in ("on_start", "on_epoch_end", "on_end")]
 
 
 def test_a_training_that_ends_early_tells_its_callbacks_so(tmp_path):
