@@ -263,14 +263,15 @@ class Recurrent(Block):
         self, layer: RecurrentLayer, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """One layer: its outputs, and the states (batch, width) behind each row's last valid position."""
-        if not self.use_fused or not _has_kernels(x, layer.weight_x):
-            states, _ = layer.unrolled(x, start)
-            ends = (slice(None), -1) if mask is None else _ends(mask)
-            return states[0], tuple(state[ends] for state in states)
-        if _is_half_of_cudnn(x):
+        has_kernels = self.use_fused and _has_kernels(x, layer.weight_x)
+        if has_kernels and _is_half_of_cudnn(x):
             with torch.autocast(x.device.type, enabled=False):
                 return self._run(layer, x.float(), tuple(part.float() for part in start), mask)
-        return layer.run_fused(x, tuple(part.contiguous() for part in start), mask)
+        if has_kernels and not _is_one_step_of_cudnn(x):
+            return layer.run_fused(x, tuple(part.contiguous() for part in start), mask)
+        states, _ = layer.unrolled(x, start)
+        ends = (slice(None), -1) if mask is None else _ends(mask)
+        return states[0], tuple(state[ends] for state in states)
 
 
 def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
@@ -299,6 +300,14 @@ def _is_half_of_cudnn(x: Tensor) -> bool:
     kernel then computes in single precision.
     """
     return x.is_cuda and torch.is_autocast_enabled("cuda")
+
+
+def _is_one_step_of_cudnn(x: Tensor) -> bool:
+    """Whether a GPU is asked for one position, of which its kernel would keep a copy of the weights.
+
+    A decoder whose attention is fed back asks for one after the other: copies of all are kept for gradients.
+    """
+    return x.is_cuda and x.shape[1] == 1
 
 
 def disable_fused_kernels(model: ModuleT) -> ModuleT:

@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing import assert_close
 
 from activemem.blocks import build
 from activemem.blocks.core.streaming import StreamState
+from activemem.blocks.layers import recurrent
 from activemem.blocks.layers.recurrent import RecurrentState, disable_fused_kernels, side_by_side
 from activemem.blocks.testing.fixtures import (
     make_block,
@@ -133,6 +135,26 @@ def test_maps_of_the_state_begin_orthogonal_and_forget_gates_open(cell):
     assert [bias.unique().tolist() for bias in biases] == (
         [[0.0], [1.0], [0.0], [0.0]] if cell == "lstm" else [[0.0]] * 3
     )
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_a_gpu_has_its_kernel_for_no_single_position_of_which_it_would_keep_the_weights(cell, monkeypatch):
+    with FakeTensorMode():
+        sizes = {length: torch.empty(2, length, 3, device="cuda") for length in (1, 2)}
+    assert [recurrent._is_one_step_of_cudnn(x) for x in sizes.values()] == [True, False]
+    assert not recurrent._is_one_step_of_cudnn(torch.empty(2, 1, 3))
+    monkeypatch.setattr(recurrent, "_is_one_step_of_cudnn", lambda x: x.shape[1] == 1)
+    block, x, asked = make_block(parse_block(cell), causal=True), random_sequences(2, 5), []
+    kernel = type(block.layers[0]).run_fused
+    monkeypatch.setattr(
+        type(block.layers[0]), "run_fused", lambda *given: asked.append(given[1].shape[1]) or kernel(*given)
+    )
+    found, state = [], None
+    for piece in x.split((1, 3, 1), 1):
+        y, state = block.step_with_grad(piece, state)
+        found.append(y)
+    assert asked == [3]
+    assert_close(torch.cat(found, 1), block(x), rtol=1e-11, atol=1e-11)
 
 
 @either_mask
