@@ -6,6 +6,7 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import distributed
 
 from ...errors import ActivememError
@@ -95,8 +96,11 @@ def storing() -> Iterator[None]:
 
 
 def note_lost_gpu(error: BaseException) -> None:
-    """Remember that this process has lost its GPU, if what was raised says so: no later trial is to blame."""
-    if not _lost and (told := _lost_gpu(error)) is not None:
+    """Remember that this process has lost its GPU, if what was raised says so: no later trial is to blame.
+
+    Where it does not, the GPU is asked: CUDA's libraries say no more than that something has failed.
+    """
+    if not _lost and (told := _lost_gpu(error) or _said_by_gpu()) is not None:
         _lost.append(f"a GPU is lost to this process, in which a kernel has failed before: {told}")
 
 
@@ -109,6 +113,17 @@ def _lost_gpu(error: BaseException) -> str | None:
     """What CUDA has said of a kernel that has failed, on one line."""
     told = (str(each) for each in _causes(error) if isinstance(each, RuntimeError))
     return next((each.partition("\n")[0] for each in told if any(text in each for text in _LOST_GPU)), None)
+
+
+def _said_by_gpu() -> str | None:
+    """The same of the kernels so far; those that still compute are not waited for."""
+    if not torch.cuda.is_initialized():
+        return None
+    try:
+        torch.cuda.current_stream().query()
+    except RuntimeError as error:
+        return _lost_gpu(error)
+    return None
 
 
 def machine_failure(error: BaseException) -> str | None:

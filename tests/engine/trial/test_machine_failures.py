@@ -1,12 +1,14 @@
 """What is told of a machine: what CUDA says of a GPU that nobody can use is no trial's failure."""
 
 import pickle
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import distributed
 
-from activemem.engine.trial.machine_failures import machine_failure
+from activemem.engine.trial import machine_failures
+from activemem.engine.trial.machine_failures import lost_gpu, machine_failure, note_lost_gpu
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,21 @@ def test_gpus_that_cannot_reach_each_other_are_the_machine_s_failure():
     assert machine_failure(error) == f"devices cannot add up their gradients: {expected}"
     for its_own in ("Cuda failure 2 'out of memory'", "an illegal memory access was encountered"):
         assert machine_failure(distributed.DistBackendError(told.format(its_own))) is None
+
+
+@pytest.mark.parametrize("said", ["an illegal memory access was encountered", None])
+def test_a_gpu_is_asked_where_a_library_says_that_something_failed(said, monkeypatch):
+    def query():
+        if said is not None:
+            raise torch.AcceleratorError(f"CUDA error: {said}\nmore of it")
+
+    monkeypatch.setattr(machine_failures, "_lost", [])
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(query=query))
+    note_lost_gpu(RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"))
+    if said is None:
+        assert lost_gpu() is None
+    else:
+        assert lost_gpu() == (
+            f"a GPU is lost to this process, in which a kernel has failed before: CUDA error: {said}"
+        )
