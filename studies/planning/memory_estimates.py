@@ -213,9 +213,10 @@ def trials_on_device(held: StepMemory, device_bytes: int) -> int:
 def trials_together(held: StepMemory, device_bytes: int) -> int:
     """How many trials with such a step fit on a device at once, in one process; a tenth is left free.
 
-    Each keeps its own weights and what its optimiser keeps of them, beside those that are stacked.
+    Each keeps its own weights and what its optimiser keeps of them, beside those that are stacked, and a copy
+    of all as it was before the steps.
     """
-    each = held.total + held.weights + held.optimizer
+    each = held.total + 2 * (held.weights + held.optimizer) + held.average
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
 
 

@@ -275,7 +275,7 @@ def test_no_more_trials_take_their_steps_together_than_a_gpu_has_room_for(study)
         device=torch.device("cuda"), settings=settings, objective=SimpleNamespace(step_shape=shape)
     )
     held, gate = step_memory(settings, 20), Gate(torch.device("cpu"))
-    each = held.total + held.weights + held.optimizer
+    each = held.total + 2 * (held.weights + held.optimizer) + held.average
     room = int((GPU_CONTEXT + 3.5 * each) / 0.9)
     for device_bytes, most in ((room, 3), (0, 1), (80 * 10**9, 16), (None, 16)):
         assert Packer(16, gate, device_bytes=device_bytes)._most_at_once(on_gpu) == most
