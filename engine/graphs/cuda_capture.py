@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from weakref import WeakSet
 
 import torch
@@ -30,8 +30,8 @@ class CudaCapture:
     def __call__(self, work: Work, generators: Sequence[Generator] = ()) -> Work:
         """What does the work again.
 
-        Raises RuntimeError for work that cannot be recorded, as it waits for the GPU, and
-        BrokenRecordingError where that was found out too late for torch to record anything from then on.
+        Raises RuntimeError for work that cannot be recorded, as it waits for the GPU or as there is no memory
+        for it, and BrokenRecordingError where torch cannot end the recording, nor begin any from then on.
         """
         with self._as_before(generators):
             self._warm_up(work)
@@ -44,6 +44,8 @@ class CudaCapture:
                 with torch.cuda.graph(graph, pool=self._pool):
                     work()
             except RuntimeError as error:
+                if _has_ended(graph):
+                    raise
                 first = error.__context__ or error  # that the recording then cannot end tells nothing
                 raise BrokenRecordingError(*first.args) from error
         self._alive.add(graph)
@@ -83,6 +85,14 @@ class CudaCapture:
                     work()
         finally:
             current.wait_stream(beside)
+
+
+def _has_ended(graph: torch.cuda.CUDAGraph) -> bool:
+    """Whether torch has ended a recording, of all of the work or of a part; it tells the pool only then."""
+    with suppress(RuntimeError):
+        graph.pool()
+        return True
+    return False
 
 
 @contextmanager

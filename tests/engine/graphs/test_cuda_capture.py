@@ -38,7 +38,7 @@ class Gpu:
 
     def __init__(self):
         self.told, self.process, self.handles, self.waiting = [], Numbers(), 0, 0
-        self.current, self.warned = "current", False
+        self.current, self.warned, self.breaks = "current", False, True
         self.default_generators = [self.process]
 
     def patched(self, monkeypatch):
@@ -89,20 +89,25 @@ class Gpu:
 
     @contextmanager
     def graph(self, graph, pool):
-        graph.pool = pool
+        graph.given_pool = pool
         self.told.append(("record", tuple(graph.generators)))
         self.current = "recording"
         try:
             yield
         finally:
-            if sys.exc_info()[0] is not None:  # torch then stays on the stream
+            if self.breaks and sys.exc_info()[0] is not None:  # torch then stays on the stream
                 raise RuntimeError("operation failed due to a previous error during capture")
-        self.current = "current"
+            self.current, graph.ended = "current", True
 
 
 class Graph:
     def __init__(self):
-        self.generators = []
+        self.generators, self.ended = [], False
+
+    def pool(self):
+        if not self.ended:
+            raise RuntimeError("Called CUDAGraph::pool() without a preceding successful capture.")
+        return self.given_pool
 
     def register_generator_state(self, generator):
         self.generators.append(generator)
@@ -163,14 +168,29 @@ def test_a_recording_that_broke_says_why_and_leaves_generators_that_are_not_reco
     assert (own.get_state(), gpu.process.get_state(), gpu.current) == (7, 0, "current")
 
 
+def test_work_that_has_no_memory_to_be_recorded_in_leaves_all_as_it_was(gpu):
+    capture, own, gpu.breaks = CudaCapture(torch.device("cuda")), Numbers(), False
+
+    def work():
+        own.draw()
+        if gpu.current == "recording":
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    state = own.state
+    with pytest.raises(torch.OutOfMemoryError):
+        capture(work, [own])
+    assert (own.state is state, own.get_state(), gpu.current) == (True, 0, "current")
+    assert capture(lambda: None)() is None
+
+
 def test_graphs_share_a_pool_as_long_as_any_is_alive(gpu):
     capture = CudaCapture(torch.device("cuda"))
     first, second = (capture(lambda: None) for _ in range(2))
-    assert first.__self__.pool == second.__self__.pool
-    old = first.__self__.pool
+    assert first.__self__.pool() == second.__self__.pool()
+    old = first.__self__.pool()
     del first, second
     gc.collect()
-    assert capture(lambda: None).__self__.pool != old
+    assert capture(lambda: None).__self__.pool() != old
 
 
 def test_that_torch_does_not_see_all_waiting_is_told_to_nobody(gpu):
