@@ -1,7 +1,7 @@
 """States that are read and not kept but behind each piece; a gradient computes the others anew.
 
 On a CPU pieces are short and of few sequences, so that what they hold stays in its caches, and positions
-follow one another; on an accelerator they are longer, of all sequences, and computed by a scan, which is
+follow one another; on an accelerator they are longer, of more sequences, and computed by a scan, which is
 fewer steps.
 """
 
@@ -16,6 +16,9 @@ from .scan import scan
 
 ACCELERATED_PIECE = 128
 """So many positions are a piece where each step is a kernel of its own."""
+
+ACCELERATED_HELD = 2**23
+"""At most so many numbers of states has a piece of several sequences there; a gradient holds twelve such."""
 
 
 class _SavedRead(FunctionCtx):
@@ -123,8 +126,9 @@ def read_states(
 
 def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
     """Those of each, (batch, …), of so many sequences as are computed together, of so many states each."""
-    on_cpu = rows[0].device.type == "cpu"
-    together = sequences_at_once(states) if on_cpu else max(1, len(rows[0]))
+    positions = min(rows[0].shape[1], ACCELERATED_PIECE)
+    on_cpu, most = rows[0].device.type == "cpu", max(1, ACCELERATED_HELD // max(1, positions * states))
+    together = sequences_at_once(states) if on_cpu else most
     return zip(*(each.split(together) for each in rows), strict=True)
 
 

@@ -1,5 +1,6 @@
 """States that are not kept: what is read and its gradients are those of a scan that keeps all."""
 
+from contextlib import nullcontext
 from functools import partial
 
 import pytest
@@ -13,6 +14,8 @@ from activemem.blocks.layers.vector_states.scan import scan
 from activemem.blocks.testing.fixtures import make_generator, saved_bytes
 from activemem.grammar import analyse
 from activemem.grammar.vocabulary.vector_states import selective_scan
+
+from ...testing.live_memory import LiveMemory
 
 
 def rows(length, dtype=torch.float64):
@@ -75,6 +78,18 @@ def test_training_keeps_less_than_the_states_alone_would_be(length):
     stated = analyse(text, length=length, **sizes).memory(4).activations
     assert stated == pytest.approx(saved_bytes(build(text, **sizes), batch=4, length=length), rel=0.001)
     assert stated < 4 * 4 * length * 64 * 16
+
+
+def test_an_accelerator_holds_the_states_of_some_sequences_at_a_time(monkeypatch):
+    """On a device that has sizes and no values: they were those of all sequences, four times as many."""
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
+    sizes = ((64, 128, 256), (64, 128, 256), (256, 16), (64, 128, 16), (64, 128, 16))
+    steps, u, rates, k, q = given = [torch.empty(size, device="meta", requires_grad=True) for size in sizes]
+    with LiveMemory(given) as live:
+        y, last = read_states(steps, u, rates, k, q, state=None, negative=False)
+        (y.sum() + last.sum()).backward()
+    assert (y.shape, last.shape) == ((64, 128, 256), (64, 256, 16))
+    assert live.peak < 14 * 4 * recomputed_states.ACCELERATED_HELD
 
 
 def test_states_are_in_single_precision_whatever_is_set_around():
