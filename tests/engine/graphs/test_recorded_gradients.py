@@ -197,3 +197,23 @@ def test_work_that_waits_for_the_gpu_cannot_be_recorded_and_others_can():
     replay()
     own.set_state(before[1])
     assert torch.equal(number, torch.rand((), device=device, generator=own))
+
+
+@NEEDS_A_GPU
+def test_work_that_a_gpu_has_no_memory_to_record_is_done_without_and_others_are_recorded():
+    device = torch.device("cuda")
+    number, capture = torch.zeros((), device=device), CudaCapture(device)
+    before = torch.cuda.get_rng_state()
+
+    def work():
+        number.add_(torch.rand((), device=device))
+        if torch.cuda.is_current_stream_capturing():
+            torch.empty(2**46, device=device)
+
+    with pytest.raises(torch.OutOfMemoryError):
+        capture(work)
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+    replay = capture(lambda: number.fill_(3.0))
+    number.zero_()
+    replay()
+    assert number.item() == 3.0
