@@ -127,8 +127,11 @@ def _said_by_gpu() -> str | None:
 
 
 def machine_failure(error: BaseException) -> str | None:
-    """Why the machine is to blame for what a training raised, on one line; None where the trial is."""
-    if _lost and _lost_gpu(error) is not None:
+    """Why the machine is to blame for what a training raised, on one line; None where the trial is.
+
+    Where a GPU is lost, its libraries say that something failed, and not what.
+    """
+    if _lost and any(isinstance(each, RuntimeError) for each in _causes(error)):
         return lost_gpu()
     return next((told for each in _causes(error) if (told := _told_by(each)) is not None), None)
 
