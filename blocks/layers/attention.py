@@ -210,24 +210,26 @@ def attend(
     fused = not short and not dropout.active and scoring.can_be_fused and not _loses_gradients(k)
     scale = q.shape[-1] ** -0.5 / scoring.temperature
     if fused and mask is None and scoring.bias is None:
-        return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
+        with fused_kernels(k.device):
+            return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
     visible = None if mask is None else mask[:, None, None, :]
     if causal:
         visible = causal_mask(q, k) if visible is None else visible & causal_mask(q, k)
     if not fused:
         return attend_unfused(q, k, v, visible, dropout, scoring=scoring)
     added = visible if scoring.bias is None else _biases(scoring.bias, visible)
-    with masked_kernels(k.device):
+    with fused_kernels(k.device):
         return functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=scale)
 
 
-def masked_kernels(device: torch.device) -> AbstractContextManager[object]:
-    """A context in which fused attention with a mask has sound gradients on a device.
+def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
+    """A context in which fused attention is computed by torch's own kernels on a device.
 
-    Torch prefers cuDNN on an H100. Of keys half a block of 128 beyond whole ones, as 64 or 192, its gradient
-    of queries with a mask is not a number where all scores are below about −89 (pytorch issue 196678).
+    For 16 bits torch prefers cuDNN on an H100. Where scores are far below 0 its gradients are not numbers, of
+    queries with a mask at some lengths (pytorch issue 196678), of keys and values of a single query without
+    one (cudnn-frontend issue 1072); and for each other length it makes a plan, which takes milliseconds.
     """
-    kernels = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
     return sdpa_kernel(kernels) if device.type == "cuda" else nullcontext()
 
 

@@ -1,0 +1,58 @@
+"""Fused attention by kernels whose gradients are numbers."""
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from torch.nn import functional
+
+from activemem.blocks.core.dropout import Dropout
+from activemem.blocks.layers import attention
+from activemem.grammar.vocabulary.attention_window import MAX_UNFUSED_LENGTH
+
+
+def kernels():
+    """Whether torch may take cuDNN's, its own ones of both kinds, and plain products."""
+    found = torch.backends.cuda
+    others = found.flash_sdp_enabled(), found.mem_efficient_sdp_enabled(), found.math_sdp_enabled()
+    return found.cudnn_sdp_enabled(), *others
+
+
+def test_a_gpu_keeps_to_kernels_whose_gradients_are_numbers():
+    before = kernels()
+    with attention.fused_kernels(torch.device("cuda")):
+        assert kernels() == (False, True, True, True)
+    assert kernels() == before
+    with attention.fused_kernels(torch.device("cpu")):
+        assert kernels() == before
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_every_fused_call_keeps_to_them(masked, monkeypatch):
+    seen, fused = [], functional.scaled_dot_product_attention
+    on_gpu = partial(attention.fused_kernels, torch.device("cuda"))
+    monkeypatch.setattr(attention, "fused_kernels", lambda _device: on_gpu())
+    monkeypatch.setattr(
+        functional, "scaled_dot_product_attention", lambda *q, **k: seen.append(kernels()) or fused(*q, **k)
+    )
+    q = torch.randn(2, 2, MAX_UNFUSED_LENGTH + 1, 16)
+    mask = torch.ones(2, q.shape[2], dtype=torch.bool) if masked else None
+    attention.attend(q, q, q, mask, Dropout(0.0), causal=True)
+    assert seen == [(False, True, True, True)]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize(
+    ("queries", "keys", "masked"),
+    [(64, 64, True), (192, 192, True), (704, 704, True), (704, 704, False), (1, 128, False)],
+)
+def test_scores_far_below_zero_have_finite_gradients(queries, keys, masked):
+    q, k, v = (
+        torch.randn(2, 2, length, 64, device="cuda", dtype=torch.bfloat16) for length in (queries, keys, keys)
+    )
+    q[..., 0], k[..., 0] = 1.0, -120 * math.sqrt(64)
+    given = [each.requires_grad_() for each in (q, k, v)]
+    mask = torch.ones(2, keys, dtype=torch.bool, device="cuda") if masked else None
+    y = attention.attend(q, k, v, mask, Dropout(0.0), causal=queries == keys)
+    assert all(each.isfinite().all() for each in torch.autograd.grad(y.float().square().sum(), given))
