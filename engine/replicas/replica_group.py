@@ -131,8 +131,9 @@ class ReplicaGroup:
             each.process.kill()
             each.process.wait()
         if (group := distributed.group.WORLD) is not None:
-            group.abort()  # else NCCL waits until all is added, to which nobody adds his part any more
-            distributed.destroy_process_group()
+            with suppress(RuntimeError):  # of a GPU that is lost, as whoever has lost it tells
+                group.abort()  # else NCCL waits until all is added, to which nobody adds his part any more
+                distributed.destroy_process_group()
         if self._meeting is not None:
             self._meeting.cleanup()
             self._meeting = None

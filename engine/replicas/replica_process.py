@@ -50,6 +50,8 @@ def use_device(post: ReplicaPost) -> torch.device:
 def join(post: ReplicaPost) -> None:
     """Meet the other replicas, all of which are about to do so: whoever never comes is waited for."""
     device = use_device(post)
+    # else torch ends the process where a kernel has failed, before it can tell which trial's that was
+    os.environ.setdefault("TORCH_NCCL_RETHROW_CUDA_ERRORS", "0")
     distributed.init_process_group(
         "nccl" if device.type == "cuda" else "gloo",
         init_method=f"file://{post.meeting}",

@@ -264,6 +264,16 @@ def test_what_waits_for_replicas_is_left_before_their_group_is_taken_down(monkey
     assert told == ["abort", "destroy"]
 
 
+def test_a_group_of_a_lost_gpu_that_cannot_be_left_hides_nothing(monkeypatch):
+    def fail():
+        raise torch.distributed.DistBackendError("Exception thrown when waiting for ProcessGroup abort")
+
+    world = SimpleNamespace(abort=fail)
+    monkeypatch.setattr(replica_group, "distributed", SimpleNamespace(group=SimpleNamespace(WORLD=world)))
+    with pytest.raises(ValueError, match="what was first"):
+        ReplicaGroup([CPU, CPU]).end([Failure.of(ValueError("what was first"))])
+
+
 def test_gpus_meet_as_soon_as_they_are_there_and_not_when_they_first_add_something(monkeypatch):
     told = []
     monkeypatch.setattr(torch.cuda, "set_device", lambda device: told.append(f"use {device}"))
@@ -272,11 +282,13 @@ def test_gpus_meet_as_soon_as_they_are_there_and_not_when_they_first_add_somethi
         init_process_group=lambda backend, **_others: told.append(backend), all_reduce=told.append
     )
     monkeypatch.setattr(replica_process, "distributed", there)
+    monkeypatch.setattr(os, "environ", {})
     post = ReplicaPost(
         rank=1, replicas=2, device="cuda:1", threads=1, meeting="/nowhere", plugins=(), checkpoints=False
     )
     replica_process.join(post)
     assert told == ["use cuda:1", "nccl", "1 on cuda:1"]
+    assert os.environ == {"TORCH_NCCL_RETHROW_CUDA_ERRORS": "0"}
 
 
 class _LostError(RuntimeError):
