@@ -26,6 +26,10 @@ MIN_MANY_QUERIES = 128
 """Fewer are computed by FlexAttention's kernel for decoding, which divides the keys among its programs."""
 
 
+MAX_BY_DISTANCE = 2**31 - 1
+"""So many numbers FlexAttention reads at most of what a score is changed by: it counts them in 32 bits."""
+
+
 class Kernel(NamedTuple):
     """What a kernel of FlexAttention is made for."""
 
@@ -67,6 +71,7 @@ def fused_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> str |
         "position vectors are on values too (pos_values)": form.pos_values and given.vectors is not None,
         "numbers have 64 bits": q.dtype == torch.float64,
         f"heads are narrower than {MIN_FUSED_HEAD_WIDTH}": q.shape[-1] < MIN_FUSED_HEAD_WIDTH,
+        f"scores by distance are more than {MAX_BY_DISTANCE:,}": _num_by_distance(given) > MAX_BY_DISTANCE,
     }
     fault = next((fault for fault, holds in faults.items() if holds), None)
     if fault is not None:
@@ -74,6 +79,13 @@ def fused_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> str |
     by_distance = given.vectors is not None or given.fading is not None
     has_mask, many = given.mask is not None, q.shape[2] >= MIN_MANY_QUERIES
     return trial_fault(Kernel(q.device, q.dtype, q.shape[-1], by_distance, has_mask, form.cap > 0, many))
+
+
+def _num_by_distance(given: WindowInputs) -> int:
+    """How many scores by distance there are: for each query one of each distance."""
+    if given.fading is not None:
+        return given.q.shape[:3].numel() * given.fading.shape[-1]
+    return 0 if given.vectors is None else given.q.shape[:3].numel() * len(given.vectors)
 
 
 @lru_cache
@@ -84,7 +96,7 @@ def trial_fault(kernel: Kernel) -> str | None:
     """
     from .flex import fused_window  # noqa: PLC0415 -- as above
 
-    lengths = (160, 300) if kernel.many_queries else (40, 120)
+    lengths = (160, 300) if kernel.many_queries else (24, 120)
     windows = [_small_window(kernel, batch, length) for batch, length in enumerate(lengths, 2)]
 
     def by(compute: Callable[[WindowForm, WindowInputs], Tensor]) -> list[Tensor]:

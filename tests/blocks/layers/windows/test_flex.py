@@ -111,6 +111,17 @@ def test_what_fused_kernels_cannot_do_is_told():
     assert fused_fault(*window(head_width=8)) == "heads are narrower than 16"
 
 
+@pytest.mark.parametrize("beside", [{"vectors": (8192, 64)}, {"fading": (8, 1, 1, 8192)}], ids=str)
+def test_more_scores_by_distance_than_32_bits_count_are_computed_by_products(beside, monkeypatch):
+    """Behind 2³¹ numbers FlexAttention would read others, without a word (pytorch 187904)."""
+    monkeypatch.setattr(choice, "trial_fault", lambda _: None)
+    form, given = window()
+    for batch, fault in ((63, None), (64, "scores by distance are more than 2,147,483,647")):
+        q, k = (torch.empty(8, batch, length, 64, device="meta") for length in (512, 8703))
+        there = {name: torch.empty(size, device="meta") for name, size in beside.items()}
+        assert fused_fault(form, given._replace(q=q, k=k, v=k, **{"vectors": None, **there})) == fault
+
+
 @pytest.mark.heavy
 def test_a_device_on_which_a_small_window_fails_has_products():
     assert fused_fault(*window()).startswith(
