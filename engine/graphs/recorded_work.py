@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from weakref import ref
 
@@ -15,6 +16,9 @@ from ...errors import ActivememError
 
 MAX_RECORDINGS = 64
 """So many recordings a worker has; of more, the one goes that was not replayed for longest."""
+
+WORTH = 20
+"""So often recordings were replayed for each of them before they give way: to record takes some steps."""
 
 Work = Callable[[], None]
 """Reads and writes tensors in place."""
@@ -39,7 +43,8 @@ class Recordings:
     """How a worker records, and which recordings of all its trainings and packs were replayed last."""
 
     def __init__(self, record: Record, most: int = MAX_RECORDINGS) -> None:
-        self.record, self._most = record, most
+        self._record, self._most = record, most
+        self._replayed = 0  # since all were dropped
         self.closed = False  # nothing is recorded any more
         self._used = OrderedDict[tuple[ref[RecordedWork], Key], None]()
         self._told = set[str]()
@@ -47,9 +52,20 @@ class Recordings:
     def __len__(self) -> int:
         return sum(owner() is not None for owner, _ in self._used)
 
+    def record(self, work: Work, generators: Sequence[Generator]) -> Work:
+        """What does the work again; where memory is short, those that have been worth it give theirs back.
+
+        Recordings of lengths that grow leave each other little that fits. RuntimeError as of what records.
+        """
+        if self._replayed > WORTH * len(self) > 0:
+            with suppress(torch.OutOfMemoryError):
+                return self._record(work, generators)
+            self._clear()
+        return self._record(work, generators)
+
     def take_note(self, owner: RecordedWork, shape: Key) -> None:
         """A recording is made or replayed now; those that are too many by it are dropped."""
-        entry = (ref(owner), shape)
+        entry, self._replayed = (ref(owner), shape), self._replayed + 1
         if entry not in self._used:
             for gone in [each for each in self._used if each[0]() is None]:
                 del self._used[gone]
@@ -68,10 +84,14 @@ class Recordings:
     def close(self) -> None:
         """Drop all, and have no others."""
         self.closed = True
+        self._clear()
+
+    def _clear(self) -> None:
         for owner in {owner for owner, _ in self._used}:
             if (found := owner()) is not None:
                 found.clear()
         self._used.clear()
+        self._replayed = 0
 
     def tell(self, reason: str) -> None:
         """Say once why something is not recorded."""

@@ -11,7 +11,7 @@ import torch
 
 from activemem.engine.graphs.cuda_capture import CudaCapture
 from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
-from activemem.engine.graphs.recorded_work import BrokenRecordingError, Recordings
+from activemem.engine.graphs.recorded_work import WORTH, BrokenRecordingError, RecordedWork, Recordings
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 
@@ -100,6 +100,26 @@ def test_of_too_many_recordings_that_goes_which_was_not_replayed_for_longest():
     plain, found = Training(asked, CPU), recording(asked, recorder, most=2)
     assert untimed(found.advance()) == untimed(plain.advance())
     assert len(found.gradients) == 2 < recorder.recorded
+
+
+@pytest.mark.parametrize(("each", "told"), [(WORTH + 1, None), (WORTH, "CUDA out of memory.")])
+def test_where_memory_is_short_recordings_that_were_worth_it_give_way_to_others(each, told):
+    recorder = Recorder()
+
+    def record(work, generators=()):
+        if len(recordings) == 2:
+            raise torch.OutOfMemoryError("CUDA out of memory.\nand more")
+        return recorder(work, generators)
+
+    recordings, sums = Recordings(record), torch.zeros(())
+    steps = RecordedWork(recordings)
+    for length in range(1, 6):
+        for _ in range(each):
+            if not steps.do([torch.ones(length)], lambda batch: lambda: sums.add_(batch[0].sum())):
+                sums.add_(length)
+    assert steps.reason == told
+    assert (len(recordings), recorder.recorded) == ((0, 2) if told else (1, 5))
+    assert sums == each * sum(range(1, 6)) + (3 if told else 15)  # once more where it is recorded
 
 
 def test_trainings_of_a_worker_share_what_is_kept_and_give_it_back_as_they_end():
