@@ -131,6 +131,11 @@ def work(folder: Path, todo: Sequence[Stage], until: float) -> Notes:
     return notes
 
 
+def without_checkpoints(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """What is kept of a folder: not the states of trials under way, hundreds of MB, which begin anew."""
+    return None if "checkpoints" in Path(file.name).parts else file
+
+
 def main() -> None:
     """A call."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -148,7 +153,7 @@ def main() -> None:
     notes = work(folder, todo, until)
     if given.keep is not None:
         with tarfile.open(given.keep, "w:gz") as archive:
-            archive.add(folder, ".")
+            archive.add(folder, ".", filter=without_checkpoints)
     left = [stage.name for stage in todo if stage.name not in notes.ended]
     print(f"left: {', '.join(left)}; the same command goes on" if left else "all has ended")
     sys.exit(75 if left else 0)  # EX_TEMPFAIL: call again
