@@ -53,6 +53,8 @@ _NO_GPU = (
     "CUDA error: initialization error",
     "uncorrectable NVLink error",
     "memory over nvlink or a hardware error",
+    "CUDNN_STATUS_SUBLIBRARY_",  # a part of cuDNN cannot be loaded, or is of another version
+    "cuDNN version incompatibility",
 )
 """What torch says where a GPU is missing, broken, taken, or one that it, or its driver, was not built for.
 

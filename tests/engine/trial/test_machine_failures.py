@@ -40,6 +40,8 @@ def test_a_gpu_that_nobody_can_use_is_the_machine_s_failure(told):
 @pytest.mark.parametrize(
     "told",
     [
+        "cuDNN error: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED",
+        "cuDNN version incompatibility: PyTorch was compiled against (9, 13, 0) but found (9, 1, 0).",
         "The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver.",
         "CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing a variable",
         "Unexpected error from cudaGetDeviceCount(). Did you run some before? Error 2: out of memory",
