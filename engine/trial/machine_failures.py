@@ -63,6 +63,14 @@ that is unknown is of the driver or of the device, as where it has fallen off it
 GPU that was forked from one that has used it.
 """
 
+_NO_COMPILER = (
+    "Failed to find C compiler",
+    "No working C++ compiler found",
+    "Cannot find a working triton installation",
+    "too old to be supported by the triton GPU compiler",
+)
+"""What torch says where [train] compile has nothing to compile with, or that compiles for this GPU."""
+
 _LOST_GPU = (
     "device-side assert triggered",
     "an illegal memory access was encountered",
@@ -146,11 +154,18 @@ def _told_by(error: BaseException) -> str | None:
         return describe_os_error(error)
     if isinstance(error, ModuleNotFoundError):
         return f"a module is missing: {error}"
-    if isinstance(error, RuntimeError | AssertionError) and any(text in str(error) for text in _NO_GPU):
-        return f"a GPU is missing: {str(error).partition(chr(10))[0]}"
+    return _told_by_torch(error) if isinstance(error, RuntimeError | AssertionError) else None
+
+
+def _told_by_torch(error: RuntimeError | AssertionError) -> str | None:
+    """The same of what torch raises, on the line that tells it."""
+    lines = str(error).splitlines()
+    if any(text in str(error) for text in _NO_GPU):
+        return f"a GPU is missing: {lines[0]}"
     if isinstance(error, distributed.DistError) and not is_out_of_memory(error) and not _lost_gpu(error):
         return f"devices cannot add up their gradients: {' '.join(str(error).split())}"
-    return None
+    found = next((line for line in lines if any(text in line for text in _NO_COMPILER)), None)
+    return None if found is None else f"a compiler is missing: {found}"
 
 
 def describe_os_error(error: OSError) -> str:

@@ -52,6 +52,21 @@ def test_a_driver_that_does_not_begin_is_the_machine_s_failure(told):
     assert machine_failure(RuntimeError(told)) == f"a GPU is missing: {told}"
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
+        "InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx: (None, 'g++')",
+        "Cannot find a working triton installation. Either the package is not installed or it is too old.",
+        "Found Tesla P100 which is too old to be supported by the triton GPU compiler, which is used.",
+    ],
+)
+def test_who_has_nothing_to_compile_with_is_no_failed_trial(told):
+    assert machine_failure(RuntimeError(f"backend='inductor' raised:\n{told}\n\nSet more")) == (
+        f"a compiler is missing: {told}"
+    )
+
+
 def test_what_a_trial_asks_of_a_gpu_is_its_own_failure():
     for told in ("CUDA error: invalid configuration argument", "CUDA out of memory."):
         assert machine_failure(RuntimeError(told)) is None
