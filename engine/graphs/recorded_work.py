@@ -13,6 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from ...errors import ActivememError
+from ..trial.memory_retries import SPARES
 
 MAX_RECORDINGS = 64
 """So many recordings a worker has; of more, the one goes that was not replayed for longest."""
@@ -48,6 +49,7 @@ class Recordings:
         self.closed = False  # nothing is recorded any more
         self._used = OrderedDict[tuple[ref[RecordedWork], Key], None]()
         self._told = set[str]()
+        SPARES.add(self)
 
     def __len__(self) -> int:
         return sum(owner() is not None for owner, _ in self._used)
@@ -60,7 +62,7 @@ class Recordings:
         if self._replayed > WORTH * len(self) > 0:
             with suppress(torch.OutOfMemoryError):
                 return self._record(work, generators)
-            self._clear()
+            self.give_back()
         return self._record(work, generators)
 
     def take_note(self, owner: RecordedWork, shape: Key) -> None:
@@ -84,9 +86,10 @@ class Recordings:
     def close(self) -> None:
         """Drop all, and have no others."""
         self.closed = True
-        self._clear()
+        self.give_back()
 
-    def _clear(self) -> None:
+    def give_back(self) -> None:
+        """Drop all until they come again."""
         for owner in {owner for owner, _ in self._used}:
             if (found := owner()) is not None:
                 found.clear()

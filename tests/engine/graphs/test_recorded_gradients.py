@@ -12,6 +12,7 @@ import torch
 from activemem.engine.graphs.cuda_capture import CudaCapture
 from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
 from activemem.engine.graphs.recorded_work import WORTH, BrokenRecordingError, RecordedWork, Recordings
+from activemem.engine.trial.memory_retries import free_memory
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 
@@ -120,6 +121,16 @@ def test_where_memory_is_short_recordings_that_were_worth_it_give_way_to_others(
     assert steps.reason == told
     assert (len(recordings), recorder.recorded) == ((0, 2) if told else (1, 5))
     assert sums == each * sum(range(1, 6)) + (3 if told else 15)  # once more where it is recorded
+
+
+def test_what_is_recorded_is_given_back_before_a_trial_is_tried_with_less_memory():
+    asked, recorder = settings(lengths=[3, 5]), Recorder()
+    plain, found = Training(asked, CPU), recording(asked, recorder)
+    for free in (free_memory, lambda: None):
+        assert untimed(found.advance()) == untimed(plain.advance())
+        assert len(found.gradients) == 3
+        free()
+    assert recorder.recorded == 6
 
 
 def test_trainings_of_a_worker_share_what_is_kept_and_give_it_back_as_they_end():
