@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from ...plugins import loaded_files
 from ...studies.schema.settings import TrialSettings
 from ..trial.machine_failures import MachineError
 from .messages import Ask, Build, Failure, ReplicaPost, Restore
-from .replica_process import join
+from .replica_process import UNHEARD, join
 
 _END_S = 0.2
 """So long what a replica says at its end may take to arrive."""
@@ -182,12 +183,16 @@ class ReplicaGroup:
 def _start_process(post: ReplicaPost) -> _Process:
     """Start a replica; a process that is no child of `multiprocessing`, since some workers may have none."""
     ours, theirs = (Connection(each.detach()) for each in socket.socketpair())
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-c", _START, str(theirs.fileno()), str(os.getpid())],
-            pass_fds=[theirs.fileno()],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            stdin=subprocess.DEVNULL,
-        )
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, UNHEARD)  # until it ignores them
+    try:
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-c", _START, str(theirs.fileno()), str(os.getpid())],
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                stdin=subprocess.DEVNULL,
+            )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     ours.send(post)
     return _Process(process, ours)

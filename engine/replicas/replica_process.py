@@ -22,13 +22,17 @@ from ..trial.training import Training
 from .messages import Ask, Build, Failure, ReplicaPost, Restore, from_bytes, to_bytes
 from .share import ShardedShare, Share
 
+UNHEARD = (signal.SIGINT, signal.SIGTERM)
+"""Signals that the whole group may get, of which a replica takes no note: whoever leads says when to stop."""
+
 
 def main() -> None:
     """Answer on the connection whose descriptor is the first argument, as long as its other end is there."""
     connection = Connection(int(sys.argv[1]))
     end_with(int(sys.argv[2]))
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # the whole group may get it; whoever leads says when to stop
+    for number in UNHEARD:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, UNHEARD)
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         try:
             _Replica(connection.recv(), connection).answer()

@@ -3,6 +3,7 @@
 import copy
 import os
 import signal
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -251,6 +252,23 @@ def test_a_replica_that_cannot_begin_is_not_waited_for(monkeypatch):
     with pytest.raises(Exception, match="on the other machine"):
         training.advance()
     assert not made.group.pids
+
+
+@pytest.mark.heavy
+def test_a_replica_that_begins_is_not_ended_by_what_asks_the_whole_group_to_stop(two, monkeypatch):
+    two.end()  # a process has one group at a time
+    made, real = ReplicatedTrainings([CPU, CPU]), subprocess.Popen
+
+    def interrupted(*words, **options):
+        process = real(*words, **options)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process.send_signal(number)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    training = made(settings(SORT, epochs=1), CPU, Path("data"))
+    assert trained(training, 1)
+    made.end()
 
 
 def test_what_waits_for_replicas_is_left_before_their_group_is_taken_down(monkeypatch):
