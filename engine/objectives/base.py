@@ -65,7 +65,7 @@ class CausalView:
     """A sequence of a causal task, and its model as a map of which no output may depend on later inputs.
 
     `inputs` (length,) are symbols from `first` on, of which there are `symbols`. `outputs` maps the model and
-    inputs (rows, length) to (rows, length, …), or to fewer positions.
+    inputs (rows, length), both on any device, to (rows, length, …), or to fewer positions.
     """
 
     inputs: Tensor

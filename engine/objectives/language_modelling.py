@@ -62,7 +62,7 @@ class LanguageObjective(Objective[Model]):
 
         def losses(model: nn.Module, rows: Tensor) -> Tensor:
             assert isinstance(model, Model)
-            return self._losses(model, rows, targets.expand(len(rows), -1))
+            return self._losses(model, rows, targets.to(rows.device).expand(len(rows), -1))
 
         return CausalView(inputs=inputs, first=0, symbols=self.interface.vocab, outputs=losses)
 

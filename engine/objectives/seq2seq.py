@@ -117,7 +117,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         assert self.interface.vocab is not None, "targets have symbols"
 
         def scores(model: nn.Module, rows: Tensor) -> Tensor:
-            return model(source.expand(len(rows), -1), rows).log_softmax(-1)[:, 1:]
+            return model(source.to(rows.device).expand(len(rows), -1), rows).log_softmax(-1)[:, 1:]
 
         return CausalView(inputs=target, first=PAD + 1, symbols=self.interface.vocab - 1, outputs=scores)
 

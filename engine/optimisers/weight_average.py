@@ -21,6 +21,7 @@ class WeightAverage:
     def __init__(self, model: Model | TransductionModel, decay: float) -> None:
         self._model, self._decay = model, decay
         self._average = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+        self.settled = True  # False while the model has the average, and where a swap was left midway
 
     @torch.no_grad()
     def after_step(self) -> None:
@@ -30,13 +31,17 @@ class WeightAverage:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """A context in which the model has the average for its weights."""
-        weights = {name: weight.detach().clone() for name, weight in self._model.named_parameters()}
+        """A context in which the model has the average for its weights, and the average is away.
+
+        Both change places, one weight after the other: a copy of all weights would be as large as they are.
+        """
+        self.settled = False
+        self._swap()
         try:
-            self._copy(self._average)
             yield
         finally:
-            self._copy(weights)
+            self._swap()
+            self.settled = True
 
     def state(self) -> dict[str, Tensor]:
         """The average by the names of the weights."""
@@ -47,9 +52,12 @@ class WeightAverage:
         """Resume from a state."""
         for name, average in self._average.items():
             average.copy_(state[name])
+        self.settled = True
 
     @torch.no_grad()
-    def _copy(self, weights: Mapping[str, Tensor]) -> None:
+    def _swap(self) -> None:
         for name, weight in self._model.named_parameters():
-            weight.copy_(weights[name])
+            own = weight.detach().clone()
+            weight.copy_(self._average[name])
+            self._average[name].copy_(own)
         self._model.after_optimiser_step()

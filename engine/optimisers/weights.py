@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
 
 import torch
@@ -31,7 +31,7 @@ class Weights:
     @property
     def settled(self) -> bool:
         """Whether they are of one moment everywhere."""
-        return True
+        return self._average is None or self._average.settled
 
     def begin_epoch(self, epoch: int) -> list[float] | None:
         """Have the optimiser go on as [train] says after so many epochs; its highest rates if it is new."""
@@ -59,11 +59,34 @@ class Weights:
             with self._average.in_place():
                 yield self.model
 
+    def with_room(self) -> AbstractContextManager[None]:
+        """A context without steps, in which the device has no gradients and nothing of the optimiser."""
+        return self._with_state_on_cpu()
+
+    @contextmanager
+    def _with_state_on_cpu(self) -> Iterator[None]:
+        self.optimizer.zero_grad()
+        places = [
+            (state, name, kept.device)
+            for state in self.optimizer.state.values()
+            for name, kept in state.items()
+            if isinstance(kept, Tensor)
+        ]
+        try:
+            for state, name, _ in places:
+                state[name] = state[name].cpu()
+            yield
+        finally:
+            for state, name, device in places:
+                state[name] = state[name].to(device)
+
     def named(self) -> Mapping[str, Tensor]:
-        """Those of the model as it is evaluated now, by name."""
+        """Those of the model as it is evaluated now, by name; averages are on the CPU."""
         with self.evaluated() as model:
             weights = model.state_dict()
-            return {name: weight.clone() for name, weight in weights.items()} if self._average else weights
+            if self._average is None:
+                return weights
+            return {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
 
     def state(self) -> dict[str, Any]:
         """All that the next step depends on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, cast
 
 import torch
@@ -45,6 +45,10 @@ class ShardedWeights(Weights):
     def settled(self) -> bool:
         """Whether no gathering was left amid it."""
         return not self._gathering
+
+    def with_room(self) -> AbstractContextManager[None]:
+        """A context as it is: of what is kept of the weights, little is on one device."""
+        return nullcontext()
 
     @contextmanager
     def evaluated(self) -> Iterator[AnyModel]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 
 import torch
@@ -9,6 +12,7 @@ from torch import Tensor, nn
 
 from ...errors import ActivememError
 from ..objectives.base import CausalView
+from .memory_retries import may_be_out_of_memory
 
 MAX_CUTS = 16
 """At so many positions of a sequence, at most, all that follows is replaced; of a short one at each."""
@@ -16,20 +20,51 @@ MAX_CUTS = 16
 ROUNDING = 1e-9
 """What outputs may move by, as a share of the largest of them: a sum of other zeros, in double precision."""
 
+_CPU = torch.device("cpu")
+
+_log = logging.getLogger(__name__)
+
 
 class LeakError(ActivememError):
     """A model of a causal task that sees later inputs, or blocks that would; the message says where."""
 
 
 @torch.no_grad()
-def check_future_is_hidden(model: nn.Module, view: CausalView) -> None:
+def check_future_is_hidden(
+    model: nn.Module, view: CausalView, with_room: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> None:
     """Raise LeakError if an output of the model moves when later inputs are replaced.
 
     A copy of the model computes in double precision, so that only what is not seen at all moves nothing. The
-    sequence is real, the symbols that replace others are drawn with a fixed seed.
+    sequence is real, the symbols that replace others are drawn with a fixed seed. The copy takes twice the
+    memory of the weights beside what a training keeps: where a GPU lacks that it is tried in the context
+    `with_room`, and at last the CPU computes the same.
     """
-    exact = deepcopy(model).double().eval()
-    inputs, length = view.inputs, len(view.inputs)
+    here = view.inputs.device
+    if _is_checked(here, model, view):
+        return
+    with with_room():
+        if _is_checked(here, model, view):
+            return
+    _log.warning("whether the model sees its future is computed on the CPU: memory is short for its copy")
+    _check_on(_CPU, model, view)
+
+
+def _is_checked(device: torch.device, model: nn.Module, view: CausalView) -> bool:
+    """As `check_future_is_hidden`, on this device; False where it lacks memory."""
+    try:
+        _check_on(device, model, view)
+    except RuntimeError as error:
+        if not may_be_out_of_memory(error):
+            raise
+        return False
+    return True
+
+
+def _check_on(device: torch.device, model: nn.Module, view: CausalView) -> None:
+    """As `check_future_is_hidden`, on this device alone."""
+    exact, inputs = _copied(model, device).double().eval(), view.inputs.to(device)
+    length = len(inputs)
     generator = torch.Generator().manual_seed(length)
     if length - 1 <= MAX_CUTS:
         cuts = torch.arange(length - 1)
@@ -38,13 +73,21 @@ def check_future_is_hidden(model: nn.Module, view: CausalView) -> None:
     known = view.outputs(exact, inputs[None])[0]
     for cut in cuts.tolist():
         shifts = torch.randint(1, view.symbols, (length,), generator=generator)
-        others = (inputs - view.first + shifts.to(inputs.device)) % view.symbols + view.first
-        changed = torch.where(torch.arange(length, device=inputs.device) > cut, others, inputs)
+        others = (inputs - view.first + shifts.to(device)) % view.symbols + view.first
+        changed = torch.where(torch.arange(length, device=device) > cut, others, inputs)
         moved = _moved(known[: cut + 1], view.outputs(exact, changed[None])[0, : cut + 1])
         if moved is not None:
             raise LeakError(
                 f"sees the future: output {moved} moves with the inputs after position {cut} of {length}"
             )
+
+
+def _copied(model: nn.Module, device: torch.device) -> nn.Module:
+    """A copy of a model on a device, made there at once."""
+    known: dict[int, object] = {id(each): each.to(device, copy=True) for each in model.buffers()}
+    for weight in model.parameters():
+        known[id(weight)] = nn.Parameter(weight.to(device, copy=True), weight.requires_grad)
+    return deepcopy(model, known)
 
 
 def _moved(known: Tensor, found: Tensor) -> int | None:

@@ -362,7 +362,7 @@ class Training:
         if epoch & (epoch - 1) == 0 or self._ends_after(epoch, losses, patience):
             view = self.objective.causal_view()
             if view is not None:
-                check_future_is_hidden(model, view)
+                check_future_is_hidden(model, view, self.trained.with_room)
 
     def _count_work(self, shapes: Mapping[StepShape, int]) -> float:
         """Count the operations and the tokens of an epoch with so many steps of each shape; its tokens."""

@@ -2,6 +2,7 @@
 
 import pickle
 
+import pytest
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
@@ -69,3 +70,22 @@ def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path):
     rest.advance()
     assert {**rest.advance(), "tokens_per_s": 0} == {**last, "tokens_per_s": 0}
     assert all(weight.equal(whole.weights()[name]) for name, weight in rest.weights().items())
+
+
+def test_an_average_whose_swap_is_left_midway_is_not_settled_until_it_is_restored():
+    model = build("ff(8)", d_model=4, vocab=3, generator=torch.Generator().manual_seed(0))
+    average, before = WeightAverage(model, 0.9), {name: w.clone() for name, w in model.named_parameters()}
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.add_(1.0)
+    with pytest.raises(KeyboardInterrupt), average.in_place():
+        raise KeyboardInterrupt
+    assert average.settled
+    assert all(weight.equal(before[name] + 1.0) for name, weight in model.named_parameters())
+    assert all(weight.equal(before[name]) for name, weight in average.state().items())
+    model.after_optimiser_step = lambda: 1 / 0
+    with pytest.raises(ZeroDivisionError), average.in_place():
+        pass
+    assert not average.settled
+    average.restore(before)
+    assert average.settled
