@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -24,10 +26,16 @@ from ...plugins import loaded_files
 from ...studies.schema.settings import TrialSettings
 from ..trial.machine_failures import MachineError
 from .messages import Ask, Build, Failure, ReplicaPost, Restore
-from .replica_process import UNHEARD, join
+from .replica_process import UNHEARD, join, use_device
 
 _END_S = 0.2
 """So long what a replica says at its end may take to arrive."""
+
+_POLL_S = 0.1
+"""So often it is looked, while replicas meet, whether all of them are still there."""
+
+_MEET_S = 600.0
+"""So long replicas may take to meet: as long as torch waits for what they add up later."""
 
 _START = "from activemem.engine.replicas.replica_process import main; main()"
 
@@ -147,7 +155,7 @@ class ReplicaGroup:
         """Start all other replicas and meet them, in a folder that is there as long as they are.
 
         A replica looks others up in it when it first exchanges something with them. They are met only once
-        each has said that it can: to meet one that has ended is to wait, on a GPU for ever.
+        each has said that it can.
         """
         self._meeting = tempfile.TemporaryDirectory(prefix="activemem-replicas-", ignore_cleanup_errors=True)
         posts = [
@@ -166,18 +174,46 @@ class ReplicaGroup:
         self._processes = [_start_process(post) for post in posts[1:]]
         try:
             self._hear()
-            join(posts[0])
+            self._meet(posts[0])
         except BaseException:
             self.end()
             raise
         for each in self._processes:
             threading.Thread(target=self._watch, args=(each,), name="replica", daemon=True).start()
 
+    def _meet(self, post: ReplicaPost) -> None:
+        """Meet the others; raises what one of them has failed by, MachineError where it ends or all wait.
+
+        By a thread that is left then: NCCL waits in native code for whoever has ended, without an end, and no
+        group is there yet that could be aborted.
+        """
+        use_device(post)  # which each thread has for itself
+        met: Future[None] = Future()
+        thread = threading.Thread(target=_join, args=(post, met), name="meeting", daemon=True)
+        thread.start()
+        late_at = time.monotonic() + _MEET_S
+        while thread.is_alive():
+            if any(each.process.poll() is not None for each in self._processes):
+                self.end()
+            if time.monotonic() > late_at:
+                where = ", ".join(map(str, self.devices))
+                told = "NCCL_DEBUG=INFO in the environment has NCCL say what it waits for"
+                raise MachineError(f"devices have not met within {_MEET_S:g} s: {where}; {told}")
+            thread.join(_POLL_S)
+        met.result()
+
     def _watch(self, replica: _Process) -> None:
         """Once a replica has ended unasked, end what waits for it here, on a GPU for ever."""
         replica.process.wait()
         if replica in self._processes and (group := distributed.group.WORLD) is not None:
             group.abort()  # what was to be added is lost, as whoever asks the replica next finds out
+
+
+def _join(post: ReplicaPost, met: Future[None]) -> None:
+    try:
+        met.set_result(join(post))
+    except BaseException as error:  # noqa: BLE001 -- it is raised where the meeting is waited for
+        met.set_exception(error)
 
 
 def _start_process(post: ReplicaPost) -> _Process:

@@ -4,6 +4,8 @@ import copy
 import os
 import signal
 import subprocess
+import threading
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -250,6 +252,37 @@ def test_a_replica_that_cannot_begin_is_not_waited_for(monkeypatch):
     training = made(settings(SORT), CPU, Path("data"))
     monkeypatch.setattr(replica_group, "join", lambda _post: pytest.fail("nobody is there to be met"))
     with pytest.raises(Exception, match="on the other machine"):
+        training.advance()
+    assert not made.group.pids
+
+
+GONE = "import os, torch\ntorch.distributed.init_process_group = lambda *_, **__: os._exit(3)"
+
+
+def test_a_replica_that_ends_while_it_is_met_is_not_waited_for(two, monkeypatch):
+    two.end()  # a process has one group at a time
+    gone = PluginFile(path=Path("gone.py"), source=GONE)
+    monkeypatch.setattr(replica_group, "loaded_files", lambda: (gone,))
+    never = threading.Event()  # as NCCL waits
+    monkeypatch.setattr(replica_group, "join", lambda _post: never.wait())
+    made = ReplicatedTrainings([CPU, CPU])
+    training = made(settings(SORT, epochs=1), CPU, Path("data"))
+    with pytest.raises(MachineError, match="a replica of the training has ended"):
+        training.advance()
+    assert not made.group.pids
+    monkeypatch.undo()
+    assert trained(training, 1)  # though that thread still waits
+    made.end()
+    never.set()
+
+
+def test_replicas_that_do_not_meet_are_not_waited_for_without_an_end(two, monkeypatch):
+    two.end()  # a process has one group at a time
+    monkeypatch.setattr(replica_group, "_MEET_S", 0.0)
+    monkeypatch.setattr(replica_group, "join", lambda _post: time.sleep(1.0))
+    made = ReplicatedTrainings([CPU, CPU])
+    training = made(settings(SORT, epochs=1), CPU, Path("data"))
+    with pytest.raises(MachineError, match=r"devices have not met within 0 s: cpu, cpu; NCCL_DEBUG=INFO in"):
         training.advance()
     assert not made.group.pids
 
