@@ -113,7 +113,29 @@ def gpu_here() -> tuple[str, int, int] | None:
     import torch  # noqa: PLC0415 -- it is loaded where there is a GPU
 
     found = torch.cuda.get_device_properties(0)
-    return found.name, found.total_memory, torch.cuda.device_count()
+    return found.name, found.total_memory, count_gpus()
+
+
+def count_gpus() -> int:
+    """On how many GPUs this process can train; 0 without any.
+
+    Torch asks the driver, which counts those of the machine. CUDA gives a process a single instance where
+    they are split into instances (MIG).
+    """
+    import torch  # noqa: PLC0415 -- as above
+
+    if not torch.cuda.is_available():
+        return 0
+    from torch._C import _cuda_getDeviceCount  # noqa: PLC0415 -- nothing public asks CUDA itself
+
+    return _cuda_getDeviceCount()
+
+
+def count_gpus_of_processes() -> int:
+    """On how many GPUs processes with one each can train here: on every instance the environment names."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    instances = sum(each.startswith("MIG-") for each in named)
+    return max(found, instances) if (found := count_gpus()) else 0
 
 
 def has_gpu() -> bool:

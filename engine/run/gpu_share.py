@@ -10,7 +10,7 @@ import torch
 
 from ...studies.planning.memory_estimates import largest_step, trials_on_device
 from ...studies.schema.settings import TrialSettings
-from ..core.resources import Machine, has_gpu
+from ..core.resources import Machine, count_gpus, count_gpus_of_processes, has_gpu
 from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.state_size import weight_state
 
@@ -37,7 +37,7 @@ def resolve_here(
         return replace(machine, gpus=0.0)
     if local:
         return replace(machine, gpus=1.0)
-    here = Accelerators(count=torch.cuda.device_count(), device_bytes=device_bytes(), cpus=cpus)
+    here = Accelerators(count=count_gpus_of_processes(), device_bytes=device_bytes(), cpus=cpus)
     return replace(machine, gpus=share(machine, [here], all_settings))
 
 
@@ -65,8 +65,5 @@ def fraction(trials: int) -> float:
 
 def device_bytes() -> int:
     """The memory of the smallest GPU that this process sees; 0 without any that torch can use."""
-    if not torch.cuda.is_available():
-        return 0
-    return min(
-        torch.cuda.get_device_properties(each).total_memory for each in range(torch.cuda.device_count())
-    )
+    sizes = (torch.cuda.get_device_properties(each).total_memory for each in range(count_gpus()))
+    return min(sizes, default=0)

@@ -22,7 +22,7 @@ from ...studies.catalog.tasks import (
 from ...studies.catalog.tasks.synthetic import LengthTask
 from ...studies.schema.settings import TrialSettings
 from ..core.models import AnyModel, build_model
-from ..core.resources import Machine
+from ..core.resources import Machine, count_gpus
 from ..data import DataError, open_corpus, open_labelled, open_pairs, open_treebank
 from ..trial.leaks import ROUNDING, LeakError
 from ..trial.machine_failures import MachineError
@@ -109,8 +109,7 @@ def check_gpu(machine: Machine) -> None:
     gpus = machine.gpus
     if gpus != "auto" and gpus and machine.address is None and not torch.cuda.is_available():
         raise MachineError(f"gpus: expected {gpus:g} for each trial, torch finds none here")
-    if machine.address is None and machine.devices > 1 and torch.cuda.device_count() < machine.devices:
-        found = torch.cuda.device_count()
+    if machine.address is None and machine.devices > 1 and (found := count_gpus()) < machine.devices:
         raise MachineError(f"gpus: expected {machine.devices} for each trial, torch finds {found} here")
 
 

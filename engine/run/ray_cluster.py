@@ -24,7 +24,7 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
-from ..core.resources import Machine
+from ..core.resources import Machine, count_gpus_of_processes
 from ..trial.machine_failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
@@ -314,6 +314,8 @@ def _cluster(machine: Machine) -> Iterator[HeadWatch]:
         with handlers_kept():
             ray.init(
                 address=machine.address or "local",
+                # it counts those of the driver, of which there may be none, or which may be split
+                num_gpus=None if machine.address else count_gpus_of_processes(),
                 include_dashboard=None if machine.address else False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,

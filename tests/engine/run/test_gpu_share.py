@@ -2,13 +2,24 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+import ray
 import torch
 
-from activemem.engine.core.resources import Machine, ResourceError, has_gpu
+from activemem.engine.core.resources import (
+    Machine,
+    ResourceError,
+    count_gpus,
+    count_gpus_of_processes,
+    has_gpu,
+)
+from activemem.engine.run import ray_cluster
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.gpu_share import Accelerators, fraction, resolve_here, share
+from activemem.engine.run.gpu_share import Accelerators, device_bytes, fraction, resolve_here, share
+from activemem.engine.run.preflight import check_gpu
+from activemem.engine.run.ray_cluster import _cluster
 from activemem.engine.trial.machine_failures import MachineError
 from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import GPU_CONTEXT, step_memory, trials_on_device
@@ -40,6 +51,34 @@ def test_what_fits_on_a_device_leaves_a_tenth_of_it_free(settings):
     held = step_memory(settings[0])
     assert trials_on_device(held, 80 * 10**9) == int(72 * 10**9 / (held.total + GPU_CONTEXT))
     assert trials_on_device(held, 0) == 0
+
+
+def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch):
+    def properties(device):
+        if device:
+            raise RuntimeError(f"device={device}, num_gpus=1")
+        return SimpleNamespace(name="NVIDIA A100 MIG 1g.10gb", total_memory=10 * 2**30)
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)  # of the machine, as the driver counts them
+    monkeypatch.setattr(torch._C, "_cuda_getDeviceCount", lambda: 1, raising=False)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", properties)
+    assert (device_bytes(), count_gpus(), count_gpus_of_processes()) == (10 * 2**30, 1, 1)
+    with pytest.raises(MachineError, match="gpus: expected 2 for each trial, torch finds 1 here"):
+        check_gpu(Machine(gpus=2.0))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b,MIG-c")  # one for each worker
+    assert (count_gpus(), count_gpus_of_processes()) == (1, 3)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert (device_bytes(), count_gpus_of_processes()) == (0, 0)
+
+
+@pytest.mark.slow  # Ray begins
+def test_a_cluster_of_this_machine_has_the_gpus_that_torch_has(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(ray_cluster, "count_gpus_of_processes", lambda: 3)
+    with _cluster(Machine()):
+        assert ray.cluster_resources()["GPU"] == 3
 
 
 @NO_GPU
