@@ -84,7 +84,8 @@ def _temporary(path: Path, folder: Path) -> Iterator[Path]:
 
 def put_in_place(temporary: Path, path: Path) -> None:
     """Flush a file, or a folder with its contents, rename it to `path`, and flush the name."""
-    for written in (*temporary.rglob("*"), temporary):
+    within = temporary.rglob("*") if temporary.is_dir() else ()
+    for written in (*within, temporary):
         sync(written)
     temporary.replace(path)
     sync(path.parent)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from statistics import fmean
@@ -48,7 +49,15 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
     ended = _on_last_rungs(
         point for point in begun if all(_has_ended(points, trial.id) for trial in point.trials)
     )
-    courses, written = points.courses(ended), _open(study, place)
+    with _opened(study, place) as written:
+        return _add_points(written, study, points, ended, place)
+
+
+def _add_points(
+    written: optuna.Study, study: Study, points: StoredPoints, ended: Sequence[SearchPoint], place: str
+) -> StudyExport:
+    """Add those of these points that are not there, and say how many they are."""
+    courses = points.courses(ended)
     known = {_key(trial.user_attrs.get(_OURS)) for trial in written.get_trials(deepcopy=False)}
     told, epochs = 0, 0
     for point in ended:
@@ -83,15 +92,25 @@ def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
         trial.values, trial.state = None, TrialState.PRUNED
 
 
-def _open(study: Study, place: str) -> optuna.Study:
-    """The study of this name in a file, which is made if it is not there."""
-    assert study.search is not None
+@contextmanager
+def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
+    """The study of this name in a file, which is made if it is not there; it is closed at the end."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     try:
         storage = optuna.storages.RDBStorage(f"sqlite:///{place}")
     except Exception as error:  # what a database raises that is none
         raise TrackingError(f"optuna: expected an Optuna storage in {place}, got: {error}") from error
+    try:
+        yield _find(study, storage, place)
+    finally:
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optuna.Study:
+    """The study of this name in a storage, which is made if it is not there."""
+    assert study.search is not None
     goals = study.search.objectives
     names = [each.name for each in goals]
     directions: list[Literal["minimize", "maximize"]] = [_DIRECTIONS[each.direction] for each in goals]

@@ -78,7 +78,7 @@ def test_what_a_plug_ins_task_raises_is_told_of_it_with_carets(process):
     write("parts.toml", study_text(**changes))
     planned = process("study", "plan", "parts.toml", "--plugin", "parts.py")
     assert planned.returncode == 2
-    assert "parts: sizes: ZeroDivisionError: integer division or modulo by zero" in planned.stderr
+    assert "parts: sizes: ZeroDivisionError: " in planned.stderr
     assert "^^^" in planned.stderr
     shown = process("task", "show", "parts", "--plugin", "parts.py")
     assert (shown.returncode, shown.stderr) == (2, "parts: draw: RuntimeError: not yet\n")

@@ -24,8 +24,9 @@ def test_it_serves_until_it_is_interrupted_and_keeps_the_token_to_itself(tiny):
             told = server.stdout.readline()
             address = told.split()[-1].partition("?")[0]
             assert told == f"results at {address}?token=…\n"
-            with pytest.raises(HTTPError, match="401"):
+            with pytest.raises(HTTPError, match="401") as refused:
                 urlopen(address)
+            refused.value.close()
             browser = build_opener(HTTPCookieProcessor())
             assert "/study/tiny" in browser.open(f"{address}?token={TOKEN}").read().decode()
         finally:

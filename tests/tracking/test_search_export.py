@@ -1,5 +1,7 @@
 """Optuna itself finds in its storage each point of a search, once for each time that it ended."""
 
+import gc
+import re
 import threading
 import time
 from statistics import fmean
@@ -42,12 +44,28 @@ def searched(tmp_path_factory):
     return study, store
 
 
-def read(path):
-    return optuna.load_study(study_name="search", storage=f"sqlite:///{path}")
+@pytest.fixture
+def storages():
+    """The storages in files by their paths, which are closed after the test."""
+    opened = []
+
+    def open_file(path):
+        opened.append(optuna.storages.RDBStorage(f"sqlite:///{path}"))
+        return opened[-1]
+
+    yield open_file
+    for each in opened:
+        each.remove_session()
+        each.engine.dispose()
+
+
+@pytest.fixture
+def read(storages):
+    return lambda path: optuna.load_study(study_name="search", storage=storages(path))
 
 
 @pytest.mark.heavy
-def test_each_point_is_a_trial_with_its_parameters_values_and_moments(searched, tmp_path):
+def test_each_point_is_a_trial_with_its_parameters_values_and_moments(searched, read, tmp_path):
     study, store = searched
     path = tmp_path / "new" / "search.db"
     assert export_search(study, store, str(path)) == StudyExport(trials=4, epochs=8, known=0, tables=0)
@@ -68,7 +86,7 @@ def test_each_point_is_a_trial_with_its_parameters_values_and_moments(searched, 
     assert list(importances) == ["lr"]
 
 
-def test_a_second_export_adds_only_what_has_ended_since(searched, tmp_path):
+def test_a_second_export_adds_only_what_has_ended_since(searched, read, tmp_path):
     study, _ = searched
     half = Store(tmp_path / "half")
     run_study(study, half, local=True, max_trials=2)
@@ -80,7 +98,7 @@ def test_a_second_export_adds_only_what_has_ended_since(searched, tmp_path):
     assert len(read(path).trials) == 4
 
 
-def test_a_search_for_several_things_has_all_of_them(searched, tmp_path):
+def test_a_search_for_several_things_has_all_of_them(searched, read, tmp_path):
     study, store = load_study(SEVERAL), searched[1]
     export_search(study, store, str(tmp_path / "search.db"))
     found = read(tmp_path / "search.db")
@@ -92,11 +110,21 @@ def test_a_search_for_several_things_has_all_of_them(searched, tmp_path):
     assert 1 <= len(found.best_trials) <= 4
 
 
-def test_what_is_no_search_no_storage_or_another_study_is_refused(searched, trained, tmp_path):
-    study, store = searched
-    other, text = tmp_path / "other.db", tmp_path / "text.db"
-    optuna.create_study(study_name="search", storage=f"sqlite:///{other}")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Optuna leaves it open
+def test_a_file_that_is_no_storage_is_refused(searched, tmp_path):
+    text = tmp_path / "text.db"
     text.write_text("no database, by any means")
+    with pytest.raises(
+        TrackingError, match=re.escape(f"optuna: expected an Optuna storage in {text}, got: ")
+    ):
+        export_search(*searched, str(text))
+    gc.collect()
+
+
+def test_what_is_no_search_no_file_or_another_study_is_refused(searched, trained, storages, tmp_path):
+    study, store = searched
+    other = tmp_path / "other.db"
+    optuna.create_study(study_name="search", storage=storages(other))
     own = str(tmp_path / "own.db")
     export_search(study, store, own)
     wider = load_study(SEARCH.replace("choice(conv", "choice(ff(4), conv"))
@@ -105,7 +133,6 @@ def test_what_is_no_search_no_storage_or_another_study_is_refused(searched, trai
     for given, place, message in (
         (trained, own, "optuna: expected a study with [search], got tiny, which is a grid"),
         (searched, "mysql://here", "optuna: expected a file of SQLite such as search.db, got 'mysql://here'"),
-        (searched, str(text), f"optuna: expected an Optuna storage in {text}, got: "),
         (
             searched,
             str(other),

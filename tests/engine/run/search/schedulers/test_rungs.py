@@ -138,10 +138,13 @@ def test_a_rung_of_epochs_goes_on_from_the_one_before_where_its_state_is_kept(st
 
 def test_a_point_is_exported_once_with_its_highest_rung(searched, tmp_path):
     export_search(load_study(SEARCH), searched, str(tmp_path / "search.db"))
-    told = optuna.load_study(study_name="rungs", storage=f"sqlite:///{tmp_path / 'search.db'}")
-    assert Counter(trial.state.name for trial in told.trials) == {
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'search.db'}")
+    trials = optuna.load_study(study_name="rungs", storage=storage).trials
+    storage.remove_session()
+    storage.engine.dispose()
+    assert Counter(trial.state.name for trial in trials) == {
         "COMPLETE": len(places(searched)[72]),
         "PRUNED": 18 - len(places(searched)[72]),
     }
-    given_up = [trial for trial in told.trials if trial.state.name == "PRUNED"]
+    given_up = [trial for trial in trials if trial.state.name == "PRUNED"]
     assert {trial.last_step for trial in given_up} == {8, 24}
