@@ -110,6 +110,7 @@ class Objective(ABC, Generic[ModelOf]):
         self.settings, self.device, self.folder = settings, device, folder
         self.interface: ModelInterface = settings.task.interface
         self.observer: Observer | None = None  # of the next losses
+        self.evaluation_parts = 1  # that batches are computed in where splits are scored
 
     @property
     def solved(self) -> bool:
@@ -120,6 +121,11 @@ class Objective(ABC, Generic[ModelOf]):
     @abstractmethod
     def step_shape(self) -> StepShape:
         """The shape of the next training step."""
+
+    @property
+    def _scored_at_once(self) -> int:
+        """How many sequences are computed at once where splits are scored."""
+        return max(1, self.settings.train.batch_size // self.evaluation_parts)
 
     def epoch_shapes(self) -> Mapping[StepShape, int]:
         """How many steps of the epoch had each shape, before it is evaluated."""

@@ -147,7 +147,7 @@ class GeneratedObjective(Objective[Model]):
 
     def _score(self, model: Model, examples: Examples, registered: RegisteredMetrics) -> Score:
         """The score of examples, each once; registered metrics see them, too."""
-        total, size = Score(), self.settings.train.batch_size
+        total, size = Score(), self._scored_at_once
         for start in range(0, len(examples.inputs), size):
             rows = self._rows(examples, start, size)
             _, outputs, targets = self._answers(model, rows)

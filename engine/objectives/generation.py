@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise, takewhile
@@ -23,6 +23,7 @@ from ...studies.catalog.tasks import (
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import TrainSettings
 from ..data import ParallelText, gold_trees, iter_pair_eval, open_pairs, open_treebank
+from ..data.pairs.batches import PairBatch
 from ..data.pairs.corpus import PairSplit
 from ..data.token_files import Split
 from ..data.trees.linearised import count_faults, parse_linearised
@@ -157,6 +158,12 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
     return scores
 
 
+def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) -> Iterator[PairBatch]:
+    """Each pair of a split once, in batches as large as those of training, or parts of them."""
+    tokens = None if train.batch_tokens is None else train.batch_tokens // parts
+    return iter_pair_eval(split, batch_size=max(1, train.batch_size // parts), batch_tokens=tokens)
+
+
 def generate(
     model: TransductionModel,
     split: PairSplit,
@@ -165,12 +172,13 @@ def generate(
     pairs: PairData,
     train: TrainSettings,
     device: torch.device,
+    parts: int = 1,
 ) -> list[list[int]]:
-    """The outputs of a split's sources, in its order, in batches as large as those of training."""
+    """The outputs of a split's sources, in its order, in batches of `iter_scored_pairs`."""
     outputs, costs, sizes = dict[int, list[int]](), pairs.tree_costs(split), pairs.sizes
     if decoding.sizes == "estimated":
         sizes = replace(sizes, line=pairs.length_line)
-    for batch in iter_pair_eval(split, batch_size=train.batch_size, batch_tokens=train.batch_tokens):
+    for batch in iter_scored_pairs(split, train, parts):
         cost = None if costs is None else partial(_cost_in_batch, costs, batch.pairs.tolist())
         found = search_outputs(model, batch.sources.to(device), decoding, sizes=sizes, cost=cost)
         outputs.update(zip(batch.pairs.tolist(), found, strict=True))

@@ -97,7 +97,7 @@ class LabelledObjective(Objective[Model]):
 
     def _iter_answers(self, model: Model, split: LabelledSplit) -> Iterator[tuple[Tensor, Tensor]]:
         """The same of all of a split, in single precision."""
-        size = self.settings.train.batch_size
+        size = self._scored_at_once
         for drawn in iter_labelled_eval(split, batch_size=size, longest=self._task.longest):
             _, outputs, labels = self._answers(model, drawn)
             yield outputs.float(), labels

@@ -19,12 +19,12 @@ from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import ScheduledSamplingSettings
 from ..core.seeds import derive_seed
 from ..corpora import DataError
-from ..data.pairs.batches import PairBatch, collate, iter_pair_batches, iter_pair_eval
+from ..data.pairs.batches import PairBatch, collate, iter_pair_batches
 from ..data.pairs.corpus import PairSplit
 from ..data.vocabularies import vocabulary_to_dict
 from .base import CausalView, Metrics, Objective, StepShape, on_device, scored_on_device
 from .drawn_batches import DrawnBatches
-from .generation import Decoding, PairData, generate, score_outputs, write_outputs
+from .generation import Decoding, PairData, generate, iter_scored_pairs, score_outputs, write_outputs
 from .registered_metrics import RegisteredMetrics
 
 
@@ -82,6 +82,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             pairs=self._pairs,
             train=self.settings.train,
             device=self.device,
+            parts=self.evaluation_parts,
         )
         output_scores = score_outputs(self._outputs, self._pairs, self.settings)
         return measured | self._scores(model, self._pairs.test, "test", None) | output_scores
@@ -139,8 +140,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
     def _in_order(self, split: PairSplit) -> Iterator[PairBatch]:
         """Each pair of a split once, in batches as large as those of training."""
-        train = self.settings.train
-        return iter_pair_eval(split, batch_size=train.batch_size, batch_tokens=train.batch_tokens)
+        return iter_scored_pairs(split, self.settings.train, self.evaluation_parts)
 
     def _iter_batches(self, position: int) -> Iterator[PairBatch]:
         """The pairs of the training, from so many batches on."""

@@ -66,10 +66,15 @@ class TaggingObjective(Objective[Model]):
         losses = functional.cross_entropy(logits, targets.flatten(), reduction="none")
         return losses.view(len(targets), -1).mean(1)
 
+    @property
+    def _tested_at_once(self) -> int:
+        """As many sequences as in a part of a step, or fewer."""
+        return max(1, self._scored_at_once // self.settings.train.accumulate)
+
     def evaluation_inputs(self) -> Sequence[Tensor]:
         """The sequences that are scored after the epoch, as many at a time as in training; none is drawn."""
         drawn = self.state()
-        size = self.settings.train.batch_size // self.settings.train.accumulate
+        size = self._tested_at_once
         inputs = [rows for batch in self._dev_batches() for rows in batch.inputs.split(size)]
         self.restore(drawn)
         return inputs
@@ -121,9 +126,9 @@ class TaggingObjective(Objective[Model]):
         self, model: Model, batches: Iterable[Batch], registered: RegisteredMetrics | None = None
     ) -> SequenceScore:
         """The score of sequences, as many at a time as in training; registered metrics see them, too."""
-        train, total = self.settings.train, SequenceScore()
+        total = SequenceScore()
         for batch in batches:
-            rows = zip(*(each.split(train.batch_size // train.accumulate) for each in batch), strict=True)
+            rows = zip(*(each.split(self._tested_at_once) for each in batch), strict=True)
             for inputs, targets in rows:
                 total += self._score_rows(model, inputs.to(self.device), targets.to(self.device), registered)
         return total
@@ -210,12 +215,14 @@ class GrowingLengthObjective(TaggingObjective):
         return [self._draw(self._settings.dev_sequences or self.settings.train.batch_size, self._fresh)]
 
     def _accuracy_of_one_batch(self, model: Model, registered: RegisteredMetrics) -> float:
-        """The accuracy in as many sequences as a step has, all at once."""
-        batch = self._draw(self.settings.train.batch_size, self._fresh)
-        inputs, targets = (rows.to(self.device) for rows in batch)
-        logits = self._outputs(model, inputs)
-        registered.update(logits.flatten(0, 1), targets.flatten())
-        return float((logits.argmax(-1) == targets).double().mean())
+        """The accuracy in as many sequences as a step has, all at once where memory is enough."""
+        batch, right = self._draw(self.settings.train.batch_size, self._fresh), 0
+        for rows in zip(*(each.split(self._scored_at_once) for each in batch), strict=True):
+            inputs, targets = (each.to(self.device) for each in rows)
+            logits = self._outputs(model, inputs)
+            registered.update(logits.flatten(0, 1), targets.flatten())
+            right += int((logits.argmax(-1) == targets).sum())
+        return right / batch.targets.numel()
 
     def _draw(self, count: int, generator: torch.Generator) -> Batch:
         return self._task.batch(count, self._curriculum.length, generator, vocab=self.interface.vocab)

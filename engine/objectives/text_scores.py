@@ -52,20 +52,28 @@ def score_stream(
     context: int,
     device: torch.device,
     registered: RegisteredMetrics | None = None,
+    parts: int = 1,
 ) -> TextScore:
-    """The score of a text in rows that overlap by the model's reach, which equals one pass over the whole."""
+    """The score of a text in rows that overlap by the model's reach, which equals one pass over the whole.
+
+    The rows are computed in so many parts.
+    """
     reach = analyse(model.recipe, model.config, length=1).reach.left
     rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
     rows = max(1, min(rows, batch_size))
     warm_up = 0 if rows == 1 else int(reach)
-    nats, tokens, stream = 0.0, 0, StreamState()
+    nats, tokens, streams = 0.0, 0, [StreamState()] * parts
     for batch in iter_stream_eval(split.tokens, batch_size=rows, context=context, warm_up=warm_up):
-        inputs, targets, scored = (rows.to(device) for rows in batch[:3])
-        losses, stream = model.nll_stream(inputs, targets, StreamState() if batch.reset else stream)
-        if registered is not None:
-            registered.update(losses, targets, scored)
-        nats += float(losses[scored].double().sum())
-        tokens += int(scored.sum())
+        if batch.reset:
+            streams = [StreamState()] * parts
+        chunked = zip(*(rows.chunk(parts) for rows in batch[:3]), strict=True)
+        for part, chunks in enumerate(chunked):
+            inputs, targets, scored = (rows.to(device) for rows in chunks)
+            losses, streams[part] = model.nll_stream(inputs, targets, streams[part])
+            if registered is not None:
+                registered.update(losses, targets, scored)
+            nats += float(losses[scored].double().sum())
+            tokens += int(scored.sum())
     return TextScore(nats=nats, tokens=tokens, words=split.words - 1)  # the first token is given
 
 
@@ -78,11 +86,15 @@ def score_lines(
     longest: int,
     device: torch.device,
     registered: RegisteredMetrics | None = None,
+    parts: int = 1,
 ) -> TextScore:
-    """The score of lines, each a sequence of its own; empty and too long ones are left out."""
+    """The score of lines, each a sequence of its own; empty and too long ones are left out.
+
+    Batches are computed in so many parts; their padding is counted as if they were not.
+    """
     nats, words = 0.0, 0
     scored: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
-    for batch in iter_line_eval(split, batch_size=batch_size, max_length=longest):
+    for batch in iter_line_eval(split, batch_size=max(1, batch_size // parts), max_length=longest):
         inputs, targets, lengths = (part.to(device) for part in batch[:3])
         losses = model.nll(inputs, targets, lengths).double()
         valid = torch.arange(losses.shape[1], device=device) < lengths[:, None]

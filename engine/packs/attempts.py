@@ -119,7 +119,9 @@ class Packer:
         if self._device_bytes is None:
             return self._most
         held = step_memory(training.settings, shape.tokens)
-        return max(1, min(self._most, trials_together(held, self._device_bytes)))
+        return max(
+            1, min(self._most, trials_together(held, self._device_bytes, recorded=self._graphs is not None))
+        )
 
     def _form(self, training: Training) -> str | None:
         """The form of a training; None if it takes its steps alone."""

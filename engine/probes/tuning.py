@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 
 import torch
@@ -23,6 +23,7 @@ from ..core.resources import ONE_CPU, Machine
 from ..data.pairs.corpus import PairSplit
 from ..measures import bleu
 from ..objectives.generation import Decoding, PairData, generate, write_outputs
+from ..trial.memory_retries import in_smaller_parts
 from ..trial.precision import float32_products
 from .study_probes import ProbeResult, within_limit
 from .trained_models import NOT_KEPT, TrainedTrial, load_kept_model, trained_trials
@@ -169,7 +170,8 @@ class _Tuning:
     def _write(self, split: PairSplit, decoding: Decoding) -> WrittenOutputs:
         train = self._settings.train
         with autocast(train.precision, self._device), float32_products(train.precision):
-            outputs = generate(
+            search = partial(
+                generate,
                 self._model,
                 split,
                 decoding,
@@ -177,6 +179,7 @@ class _Tuning:
                 train=train,
                 device=self._device,
             )
+            outputs = in_smaller_parts(lambda parts: search(parts=parts), 1, train.batch_size)
         return write_outputs(outputs, self._pairs, split, decoding)
 
     def _stored_outputs(self, decoding: Decoding, *, tuned: bool) -> WrittenOutputs | None:

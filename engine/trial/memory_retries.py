@@ -1,15 +1,17 @@
 """A trial that ran out of memory is tried again: alone in its process, then with its batches in more parts.
 
 The parts of a batch are computed one after the other, and their gradients added: the same numbers up to the
-order of sums, but that dropout draws for each part. A row tells it beside its device.
+order of sums, but that dropout draws for each part. A row tells it beside its device. Evaluations have
+smaller batches where memory is short for them, which changes nothing but the order of sums.
 """
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 from weakref import WeakSet
 
 import torch
@@ -17,6 +19,10 @@ import torch
 from ...studies.planning.memory_estimates import MAX_DOUBLINGS
 from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
+from ..objectives import Metrics
+from ..objectives.base import ModelOf, Objective
+
+Result = TypeVar("Result")
 
 _FILE = "memory_tries"
 
@@ -127,6 +133,31 @@ def may_be_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, or CUDA's libraries say what they also say of memory that is short."""
     told = isinstance(error, RuntimeError) and any(text in str(error) for text in _PERHAPS_OUT_OF_MEMORY)
     return told or is_out_of_memory(error)
+
+
+def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
+    """What is computed in so many parts, or where memory is short in twice as many, up to `most`."""
+    while True:
+        try:
+            return compute(parts)
+        except RuntimeError as error:
+            if not may_be_out_of_memory(error) or 2 * parts > most:
+                raise
+        free_memory()  # now that no frame of what has failed is left
+        parts *= 2
+
+
+def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: bool) -> Metrics:
+    """What an objective measures, its batches in as many parts as memory is enough for, from now on."""
+    before, first = objective.state(), objective.evaluation_parts
+
+    def evaluate(parts: int) -> Metrics:
+        if parts > first:
+            objective.restore(before)
+        objective.evaluation_parts = parts
+        return objective.evaluate(model, last=last)
+
+    return in_smaller_parts(evaluate, first, objective.settings.train.batch_size)
 
 
 def free_memory() -> None:

@@ -26,6 +26,7 @@ from ..optimisers.weights import MakeWeights, make_weights
 from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
 from ..training_parts.early_stopping import have_converged, last_losses
 from .leaks import LeakError, check_future_is_hidden
+from .memory_retries import evaluate_with_room
 from .precision import check_precision, float32_products
 from .schedules import Schedule
 
@@ -350,7 +351,7 @@ class Training:
     def _evaluate(self, model: AnyModel, *, last: bool) -> Metrics:
         """What the objective measures, without dropout."""
         with self._autocast():
-            return self.objective.evaluate(model.eval(), last=last)
+            return evaluate_with_room(self.objective, model.eval(), last=last)
 
     def _check_causality(
         self, model: AnyModel, epoch: int, losses: Sequence[float], patience: Patience
@@ -359,10 +360,9 @@ class Training:
 
         A block may begin to look ahead only when it has learnt to.
         """
-        if epoch & (epoch - 1) == 0 or self._ends_after(epoch, losses, patience):
-            view = self.objective.causal_view()
-            if view is not None:
-                check_future_is_hidden(model, view, self.trained.with_room)
+        is_due = epoch & (epoch - 1) == 0 or self._ends_after(epoch, losses, patience)
+        if is_due and (view := self.objective.causal_view()) is not None:
+            check_future_is_hidden(model, view, self.trained.with_room)
 
     def _count_work(self, shapes: Mapping[StepShape, int]) -> float:
         """Count the operations and the tokens of an epoch with so many steps of each shape; its tokens."""

@@ -210,13 +210,15 @@ def trials_on_device(held: StepMemory, device_bytes: int) -> int:
     return int(0.9 * device_bytes / (held.total + GPU_CONTEXT))
 
 
-def trials_together(held: StepMemory, device_bytes: int) -> int:
+def trials_together(held: StepMemory, device_bytes: int, *, recorded: bool = False) -> int:
     """How many trials with such a step fit on a device at once, in one process; a tenth is left free.
 
     Each keeps its own weights and what its optimiser keeps of them, beside those that are stacked, and a copy
-    of all as it was before the steps.
+    of all as it was before the steps. Where steps are `recorded` as CUDA graphs, what they hold stays
+    reserved beside what is computed as it is: evaluations, and the steps behind which a length is recorded.
     """
     each = held.total + 2 * (held.weights + held.optimizer) + held.average
+    each += held.activations + held.gradients if recorded else 0
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
 
 

@@ -10,6 +10,7 @@ import torch
 
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.core.resources import Machine
+from activemem.engine.graphs.recorded_work import Recordings
 from activemem.engine.objectives import StepShape
 from activemem.engine.packs.attempts import Packer
 from activemem.engine.packs.gate import Gate, MeasuredRatio, machine_file
@@ -280,6 +281,11 @@ def test_no_more_trials_take_their_steps_together_than_a_gpu_has_room_for(study)
     for device_bytes, most in ((room, 3), (0, 1), (80 * 10**9, 16), (None, 16)):
         assert Packer(16, gate, device_bytes=device_bytes)._most_at_once(on_gpu) == most
     assert Packer(8, None, device_bytes=0)._most_at_once(on_gpu) == 8
+    recordings = Recordings(lambda work, generators: work)
+    each += held.activations + held.gradients  # what is recorded is held beside what is not
+    room = int((GPU_CONTEXT + 3.5 * each) / 0.9)
+    assert Packer(16, gate, recordings, room)._most_at_once(on_gpu) == 3
+    assert Packer(16, gate, None, room)._most_at_once(on_gpu) > 3
 
 
 def test_trials_whose_pack_has_lost_the_gpu_are_tried_alone_by_the_next_run(study, store, notes, monkeypatch):
