@@ -34,8 +34,8 @@ _END_S = 0.2
 _POLL_S = 0.1
 """So often it is looked, while replicas meet, whether all of them are still there."""
 
-_MEET_S = 600.0
-"""So long replicas may take to meet: as long as torch waits for what they add up later."""
+_PATIENCE_S = 600.0
+"""So long replicas may take to meet, and to answer: as long as torch waits for what they add up."""
 
 _START = "from activemem.engine.replicas.replica_process import main; main()"
 
@@ -112,8 +112,13 @@ class ReplicaGroup:
         return self._hear()
 
     def _hear(self) -> list[Any]:
-        """What each of the others says next; raises what one of them has failed by."""
+        """What each of the others says next; raises what one of them has failed by, or MachineError."""
+        late_at = time.monotonic() + _PATIENCE_S
         try:
+            for rank, each in enumerate(self._processes, 1):
+                if not each.connection.poll(max(late_at - time.monotonic(), 0.0)):
+                    self.end()
+                    raise MachineError(f"replica {rank} has not answered within {_PATIENCE_S:g} s")
             answers = [each.connection.recv() for each in self._processes]
         except (EOFError, OSError):
             self.end()
@@ -191,14 +196,14 @@ class ReplicaGroup:
         met: Future[None] = Future()
         thread = threading.Thread(target=_join, args=(post, met), name="meeting", daemon=True)
         thread.start()
-        late_at = time.monotonic() + _MEET_S
+        late_at = time.monotonic() + _PATIENCE_S
         while thread.is_alive():
             if any(each.process.poll() is not None for each in self._processes):
                 self.end()
             if time.monotonic() > late_at:
                 where = ", ".join(map(str, self.devices))
                 told = "NCCL_DEBUG=INFO in the environment has NCCL say what it waits for"
-                raise MachineError(f"devices have not met within {_MEET_S:g} s: {where}; {told}")
+                raise MachineError(f"devices have not met within {_PATIENCE_S:g} s: {where}; {told}")
             thread.join(_POLL_S)
         met.result()
 

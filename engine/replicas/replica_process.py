@@ -22,6 +22,13 @@ from ..trial.training import Training
 from .messages import Ask, Build, Failure, ReplicaPost, Restore, from_bytes, to_bytes
 from .share import ShardedShare, Share
 
+_NCCL = {
+    "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",  # else torch ends the process where a kernel has failed
+    "TORCH_NCCL_ASYNC_ERROR_HANDLING": "2",  # where something was waited for for ten minutes, it is left,
+    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",  # and the process is not ended, nor waited for by who describes it
+}
+"""Settings of torch, unless the environment has others, with which failures come to who tells of them."""
+
 UNHEARD = (signal.SIGINT, signal.SIGTERM)
 """Signals that the whole group may get, of which a replica takes no note: whoever leads says when to stop."""
 
@@ -54,8 +61,8 @@ def use_device(post: ReplicaPost) -> torch.device:
 def join(post: ReplicaPost) -> None:
     """Meet the other replicas, all of which are about to do so: whoever never comes is waited for."""
     device = use_device(post)
-    # else torch ends the process where a kernel has failed, before it can tell which trial's that was
-    os.environ.setdefault("TORCH_NCCL_RETHROW_CUDA_ERRORS", "0")
+    for name, value in _NCCL.items():
+        os.environ.setdefault(name, value)
     distributed.init_process_group(
         "nccl" if device.type == "cuda" else "gloo",
         init_method=f"file://{post.meeting}",

@@ -1,0 +1,148 @@
+"""Processes of replicas: how they are met, asked and ended, whatever becomes of one of them."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from activemem.engine.replicas import replica_group, replica_process
+from activemem.engine.replicas.messages import Failure, ReplicaPost
+from activemem.engine.replicas.replica_group import ReplicaGroup
+from activemem.engine.replicas.training_factory import ReplicatedTrainings
+from activemem.engine.trial.machine_failures import MachineError
+from activemem.plugins import PluginFile
+from activemem.studies.schema.settings import TrialSettings
+
+CPU = torch.device("cpu")
+SORT = TrialSettings.model_validate(
+    {
+        "model": {"recipe": "conv(k=3)", "d_model": 8, "dropout": 0.0},
+        "task": {"name": "sort"},
+        "train": {
+            "optimizer": {"name": "adam", "lr": 1e-2},
+            "batch_size": 8,
+            "epochs": 3,
+            "steps_per_epoch": 2,
+            "curriculum": {"start": 3, "grow_at": 0.1},
+        },
+    }
+)
+
+
+def test_a_replica_that_cannot_begin_is_not_waited_for(monkeypatch):
+    broken = PluginFile(path=Path("broken.py"), source="raise ValueError('on the other machine')")
+    monkeypatch.setattr(replica_group, "loaded_files", lambda: (broken,))
+    made = ReplicatedTrainings([CPU, CPU])
+    training = made(SORT, CPU, Path("data"))
+    monkeypatch.setattr(replica_group, "join", lambda _post: pytest.fail("nobody is there to be met"))
+    with pytest.raises(Exception, match="on the other machine"):
+        training.advance()
+    assert not made.group.pids
+
+
+GONE = "import os, torch\ntorch.distributed.init_process_group = lambda *_, **__: os._exit(3)"
+
+
+def test_a_replica_that_ends_while_it_is_met_is_not_waited_for(monkeypatch):
+    gone = PluginFile(path=Path("gone.py"), source=GONE)
+    monkeypatch.setattr(replica_group, "loaded_files", lambda: (gone,))
+    never = threading.Event()  # as NCCL waits
+    monkeypatch.setattr(replica_group, "join", lambda _post: never.wait())
+    made = ReplicatedTrainings([CPU, CPU])
+    training = made(SORT, CPU, Path("data"))
+    with pytest.raises(MachineError, match="a replica of the training has ended"):
+        training.advance()
+    assert not made.group.pids
+    monkeypatch.undo()
+    assert training.advance()  # though that thread still waits
+    made.end()
+    never.set()
+
+
+@pytest.mark.heavy
+def test_a_replica_that_does_not_answer_is_not_waited_for_without_an_end(monkeypatch):
+    made = ReplicatedTrainings([CPU, CPU])
+    training = made(SORT, CPU, Path("data"))
+    training.advance()
+    (replica,) = training.group.pids
+    os.kill(replica, signal.SIGSTOP)
+    monkeypatch.setattr(replica_group, "_PATIENCE_S", 0.5)
+    with pytest.raises(MachineError, match=r"replica 1 has not answered within 0\.5 s"):
+        training.state()
+    assert not training.can_be_saved
+    assert not training.group.pids
+
+
+def test_replicas_that_do_not_meet_are_not_waited_for_without_an_end(monkeypatch):
+    monkeypatch.setattr(replica_group, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(ReplicaGroup, "_hear", lambda _group: None)
+    monkeypatch.setattr(replica_group, "join", lambda _post: time.sleep(1.0))
+    made = ReplicatedTrainings([CPU, CPU])
+    training = made(SORT, CPU, Path("data"))
+    with pytest.raises(MachineError, match=r"devices have not met within 0 s: cpu, cpu; NCCL_DEBUG=INFO in"):
+        training.advance()
+    assert not made.group.pids
+
+
+@pytest.mark.heavy
+def test_a_replica_that_begins_is_not_ended_by_what_asks_the_whole_group_to_stop(monkeypatch):
+    made, real = ReplicatedTrainings([CPU, CPU]), subprocess.Popen
+
+    def interrupted(*words, **options):
+        process = real(*words, **options)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process.send_signal(number)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    training = made(SORT, CPU, Path("data"))
+    assert training.advance()
+    made.end()
+
+
+def test_what_waits_for_replicas_is_left_before_their_group_is_taken_down(monkeypatch):
+    told = []
+    world = SimpleNamespace(abort=lambda: told.append("abort"))
+    there = SimpleNamespace(
+        group=SimpleNamespace(WORLD=world), destroy_process_group=lambda: told.append("destroy")
+    )
+    monkeypatch.setattr(replica_group, "distributed", there)
+    ReplicaGroup([CPU, CPU]).end()
+    assert told == ["abort", "destroy"]
+
+
+def test_a_group_of_a_lost_gpu_that_cannot_be_left_hides_nothing(monkeypatch):
+    def fail():
+        raise torch.distributed.DistBackendError("Exception thrown when waiting for ProcessGroup abort")
+
+    world = SimpleNamespace(abort=fail)
+    monkeypatch.setattr(replica_group, "distributed", SimpleNamespace(group=SimpleNamespace(WORLD=world)))
+    with pytest.raises(ValueError, match="what was first"):
+        ReplicaGroup([CPU, CPU]).end([Failure.of(ValueError("what was first"))])
+
+
+def test_gpus_meet_as_soon_as_they_are_there_and_not_when_they_first_add_something(monkeypatch):
+    told = []
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: told.append(f"use {device}"))
+    monkeypatch.setattr(torch, "zeros", lambda count, device: f"{count} on {device}")
+    there = SimpleNamespace(
+        init_process_group=lambda backend, **_others: told.append(backend), all_reduce=told.append
+    )
+    monkeypatch.setattr(replica_process, "distributed", there)
+    monkeypatch.setattr(os, "environ", {})
+    post = ReplicaPost(
+        rank=1, replicas=2, device="cuda:1", threads=1, meeting="/nowhere", plugins=(), checkpoints=False
+    )
+    replica_process.join(post)
+    assert told == ["use cuda:1", "nccl", "1 on cuda:1"]
+    assert os.environ == {
+        "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "2",
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+    }
