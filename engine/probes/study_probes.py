@@ -24,6 +24,8 @@ from ..data.pairs.corpus import PairSplit
 from ..data.vocabularies.base import FIRST_SYMBOL
 from ..objectives.generation import PairData
 from ..tasks.memory_degradation import fixed_bigrams
+from ..trial.machine_failures import MachineError, machine_failure, note_lost_gpu
+from ..trial.memory_retries import is_out_of_memory
 from .comparison_groups import StandardTrials, group_key, standard_trials
 from .encoders import NO_ENCODER, EncoderProbe, choose_pair
 from .memory_change import theta
@@ -134,7 +136,10 @@ class _Group:
 
 
 def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[str, float]]) -> ProbeResult:
-    """What is measured in a trial's model, or why it is not, the machine's time limit among the reasons."""
+    """What is measured in a trial's model, or why it is not: the time limit and memory are among the reasons.
+
+    Raises MachineError for what the machine has failed by, and whatever else is raised.
+    """
     try:
         with interruptible(machine.time_limit_s):
             return ProbeResult(trial=trial, metrics=measure())
@@ -142,6 +147,13 @@ def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[s
         return ProbeResult(trial=trial, reason=str(error))
     except TimeLimitPassed:
         return ProbeResult(trial=trial, reason=f"time limit of {machine.time_limit_s:g} s passed")
+    except Exception as error:
+        note_lost_gpu(error)
+        if (reason := machine_failure(error)) is not None:
+            raise MachineError(reason) from error
+        if not is_out_of_memory(error):
+            raise
+        return ProbeResult(trial=trial, reason="out of memory")
 
 
 def _probe(

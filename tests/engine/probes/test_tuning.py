@@ -10,9 +10,11 @@ import torch
 from activemem.engine.core import interruption
 from activemem.engine.core.resources import Machine
 from activemem.engine.measures import bleu
+from activemem.engine.objectives import generation
 from activemem.engine.objectives.generation import Decoding, PairData, generate
 from activemem.engine.probes import trained_models, tune_study, tuning
 from activemem.engine.run.driver import run_study
+from activemem.engine.trial.machine_failures import MachineError
 from activemem.storage import Store
 from activemem.studies.study import load_study
 
@@ -204,3 +206,33 @@ def test_a_table_of_a_tuning_needs_something_to_try():
     with pytest.raises(ValueError, match=r"bleu_tuned comes from tuning: say in \[decode\]"):
         load_study(translation_text(SEQ2SEQ, table=[table]))
     assert load_study(translation_text(SEQ2SEQ, table=[table], decode=DECODE)).decode is not None
+
+
+@pytest.mark.parametrize("room", [3, 0])
+def test_where_a_device_has_no_memory_for_a_batch_it_is_searched_in_parts(store, monkeypatch, room):
+    other = Store(shutil.copytree(store.root, store.root.parent / "other"))
+    expected, most = tune(make_study(SEQ2SEQ), other), list[int]()
+    search = generation.search_outputs
+
+    def short(model, sources, *args, **kwargs):
+        most.append(len(sources))
+        if len(sources) > room:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB.")
+        return search(model, sources, *args, **kwargs)
+
+    monkeypatch.setattr(generation, "search_outputs", short)
+    (found,) = tune(make_study(SEQ2SEQ), store)
+    if room:
+        assert found.metrics == expected[0].metrics and found.metrics
+        assert max(most) > room >= most[-1]
+    else:
+        assert (found.reason, found.metrics) == ("out of memory", {})
+
+
+def test_what_the_machine_has_failed_by_is_no_models_reason(store, monkeypatch):
+    def fail(*args, **kwargs):
+        raise RuntimeError("No CUDA GPUs are available")
+
+    monkeypatch.setattr(generation, "search_outputs", fail)
+    with pytest.raises(MachineError, match="a GPU is missing: No CUDA GPUs are available"):
+        tune(make_study(SEQ2SEQ), store)
