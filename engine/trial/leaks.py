@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ...errors import ActivememError
 from ..objectives.base import CausalView
-from .memory_retries import may_be_out_of_memory
+from .memory_retries import free_memory, may_be_out_of_memory
 
 MAX_CUTS = 16
 """At so many positions of a sequence, at most, all that follows is replaced; of a short one at each."""
@@ -44,6 +44,7 @@ def check_future_is_hidden(
     if _is_checked(here, model, view):
         return
     with with_room():
+        free_memory()
         if _is_checked(here, model, view):
             return
     _log.warning("whether the model sees its future is computed on the CPU: memory is short for its copy")
