@@ -67,6 +67,7 @@ class Worker:
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
         self._device, self._devices = torch.device(machine.device), machine.devices
+        self._told = f", a share of {share:g}" if (share := _share(machine)) < 1.0 else ""
         self._claims: dict[str, Claims] = {}
         self._packer = _make_packer(machine, self._device, recordings)
         self._held, self._replicated = HeldOutcomes(store), replicated
@@ -87,6 +88,7 @@ class Worker:
                 make_training=self._begin,
                 guard=self._guard,
                 devices=self._devices,
+                told=self._told,
             )
             for job in jobs
         ]
@@ -140,13 +142,17 @@ class Worker:
         return self._claims[run]
 
 
+def _share(machine: Machine) -> float:
+    """How much of a GPU a trial has; all of it where it has none, or several."""
+    return 1.0 if machine.gpus == "auto" else min(machine.gpus or 1.0, 1.0)
+
+
 def _make_packer(machine: Machine, device: torch.device, recordings: Recordings | None) -> Packer | None:
     """What trains trials together, if that is wanted."""
     if machine.pack == "off":
         return None
     gate = Gate(device, machine_file()) if machine.pack == "auto" else None
-    share = 1.0 if machine.gpus == "auto" else min(machine.gpus, 1.0)
-    bytes_here = int(share * device_bytes()) if device.type == "cuda" else None
+    bytes_here = int(_share(machine) * device_bytes()) if device.type == "cuda" else None
     return Packer(machine.most_packed, gate, recordings, bytes_here)
 
 

@@ -14,6 +14,9 @@ from ..core.resources import Machine, count_gpus, count_gpus_of_processes, has_g
 from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.state_size import weight_state
 
+MOST_ON_ONE = 48
+"""So many processes share a GPU at most: NVIDIA's multi-process service (MPS) refuses the next."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
@@ -52,6 +55,7 @@ def share(machine: Machine, nodes: Iterable[Accelerators], all_settings: Iterabl
         min(
             trials_on_device(found[1], node.device_bytes) if found else 1,
             int(node.cpus / (machine.cpus * max(node.count, 1.0))),
+            MOST_ON_ONE,
         )
         for node in nodes
     ]

@@ -84,11 +84,13 @@ class Attempt:
         make_training: TrainingFactory = Training,
         guard: Guard | None = None,
         devices: int = 1,
+        told: str = "",
     ) -> None:
+        """What is `told` a row says beside its device."""
         self.job, self.ended, self._guard = job, False, guard
         self._claims, self._lease = claims or Claims(store, job.run), None
         self._store, self._device, self._limit = store, device, time_limit_s
-        self._data, self._make_training = data, make_training
+        self._data, self._make_training, self._told = data, make_training, told
         self._every, self._saved_at = checkpoint_every_s, time.monotonic()
         self._least_s, self._unsaved_epochs, self._saved_s = 0.0, 0, 0.0
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
@@ -348,11 +350,8 @@ class Attempt:
 
     def _leave(self) -> Taken:
         """Leave the trial to the process that has taken it over, since this one was silent for too long."""
-        _log.warning(
-            "trial %s: another process has taken it over from attempt %d, whose result is dropped",
-            self.job.trial.id,
-            self.job.attempt,
-        )
+        told = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
+        _log.warning(told, self.job.trial.id, self.job.attempt)
         self.ended = True
         return Taken(trial=self.job.trial.id, attempt=self.job.attempt + 1, ended=False)
 
@@ -393,8 +392,8 @@ class Attempt:
             self._lease.end()
 
     def _measured(self, training: Trainable) -> Totals:
-        kernels = "".join(f", kernels of {each}" for each in sorted(self._kernels))
-        return measured_totals(self._totals, training, self._device, told=self._tries.told + kernels)
+        told = [self._told, self._tries.told, *(f", kernels of {each}" for each in sorted(self._kernels))]
+        return measured_totals(self._totals, training, self._device, told="".join(told))
 
     def _where(self) -> str:
         return f"at epoch {self._totals.epochs + 1}{self._tries.told}"

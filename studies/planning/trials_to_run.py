@@ -112,12 +112,12 @@ class Spent:
         self.gpu_seconds += times * row["seconds"] * _num_gpus(row)
 
 
-def _num_gpus(row: Mapping[str, Any]) -> int:
-    """How many GPUs a training had, where its row tells that; 0 on a CPU."""
+def _num_gpus(row: Mapping[str, Any]) -> float:
+    """How many GPUs a training had, or how much of one, where its row tells that; 0 on a CPU."""
     if not row.get("cuda_version"):
         return 0
-    several = re.match(r"(\d+) × ", row["device"])
-    return int(several[1]) if several else 1
+    found = re.match(r"(\d+) × ", row["device"]) or re.search(r", a share of ([\d.]+)", row["device"])
+    return float(found[1]) if found else 1
 
 
 def is_spent(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:

@@ -55,7 +55,7 @@ class SearchBudget(StrictModel):
     hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """hours of all trainings, added up over those that run at once"""
     gpu_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the same of those on GPUs, times the GPUs that each has"""
+    """the same of those on GPUs, times the GPUs that each has, or its share of one"""
 
     @model_validator(mode="after")
     def check_any(self) -> SearchBudget:

@@ -15,7 +15,7 @@ from activemem.engine.core.resources import (
     count_gpus_of_processes,
     has_gpu,
 )
-from activemem.engine.run import ray_cluster
+from activemem.engine.run import driver, ray_cluster
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import Accelerators, device_bytes, fraction, resolve_here, share
 from activemem.engine.run.preflight import check_gpu
@@ -43,6 +43,8 @@ def test_as_many_trials_share_a_gpu_as_its_memory_and_the_cpus_beside_it_have_ro
     assert share(Machine(cpus=8.0), [node], settings) == 0.5  # two trials have the CPUs
     four = Accelerators(count=4, device_bytes=room_for_three, cpus=8)
     assert share(Machine(cpus=1.0), [node, four], settings) == 0.5  # the smaller of the two
+    many = Accelerators(count=1, device_bytes=10**12, cpus=256)
+    assert share(Machine(cpus=1.0), [many], settings) == fraction(48)  # no more have NVIDIA's service
     small = Accelerators(count=1, device_bytes=2**20, cpus=16)
     assert share(Machine(cpus=1.0), [small], settings) == 1.0  # it may fit nevertheless: the trial will tell
 
@@ -71,6 +73,16 @@ def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch)
     assert (count_gpus(), count_gpus_of_processes()) == (1, 3)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert (device_bytes(), count_gpus_of_processes()) == (0, 0)
+
+
+@pytest.mark.parametrize(("gpus", "told"), [(0.25, "thread, a share of 0.25"), (1.0, "thread")])
+def test_a_row_tells_which_share_of_a_gpu_its_trial_had(tmp_path, tiny, monkeypatch, gpus, told):
+    monkeypatch.setattr(Machine, "device", "cpu")  # which stands in for it
+    monkeypatch.setattr(driver, "check_gpu", lambda _: None)
+    store = Store(tmp_path / "results")
+    run_study(load_study(tiny, ["train.epochs=1"]), store, Machine(gpus=gpus), local=True, max_trials=1)
+    (device,) = store.trials()["device"]
+    assert device.endswith(told)
 
 
 @pytest.mark.slow  # Ray begins

@@ -43,7 +43,13 @@ def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
     begun = BegunPoints(study, store, points, lambda _: ())
     spent = []
     for heads, (device, cuda) in enumerate(
-        [("AMD EPYC, 4 threads", ""), ("NVIDIA H100", "12.8"), ("3 × NVIDIA H100, kernels of x", "12.8")], 1
+        [
+            ("AMD EPYC, 4 threads", ""),
+            ("NVIDIA H100", "12.8"),
+            ("NVIDIA H100, a share of 0.25, batches in 4 parts", "12.8"),
+            ("3 × NVIDIA H100, kernels of x", "12.8"),
+        ],
+        1,
     ):
         trial = study.trial_for({"mixer": "sa(heads={heads})", "heads": heads, "rate": 1e-3})
         job = Job(trial=trial, attempt=0, run="run")
@@ -54,5 +60,10 @@ def test_gpu_hours_are_those_of_all_gpus_of_trainings_on_them(tmp_path):
         rows = study_outcomes(study, store.trials())
         left = left_within_budget(study, rows, ())
         spent.append((begun.spent.gpu_seconds, is_spent(study.search.budget, begun.spent), left is not None))
-    assert spent == [(0.0, False, False), (3600.0, False, False), (4 * 3600.0, True, True)]
+    assert spent == [
+        (0.0, False, False),
+        (3600.0, False, False),
+        (1.25 * 3600.0, False, False),
+        (4.25 * 3600.0, True, True),
+    ]
     assert study.search.budget.words() == "2.5 GPU-hours"
