@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import logging
+import os
 import pickle
 import signal
 import socket
@@ -50,6 +51,15 @@ def tell_to_stop(run: str) -> None:
     _internal_kv_put(_stop_key(run), b"1", overwrite=True)
 
 
+def share_cores(machine: Machine) -> None:
+    """Have torch compile for this process by as many cores as its trials have, unless the environment says.
+
+    Each process that compiles has up to 32 others for it, which are thousands where many share a GPU.
+    """
+    if machine.gpus != "auto" and machine.gpus < 1:
+        os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(machine.threads))
+
+
 class CohortActor(tune.Trainable):
     """The Ray actor of a worker; one Tune trial is one cohort."""
 
@@ -68,6 +78,7 @@ class CohortActor(tune.Trainable):
 
         What goes wrong is the first result: raised here, Tune would try it again for minutes.
         """
+        share_cores(machine)
         logging.getLogger("ray").setLevel(logging.ERROR)
         faulthandler.disable()  # each trial has its own file for that
         self._metric = metric

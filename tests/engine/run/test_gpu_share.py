@@ -1,5 +1,6 @@
 """Which device trains where `gpus = "auto"`, and how many trials share one."""
 
+import os
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from activemem.engine.run import driver, ray_cluster
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import Accelerators, device_bytes, fraction, resolve_here, share
 from activemem.engine.run.preflight import check_gpu
+from activemem.engine.run.ray_actor import share_cores
 from activemem.engine.run.ray_cluster import _cluster
 from activemem.engine.trial.machine_failures import MachineError
 from activemem.storage import Store
@@ -83,6 +85,16 @@ def test_a_row_tells_which_share_of_a_gpu_its_trial_had(tmp_path, tiny, monkeypa
     run_study(load_study(tiny, ["train.epochs=1"]), store, Machine(gpus=gpus), local=True, max_trials=1)
     (device,) = store.trials()["device"]
     assert device.endswith(told)
+
+
+def test_workers_that_share_a_machine_compile_by_the_cores_of_their_trials(monkeypatch):
+    monkeypatch.setattr(os, "environ", {})
+    share_cores(Machine(gpus=1.0))
+    assert not os.environ
+    share_cores(Machine(gpus=0.25, cpus=2.0))
+    assert os.environ == {"TORCHINDUCTOR_COMPILE_THREADS": "2"}
+    share_cores(Machine(gpus=0.0))
+    assert os.environ == {"TORCHINDUCTOR_COMPILE_THREADS": "2"}  # what was there stays
 
 
 @pytest.mark.slow  # Ray begins
