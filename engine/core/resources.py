@@ -104,7 +104,7 @@ ONE_CPU = Machine(gpus=0.0)
 
 
 def gpu_here() -> tuple[str, int, int] | None:
-    """The name and the bytes of the GPU that trials would train on here, and how many there are.
+    """The name and the bytes of the smallest GPU that trials would train on here, and how many there are.
 
     None where torch can use none.
     """
@@ -112,8 +112,9 @@ def gpu_here() -> tuple[str, int, int] | None:
         return None
     import torch  # noqa: PLC0415 -- it is loaded where there is a GPU
 
-    found = torch.cuda.get_device_properties(0)
-    return found.name, found.total_memory, count_gpus()
+    count = count_gpus()
+    found = min(map(torch.cuda.get_device_properties, range(count)), key=lambda each: each.total_memory)
+    return found.name, found.total_memory, count
 
 
 def count_gpus() -> int:

@@ -9,6 +9,7 @@ import pytest
 import ray
 import torch
 
+from activemem.engine.core import resources
 from activemem.engine.core.resources import (
     Machine,
     ResourceError,
@@ -85,6 +86,15 @@ def test_a_row_tells_which_share_of_a_gpu_its_trial_had(tmp_path, tiny, monkeypa
     run_study(load_study(tiny, ["train.epochs=1"]), store, Machine(gpus=gpus), local=True, max_trials=1)
     (device,) = store.trials()["device"]
     assert device.endswith(told)
+
+
+def test_a_plan_tells_of_the_smallest_gpu_by_which_a_run_goes(monkeypatch):
+    sizes = {"NVIDIA H100": 80 * 10**9, "NVIDIA L4": 24 * 10**9}
+    found = [SimpleNamespace(name=name, total_memory=size) for name, size in sizes.items()]
+    monkeypatch.setattr(resources, "has_gpu", lambda: True)
+    monkeypatch.setattr(resources, "count_gpus", lambda: len(found))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found[device])
+    assert resources.gpu_here() == ("NVIDIA L4", 24 * 10**9, 2)
 
 
 def test_workers_that_share_a_machine_compile_by_the_cores_of_their_trials(monkeypatch):
