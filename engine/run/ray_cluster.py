@@ -302,6 +302,16 @@ def _resources(cpus: float, gpus: float, config: dict[str, Any]) -> tune.Placeme
     )
 
 
+def _gpus_to_hand_out(machine: Machine) -> int | None:
+    """The GPUs of a cluster of this machine; those of another are its own.
+
+    By itself Ray counts those of the driver, of which there may be none, or which may be split.
+    """
+    if machine.address is not None:
+        return None
+    return count_gpus_of_processes() if machine.gpus else 0
+
+
 @contextmanager
 def _cluster(machine: Machine) -> Iterator[HeadWatch]:
     """A connection to the machine's cluster, or to one that lives as long as the run."""
@@ -314,8 +324,7 @@ def _cluster(machine: Machine) -> Iterator[HeadWatch]:
         with handlers_kept():
             ray.init(
                 address=machine.address or "local",
-                # it counts those of the driver, of which there may be none, or which may be split
-                num_gpus=None if machine.address else count_gpus_of_processes(),
+                num_gpus=_gpus_to_hand_out(machine),
                 include_dashboard=None if machine.address else False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,

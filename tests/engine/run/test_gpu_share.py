@@ -22,7 +22,7 @@ from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import Accelerators, device_bytes, fraction, resolve_here, share
 from activemem.engine.run.preflight import check_gpu
 from activemem.engine.run.ray_actor import share_cores
-from activemem.engine.run.ray_cluster import _cluster
+from activemem.engine.run.ray_cluster import _cluster, _gpus_to_hand_out
 from activemem.engine.trial.machine_failures import MachineError
 from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import GPU_CONTEXT, step_memory, trials_on_device
@@ -113,6 +113,10 @@ def test_a_cluster_of_this_machine_has_the_gpus_that_torch_has(monkeypatch):
     monkeypatch.setattr(ray_cluster, "count_gpus_of_processes", lambda: 3)
     with _cluster(Machine()):
         assert ray.cluster_resources()["GPU"] == 3
+    assert [_gpus_to_hand_out(each) for each in (Machine(gpus=0.0), Machine(address="elsewhere:1"))] == [
+        0,
+        None,
+    ]
 
 
 @NO_GPU
