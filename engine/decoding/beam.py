@@ -122,7 +122,7 @@ class BeamSearch:
         place, bounds = alive.prefix.shape[1], self.bounds.select(alive.sentence)
         ends = logs[:, self.end].masked_fill(place < bounds.min_length, -torch.inf)
         others = logs.clone()
-        others[:, [PAD, self.end]] = -torch.inf
+        others[:, PAD] = others[:, self.end] = -torch.inf  # a list of both would be copied to a GPU
         best, symbols = others.topk(min(self.beam, logs.shape[1] - 2))
         best = best.masked_fill((place >= bounds.max_length)[:, None], -torch.inf)
         end = torch.full_like(symbols[:, :1], self.end)
