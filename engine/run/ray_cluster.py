@@ -9,6 +9,7 @@ import logging
 import os
 import pickle
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ RAY_ENVIRONMENT = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # 13 to 30 ms a trial
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the driver stops in its own way
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # the store is the truth; Tune's snapshots are never read
+    "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # else a worker begins only after the one before; see `suggest`
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
     "RAY_gcs_rpc_server_reconnect_timeout_s": "30",  # later than a dead head ends the run in order
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -50,6 +52,10 @@ RAY_ENVIRONMENT = {
 
 MAX_COHORT_DEATHS = 12
 """A cohort may survive this many deaths of its workers; each trial counts its own as well."""
+
+
+COUNTED_S = 2.0
+"""So often it is counted how many workers there is room for."""
 
 
 class _CohortSearcher(Searcher):
@@ -68,14 +74,19 @@ class _CohortSearcher(Searcher):
         count_workers: Callable[[], int] = lambda: 1,
     ) -> None:
         super().__init__()
-        self._count_workers = count_workers
+        self._count_workers, self._workers, self._counted_at = count_workers, 1, -COUNTED_S
         self._source, self._stop, self._listener, self._nodes = source, stop, listener, nodes
         self._cohorts: dict[str, tuple[str, bytes]] = {}
         self._places: dict[str, tuple[str, ...]] = {}
         self._again: list[tuple[str, bytes]] = []
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """The next cohort as a configuration, None to be asked again later, or Tune's mark for the end."""
+        """The next cohort as a configuration, None to be asked again later, or Tune's mark for the end.
+
+        One more is handed out than there are workers, for the first that ends.
+        """
+        if not self._stop.requested and len(self._cohorts) > self._room():
+            return None
         cohort = None if self._stop.requested else self._next_cohort()
         if cohort is None and not self._stop.requested and self._source.may_have_more():
             return None
@@ -85,6 +96,12 @@ class _CohortSearcher(Searcher):
         self._places[trial_id] = self._nodes.ids if self._nodes is not None else ()
         return {"tasks": cohort[1], "nodes": ",".join(self._places[trial_id])}
 
+    def _room(self) -> int:
+        """How many workers there are, as they were counted last."""
+        if (now := time.monotonic()) - self._counted_at >= COUNTED_S:
+            self._workers, self._counted_at = self._count_workers(), now
+        return self._workers
+
     def _next_cohort(self) -> tuple[str, bytes] | None:
         """A cohort whose nodes have left, or the next of the source: its name, and its jobs in bytes.
 
@@ -92,7 +109,7 @@ class _CohortSearcher(Searcher):
         """
         if self._again:
             return self._again.pop()
-        cohort = self._source.next_cohort(self._count_workers())
+        cohort = self._source.next_cohort(self._room())
         return None if cohort is None else (cohort[0], pickle.dumps(cohort[1]))
 
     @property

@@ -8,12 +8,13 @@ import threading
 import pytest
 import torch
 
-from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.engine.core.events import NOBODY, Ended, EpochFinished, Started
 from activemem.engine.core.model_file import read_model_file
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.driver import Summary, run_study
 from activemem.engine.run.interrupts import Stop
+from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.study import load_study
@@ -82,6 +83,20 @@ def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
     record = store.load_study_record("tiny")
     assert (record["text"], record["overrides"]) == (tiny, ["train.epochs=1"])
     assert store.last_study() == "tiny"
+
+
+def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_by_side(tiny):
+    from activemem.engine.run.ray_cluster import COMPLETED, RAY_ENVIRONMENT, _CohortSearcher
+
+    jobs = [Job(trial=trial, attempt=0, run="run") for trial in load_study(tiny).trials]
+    assert len(jobs) > 3
+    searcher = _CohortSearcher(GridCohorts(jobs), Stop(), NOBODY, count_workers=lambda: 2)
+    found = [searcher.suggest(f"cohort {number}") for number in range(4)]
+    assert [each is None for each in found] == [False, False, False, True]
+    searcher.on_trial_complete("cohort 1", {COMPLETED: True})
+    assert searcher.suggest("cohort 3")
+    assert searcher.suggest("cohort 4") is None
+    assert int(RAY_ENVIRONMENT["TUNE_MAX_PENDING_TRIALS_PG"]) >= 1000
 
 
 def test_what_tune_pickles_takes_nothing_of_the_listener_along():
