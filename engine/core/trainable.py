@@ -20,7 +20,10 @@ BetweenSteps = Callable[[], None]
 
 
 class Trainable(Protocol):
-    """What an attempt at a trial needs of a training; `Training` implements it."""
+    """What an attempt at a trial needs of a training; `Training` implements it.
+
+    `peak_elsewhere_mib` is the largest peak of memory in the other processes that take its steps, by now.
+    """
 
     parameters: int
     epoch: int
@@ -29,6 +32,7 @@ class Trainable(Protocol):
     flops: float
     packed_steps: int
     devices: int
+    peak_elsewhere_mib: float
 
     @property
     def finished(self) -> bool:

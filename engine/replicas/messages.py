@@ -63,6 +63,18 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What parts of a replica's last batch have handed on, what its weights are known by, its peak memory.
+
+    The peak is since the training was built there.
+    """
+
+    parts: bytes
+    fingerprint: float
+    peak_mib: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """What a replica has failed by, as text and, if it can be sent, as it was raised; `at` is a moment.
 

@@ -25,7 +25,7 @@ from torch import distributed
 from ...plugins import loaded_files
 from ...studies.schema.settings import TrialSettings
 from ..trial.machine_failures import MachineError
-from .messages import Ask, Build, Failure, ReplicaPost, Restore
+from .messages import Ask, Build, Carried, Failure, ReplicaPost, Restore
 from .replica_process import UNHEARD, join, use_device
 
 _END_S = 0.2
@@ -106,7 +106,7 @@ class ReplicaGroup:
             except OSError:
                 self.end()
 
-    def ask(self, message: Ask) -> list[tuple[bytes, float]]:
+    def ask(self, message: Ask) -> list[Carried]:
         """Tell all other replicas; the answer of each."""
         self.tell(message)
         return self._hear()

@@ -18,8 +18,9 @@ from ..core.device_stream import DeviceStream
 from ..core.process_end import end_with
 from ..core.seeds import derive_seed
 from ..training_parts.activation_checkpointing import checkpoint_activations, checkpointing_fault
+from ..trial.provenance import peak_mib, reset_peak_memory
 from ..trial.training import Training
-from .messages import Ask, Build, Failure, ReplicaPost, Restore, from_bytes, to_bytes
+from .messages import Ask, Build, Carried, Failure, ReplicaPost, Restore, from_bytes, to_bytes
 from .share import ShardedShare, Share
 
 _NCCL = {
@@ -106,6 +107,7 @@ class _Replica:
                     raise AssertionError(other)
 
     def _build(self, asked: Build) -> None:
+        reset_peak_memory(self._device)
         if asked.sharded:
             from .sharded_weights import make_sharded  # noqa: PLC0415 -- loads much that few trials need
 
@@ -129,11 +131,15 @@ class _Replica:
         training.noise = DeviceStream(self._device, seed)
         training.take_step()
 
-    def _carried(self, training: Training) -> tuple[bytes, float]:
-        """What the parts of the last batch have handed on, and what the weights are known by."""
+    def _carried(self, training: Training) -> Carried:
+        """What it has done up to now."""
         assert training.replica is not None, "it is given when it is built"
         carried: list[Any] = training.objective.carried(training.replica.parts)
-        return to_bytes(carried), training.trained.fingerprint()
+        return Carried(
+            parts=to_bytes(carried),
+            fingerprint=training.trained.fingerprint(),
+            peak_mib=peak_mib(self._device),
+        )
 
 
 if __name__ == "__main__":

@@ -91,12 +91,14 @@ class ReplicatedTraining(Training):
     def _gather(self) -> None:
         """Have what the parts of the other replicas have handed on; MachineError if their weights differ."""
         ours, self._gathering = self.trained.fingerprint(), True
-        for rank, (carried, theirs) in enumerate(self.group.ask(self._question("carried")), 1):
+        for rank, other in enumerate(self.group.ask(self._question("carried")), 1):
+            theirs = other.fingerprint
             if theirs != ours and not (math.isnan(theirs) and math.isnan(ours)):
                 why = f"the weights of replica {rank} are others: their sum is {theirs!r}, not {ours!r}"
                 raise MachineError(f"{why}, after step {self.step}")
             parts = range(rank * self._parts, (rank + 1) * self._parts)
-            self.objective.carry(parts, to_device(from_bytes(carried), self.device))
+            self.objective.carry(parts, to_device(from_bytes(other.parts), self.device))
+            self.peak_elsewhere_mib = max(self.peak_elsewhere_mib, other.peak_mib)
         self._gathering = False
 
     def _tell(self, state: dict[str, Any], *, weights: bool) -> None:

@@ -41,6 +41,8 @@ class Job:
 class Totals:
     """What a trial has used up to its last epoch, and where; `flops` and `seconds` are of training alone.
 
+    `peak_mib` is that of the device, of several the largest.
+
     `packed_steps` are those of its `steps` that it took together with other trials.
 
     The versions are null in checkpoints of earlier releases.
@@ -117,7 +119,7 @@ def measured_totals(before: Totals, training: Trainable, device: torch.device, *
         packed_steps=training.packed_steps,
         flops=training.flops,
         seconds=training.seconds,
-        peak_mib=max(before.peak_mib, provenance.peak_mib(device)),
+        peak_mib=max(before.peak_mib, provenance.peak_mib(device), training.peak_elsewhere_mib),
         device=provenance.devices_name(device, training.devices) + told,
         torch_version=provenance.torch_version(),
         cuda_version=provenance.cuda_version(device),

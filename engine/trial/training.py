@@ -72,7 +72,7 @@ class Training:
         self._callbacks = Callbacks(train.callbacks, seed, device) if train.callbacks else None
         self.noise = DeviceStream(device, derive_seed(seed, "dropout"))
         self.packed_steps = 0  # steps taken together with other trainings
-        self.devices, self.replica, self.gradients = 1, None, None
+        self.devices, self.peak_elsewhere_mib, self.replica, self.gradients = 1, 0.0, None, None
         self.parameters = sum(weights.numel() for weights in self.model.parameters())
         self.epoch = self.step = 0
         self.seconds = self.flops = self._tokens = 0.0

@@ -2,7 +2,9 @@
 
 import copy
 import os
+import re
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,9 @@ from activemem.engine.replicas.sharding import sharding_faults
 from activemem.engine.replicas.share import spread
 from activemem.engine.replicas.training_factory import ReplicatedTrainings
 from activemem.engine.training_parts.activation_checkpointing import CheckpointedTrainings
+from activemem.engine.trial import provenance
 from activemem.engine.trial.machine_failures import MachineError
+from activemem.engine.trial.outcome import Totals, measured_totals
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 from activemem.studies.study import load_study
@@ -184,6 +188,20 @@ def test_what_fits_on_each_of_eight_devices_in_parts_needs_no_sharding():
     check_replicas(trials.values(), 8, device_bytes=80 * 10**9)
     with pytest.raises(ReplicaError, match="recipe: a block looks at its weights between steps"):
         check_replicas(trials.values(), 8, device_bytes=8 * 10**9)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of another process is told by Linux")
+def test_the_peak_of_memory_is_the_largest_of_all_replicas(two, monkeypatch):
+    training = two(settings(SORT), CPU, Path("data"))
+    assert measured_totals(Totals(), training, CPU, told="").peak_mib == provenance.peak_mib(CPU)
+    training.advance()
+    (replica,) = training.group.pids
+    told = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{replica}/status").read_text("ascii"))
+    theirs = int(told[1]) / 1024
+    for ours in (theirs / 2, theirs * 2):
+        monkeypatch.setattr(provenance, "peak_mib", lambda _device, ours=ours: ours)
+        found = measured_totals(Totals(), training, CPU, told="")
+        assert found.peak_mib == pytest.approx(max(ours, theirs), rel=0.05)
 
 
 def test_weights_that_have_parted_are_told(two):
