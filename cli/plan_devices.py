@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..engine.core.resources import Gpus, gpu_here, has_multi_process_service
+from ..engine.core.resources import Gpus, gpu_fault, gpu_here, has_multi_process_service
 from ..studies.planning.memory_estimates import StepMemory, fits, trials_on_device
 from ..studies.planning.plan import Plan
 from ..studies.text.units import format_bytes, plural
@@ -24,9 +24,7 @@ def _where_here(plan: Plan, gpus: Gpus) -> str:
     if not gpus:
         return "this machine's CPU, as gpus = 0"
     if (found := gpu_here()) is None:
-        if gpus == "auto":
-            return "this machine's CPU: torch finds no GPU here"
-        return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
+        return _without_gpu(gpus)
     name, size, count = found
     if gpus != "auto" and gpus > count:
         return f"nowhere: gpus = {gpus:g}, and torch finds {plural(count, 'GPU')} here"
@@ -34,6 +32,15 @@ def _where_here(plan: Plan, gpus: Gpus) -> str:
         held = f": {_held_on_each(plan.memory[1], int(gpus), size)}" if plan.memory else ""
         return f"{gpus:g} of this machine's GPUs for each trial, {name}{held}"
     return f"this machine's GPU, {name}" + (f": {_shared(plan.memory[1], size, gpus)}" if plan.memory else "")
+
+
+def _without_gpu(gpus: Gpus) -> str:
+    """Where trials that may have a GPU train on a machine on which torch finds none."""
+    if (fault := gpu_fault()) is not None:
+        return f"nowhere: torch finds no GPU here, as CUDA fails: {fault}"
+    if gpus == "auto":
+        return "this machine's CPU: torch finds no GPU here"
+    return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
 
 
 def _shared(held: StepMemory, device_bytes: int, gpus: Gpus) -> str:

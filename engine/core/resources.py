@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,6 +18,9 @@ Gpus = float | Literal["auto"]
 
 _GPU_FILES = ("nvidiactl", "nvidia0", "nvmap", "dxg", "kfd")
 """What Linux has in /dev where a GPU's driver is: NVIDIA's, that of its small computers, WSL's, AMD's."""
+
+_NO_GPU = ("No CUDA GPUs are available", "No HIP GPUs are available", "Found no NVIDIA driver")
+"""What torch says where there is no GPU to be found."""
 
 _SERVICE_FOLDER = "/tmp/nvidia-mps"  # CUDA's default
 
@@ -141,13 +147,36 @@ def count_gpus_of_processes() -> int:
 
 def has_gpu() -> bool:
     """Whether torch can train on a GPU here; it is loaded only where the system has a GPU's driver."""
-    if sys.platform == "darwin":
-        return False
-    if sys.platform == "linux" and not any(Path("/dev", name).exists() for name in _GPU_FILES):
+    if not _has_driver():
         return False
     import torch  # noqa: PLC0415 -- most machines that plan have no GPU
 
     return torch.cuda.is_available()
+
+
+def gpu_fault() -> str | None:
+    """What CUDA fails by on this machine, in one line; None where torch finds a GPU, or there is none.
+
+    Torch counts no GPU then, and warns of it once in a process.
+    """
+    if not _has_driver():
+        return None
+    import torch  # noqa: PLC0415 -- as above
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # which says what is told here
+        if torch.cuda.is_available() or not torch.backends.cuda.is_built():
+            return None
+    try:
+        torch.cuda.init()
+    except RuntimeError as error:
+        told = " ".join(str(error).split())
+    else:
+        return None
+    if any(each in told for each in _NO_GPU):
+        return None
+    told = re.sub(r"^Unexpected error from cudaGetDeviceCount.* (?=Error \d+: )", "", told)
+    return told + (_service_hint() if "MPS" in told or _service() == "gone" else "")
 
 
 def has_multi_process_service() -> bool:
@@ -155,4 +184,43 @@ def has_multi_process_service() -> bool:
 
     CUDA then uses it by itself: kernels of several processes run on one GPU side by side, else in turns.
     """
-    return Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", _SERVICE_FOLDER), "control").exists()
+    return _service() == "there"
+
+
+def _has_driver() -> bool:
+    """Whether the system has the driver of a GPU; elsewhere than on Linux torch is asked."""
+    if sys.platform == "linux":
+        return any(Path("/dev", name).exists() for name in _GPU_FILES)
+    return sys.platform != "darwin"
+
+
+def _service_pipe() -> Path:
+    """Where the daemon of NVIDIA's service listens: a socket, as its log says."""
+    return Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", _SERVICE_FOLDER), "control")
+
+
+def _service() -> Literal["there", "gone", "none"]:
+    """Whether the daemon of NVIDIA's service is there, has left its socket behind, or has none.
+
+    Nobody is connected to: the socket is of another type than is asked for, which Linux refuses otherwise
+    where somebody has bound it (`unix_find_other` in net/unix/af_unix.c).
+    """
+    pipe = _service_pipe()
+    if not pipe.exists():
+        return "none"
+    if not pipe.is_socket():
+        return "there"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(str(pipe))
+        except ConnectionRefusedError:
+            return "gone"
+        except OSError:
+            return "there"
+    return "there"
+
+
+def _service_hint() -> str:
+    """What to do where NVIDIA's service does not answer."""
+    start, without = "start it by nvidia-cuda-mps-control -d", "CUDA_MPS_PIPE_DIRECTORY to an empty folder"
+    return f"; the multi-process service does not answer at {_service_pipe()}: {start}, or set {without}"

@@ -262,11 +262,13 @@ def _make_look() -> Callable[[_Question], _Answer]:
                 wanted = ", ".join(f"{name} {version}" for name, version in asked["versions"].items())
                 found["problem"] = f"expected {wanted}, got {has}"
                 return found
+            from ..core.resources import gpu_fault  # noqa: PLC0415
             from .gpu_share import device_bytes  # noqa: PLC0415
 
             found["gpu_bytes"] = device_bytes() if asked["gpu"] else 0
             if asked["gpu"] and not found["gpu_bytes"]:
-                found["problem"] = "expected a GPU, as Ray says that it has, torch finds none there"
+                fails = f", as CUDA fails: {fault}" if (fault := gpu_fault()) is not None else ""
+                found["problem"] = f"expected a GPU, as Ray says that it has, torch finds none there{fails}"
                 return found
             from ...plugins import load_plugin_files  # noqa: PLC0415
             from ...studies.resolve.plugin_code import code_fault  # noqa: PLC0415

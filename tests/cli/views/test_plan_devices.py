@@ -56,3 +56,12 @@ def test_more_gpus_than_there_are_train_nothing(told):
         "2 of this machine's GPUs for each trial, NVIDIA H100: a step holds"
     )
     assert told(4, service=True) == "nowhere: gpus = 4, and torch finds 2 GPUs here"
+
+
+def test_a_gpu_that_cuda_fails_with_trains_nothing(monkeypatch):
+    monkeypatch.setattr(plan_devices, "gpu_here", lambda: None)
+    monkeypatch.setattr(plan_devices, "gpu_fault", lambda: "Error 805")
+    plan = SimpleNamespace(memory=("sa", STEP))
+    told = "nowhere: torch finds no GPU here, as CUDA fails: Error 805"
+    assert plan_devices.where(plan, MachineSettings()) == told
+    assert plan_devices.where(plan, MachineSettings(gpus=0)) == "this machine's CPU, as gpus = 0"

@@ -10,6 +10,7 @@ import ray
 import torch
 
 from activemem import __version__
+from activemem.engine.core import resources
 from activemem.engine.core.events import ClusterNode
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import cluster_nodes
@@ -51,7 +52,7 @@ def look(**others):
     return cluster_nodes._make_look()(asked | {"marker": "/nowhere", "store": "", **others})
 
 
-def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(tmp_path):
+def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(tmp_path, monkeypatch):
     fit = look()
     assert (fit["sees_store"], fit["problem"]) == (False, "")
     assert look(marker=str(tmp_path))["sees_store"]
@@ -63,6 +64,8 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
     if not torch.cuda.is_available():
         told = "expected a GPU, as Ray says that it has, torch finds none there"
         assert look(gpu=True)["problem"] == told
+        monkeypatch.setattr(resources, "gpu_fault", lambda: "Error 805")
+        assert look(gpu=True)["problem"] == f"{told}, as CUDA fails: Error 805"
     assert look(plugins=b"")["problem"] == "EOFError: Ran out of input"
 
 

@@ -17,7 +17,7 @@ from activemem.engine.core.resources import (
     count_gpus_of_processes,
     has_gpu,
 )
-from activemem.engine.run import driver, ray_cluster
+from activemem.engine.run import driver, preflight, ray_cluster
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import Accelerators, device_bytes, fraction, resolve_here, share
 from activemem.engine.run.preflight import check_gpu
@@ -142,6 +142,22 @@ def test_a_gpu_that_is_not_there_is_told_before_anything_is_stored(tmp_path, tin
     with pytest.raises(MachineError, match="gpus: expected 1 for each trial, torch finds none here"):
         run_study(load_study(tiny), store, Machine(gpus=1.0, address=address), local=True)
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "asked"), [("auto", "one, or gpus = 0 to train on CPUs"), (0.5, "0.5 for each trial")]
+)
+def test_a_gpu_that_cuda_fails_with_is_told_before_trials_train_on_the_cpu(
+    tmp_path, tiny, monkeypatch, gpus, asked
+):
+    monkeypatch.setattr(preflight, "gpu_fault", lambda: "Error 805")
+    store = Store(tmp_path / "results")
+    with pytest.raises(MachineError) as refused:
+        run_study(load_study(tiny), store, Machine(gpus=gpus), local=True)
+    told = f"gpus: expected {asked}, torch finds none here, as CUDA fails: Error 805"
+    assert str(refused.value) == told
+    assert not (tmp_path / "results").exists()
+    check_gpu(Machine(gpus=0.0))
 
 
 @pytest.mark.slow  # two programs with Ray
