@@ -1,7 +1,8 @@
 """What a sampler learns from: the points of one rung, the highest that enough points have come to.
 
 As in BOHB (Falkner et al. 2018): values of different rungs are never compared. Of each rung there is a study
-of Optuna's, and the sampler is asked with one of them; a search without rungs has one.
+of Optuna's, and the sampler is asked with one of them; a search without rungs has one. Each of them knows all
+points of the search: those that have ended on another rung as trials that failed, with a note.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ....studies.catalog.samplers import PRIORBAND
 from ....studies.study import Study
+from .samplers.told_points import ELSEWHERE, PointKey, point_key
 from .stored_points import PointEnd
 
 ENOUGH, MORE_THAN_DIMENSIONS = 10, 3
@@ -32,6 +34,7 @@ class ToldStudies:
     def __init__(self, make: Callable[[], optuna.Study], rungs: int, *, enough: int) -> None:
         self._studies = [make() for _ in range(rungs)]
         self._complete = [0] * rungs
+        self._known = [set[PointKey]() for _ in range(rungs)]
         self._enough = enough
 
     @property
@@ -51,17 +54,37 @@ class ToldStudies:
         """Add a point that has ended on a rung."""
         self._studies[rung].add_trial(found)
         self._complete[rung] += found.state == TrialState.COMPLETE
+        self._note_elsewhere(found, rung)
 
     def tell(self, trial: optuna.Trial, end: PointEnd, rung: int) -> bool:
         """Tell how the point of a trial ended on a rung; False if it was asked for with another's points.
 
-        There it is no point then.
+        There it has no value then.
         """
         if trial.study is not self._studies[rung]:
+            self._known[self._studies.index(trial.study)].add(point_key(trial.params))
+            trial.set_user_attr(ELSEWHERE, True)
             trial.study.tell(trial, state=TrialState.FAIL)
             return False
         for limit, excess in end.excess.items():
             trial.set_constraint(limit, excess)
         trial.study.tell(trial, end.values if end.state == TrialState.COMPLETE else None, state=end.state)
         self._complete[rung] += end.state == TrialState.COMPLETE
+        self._note_elsewhere(trial, rung)
         return True
+
+    def _note_elsewhere(self, found: FrozenTrial | optuna.Trial, rung: int) -> None:
+        """Let the studies of the other rungs know of a point, each once."""
+        key = point_key(found.params)
+        self._known[rung].add(key)
+        for study, known in zip(self._studies, self._known, strict=True):
+            if key not in known:
+                known.add(key)
+                study.add_trial(
+                    create_trial(
+                        params=found.params,
+                        distributions=dict(found.distributions),
+                        state=TrialState.FAIL,
+                        user_attrs={ELSEWHERE: True},
+                    )
+                )

@@ -63,9 +63,10 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
     ) -> dict[str, Any]:
         """The values of a changed point; nothing, which draws all of them, for the first points."""
         known = self._population_before(study, trial)
-        if not known.living or known.begun < self._population:
+        if not known.living or known.proposals.begun < self._population:
             return {}
-        rng, tries = self._random(known.begun, known.tries), known.tries
+        tries = known.proposals.tries
+        rng = self._random(known.proposals.begun, tries)
         values = dict(self._parent(known, rng).params)
         if rng.random() < CROSSOVER:
             values = cross(values, self._parent(known, rng).params, rng)
@@ -79,7 +80,8 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
     ) -> Any:  # noqa: ANN401 -- as Optuna has it
         """A value of a dimension that no parent has, drawn evenly."""
         known = self._population_before(study, trial)
-        return draw(param_distribution, self._random(known.begun, known.tries, param_name))
+        begun, tries = known.proposals.begun, known.proposals.tries
+        return draw(param_distribution, self._random(begun, tries, param_name))
 
     def _population_before(self, study: optuna.Study, trial: FrozenTrial) -> Population:
         """All that is known when a point is asked for."""

@@ -6,7 +6,6 @@ All of it follows from Optuna's trials; what has been read of them is kept, so t
 from __future__ import annotations
 
 import math
-from itertools import takewhile
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -14,9 +13,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from .....studies.searches.pareto import crowding, ranks
-from .told_points import TrialsOfStudy
-
-_ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
+from .told_points import ENDED, Proposals, when_ended
 
 Worth = tuple[float, ...]
 """What a point is compared by; less is better."""
@@ -26,18 +23,16 @@ class Population:
     """The living: of one objective the last that ended, of several those that survive.
 
     With each point that ends the worst of one too many dies: the one furthest beyond the limits, on the last
-    front, where most others are (Deb et al. 2002). `begun` counts the points that have not failed, `tries`
-    the proposals since the last of them that came to nothing; `space` has the dimensions of all that ended.
+    front, where most others are (Deb et al. 2002). `proposals` counts points on whichever rung; `space` has
+    the dimensions of all that ended.
     """
 
     def __init__(self, study: optuna.Study, size: int) -> None:
         self.study, self.space = study, dict[str, BaseDistribution]()
-        self._trials = TrialsOfStudy(study)
+        self.proposals = Proposals(study)
         self.living: list[FrozenTrial] = []
-        self.begun, self.tries = 0, 0
         self._size, self._signs = size, [_sign(each) for each in study.directions]
-        self._open: list[int] = []  # places of trials that have not ended
-        self._next, self._before = 0, -1
+        self._before = -1
         self._worths: list[Worth] = []  # of the living, made when they are asked for
 
     def learn(self, before: int) -> None:
@@ -45,21 +40,9 @@ class Population:
         if before == self._before:
             return
         self._before = before
-        trials, end = self._trials, self._next
-        trials.read()
-        while end < len(trials) and trials[end].number < before:
-            end += 1
-        waiting = [*self._open, *range(self._next, end)]
-        self._open = [place for place in waiting if not trials[place].state.is_finished()]
-        ended = [trials[place] for place in waiting if trials[place].state in _ENDED]
-        self.begun += sum(trials[place].state != TrialState.FAIL for place in range(self._next, end))
-        self.begun -= sum(trials[place].state == TrialState.FAIL for place in waiting if place < self._next)
-        self._next = end
-        self.tries = sum(
-            1 for _ in takewhile(_has_failed, (trials[place] for place in range(end - 1, -1, -1)))
-        )
-        for trial in sorted(ended, key=_when_ended):
-            self._add(trial)
+        for trial in sorted(self.proposals.read(before), key=when_ended):
+            if trial.state in ENDED:
+                self._add(trial)
 
     def worth(self, place: int) -> Worth:
         """What one of the living is compared by."""
@@ -96,15 +79,6 @@ class Population:
         if trial.state != TrialState.COMPLETE or trial.values is None:
             return (math.inf,) * len(self._signs)
         return tuple(sign * each for sign, each in zip(self._signs, trial.values, strict=True))
-
-
-def _has_failed(trial: FrozenTrial) -> bool:
-    return trial.state == TrialState.FAIL
-
-
-def _when_ended(trial: FrozenTrial) -> tuple[float, int]:
-    assert trial.datetime_complete is not None, "a point that has ended"
-    return trial.datetime_complete.timestamp(), trial.number
 
 
 def _sign(direction: StudyDirection) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from random import Random
 from statistics import NormalDist
 from typing import Any
@@ -24,7 +23,7 @@ from optuna.distributions import (
 from optuna.trial import FrozenTrial, TrialState
 
 from .numbers import at, draw, place_of
-from .told_points import TrialsOfStudy
+from .told_points import KnownOfShown, Proposals
 
 WIDTH = 0.15
 """How far from a number the best may be: a standard deviation, as a share of its range or its logarithm's."""
@@ -94,11 +93,7 @@ class PriorSampler(optuna.samplers.BaseSampler):
         self._asked = -1  # the trial that was asked for last, and the text that seeds its draws
         self._key = ""
         self._is_believed = False
-        self._trials: TrialsOfStudy | None = None
-        self._counted, self._failed = (
-            0,
-            0,
-        )  # of the first trials that have ended, and those of them that failed
+        self._proposals = KnownOfShown(Proposals)
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
@@ -137,28 +132,11 @@ class PriorSampler(optuna.samplers.BaseSampler):
     def _believes(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Whether a point is drawn as the belief says, which depends on the points before it alone."""
         if trial.number != self._asked:
-            begun, tries = self._count(study, trial.number)
-            self._asked, self._key = trial.number, f"prior {self._seed} {begun} {tries}"
-            self._is_believed = Random(self._key).random() < self._prior.trust(begun)
+            known = self._proposals.of(study)
+            known.read(trial.number)
+            self._asked, self._key = trial.number, f"prior {self._seed} {known.begun} {known.tries}"
+            self._is_believed = Random(self._key).random() < self._prior.trust(known.begun)
         return self._is_believed
-
-    def _count(self, study: optuna.Study, number: int) -> tuple[int, int]:
-        """The points that were begun before a trial, and the proposals since that came to nothing."""
-        trials = self._trials
-        if trials is None or trials.study is not study:  # Hyperband shows another for each bracket
-            self._trials = trials = TrialsOfStudy(study)
-            self._counted, self._failed = 0, 0
-        trials.read()
-        end = len(trials)
-        while end and trials[end - 1].number >= number:
-            end -= 1
-        while self._counted < end and trials[self._counted].state.is_finished():
-            self._failed += trials[self._counted].state == TrialState.FAIL
-            self._counted += 1
-        failed = self._failed + sum(each.state == TrialState.FAIL for each in trials[self._counted : end])
-        latest = (trials[place] for place in range(end - 1, -1, -1))
-        tries = sum(1 for _ in takewhile(lambda each: each.state == TrialState.FAIL, latest))
-        return end - failed, tries
 
 
 def _bounds(middle: float) -> tuple[float, float]:

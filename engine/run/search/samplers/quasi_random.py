@@ -25,7 +25,7 @@ from .....studies.resolve.study_budget import StudyBudget
 from .....studies.schema.settings import Level
 from .....studies.study import Study
 from .optuna_space import WholePointSampler
-from .told_points import KnownOfShown, PointKey, TrialsOfStudy, point_key, whole_study
+from .told_points import KnownOfShown, PointKey, Proposals, point_key
 
 _FIRST = 10
 """2 to the power of this many points of the sequence are made at first."""
@@ -43,8 +43,7 @@ class QuasiRandomSampler(WholePointSampler):
         self._axes = {name: axis for axis, name in enumerate(study.dimensions)}
         self._places = self._make(_FIRST)
         self._next = 0  # all points at places before it are known, or over the budget
-        self._trials = KnownOfShown(TrialsOfStudy)
-        self._seen, self._known = set[int](), set[PointKey]()  # Optuna's trials, and their points
+        self._proposals, self._known = KnownOfShown(Proposals), set[PointKey]()
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -69,13 +68,7 @@ class QuasiRandomSampler(WholePointSampler):
 
     def _learn(self, study: optuna.Study, before: int) -> None:
         """Take note of the points of all trials with a lower number, also of those that came to nothing."""
-        trials = self._trials.of(study)
-        trials.read()
-        is_whole = whole_study(study) is study  # else Hyperband shows the trials of one bracket alone
-        for trial in trials[len(self._seen) : before] if is_whole else trials:
-            if trial.number < before and trial.number not in self._seen:
-                self._seen.add(trial.number)
-                self._known.add(point_key(trial.params))
+        self._known.update(point_key(each.params) for each in self._proposals.of(study).read(before))
 
     def _is_new(self, values: Mapping[str, Level]) -> bool:
         """Whether a point is not known, and within the budget of the study."""

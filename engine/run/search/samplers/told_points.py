@@ -5,6 +5,7 @@ Each is read once, so that asking for a point takes no longer after ten thousand
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,12 @@ from optuna.trial import FrozenTrial, TrialState
 PointKey = frozenset[tuple[str, Any]]
 """What equal points have in common."""
 
+ELSEWHERE = "elsewhere"
+"""What is noted of a trial which stands for a point that has ended on another rung: it has begun, no more."""
+
+
+ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
+"""How trials are that points have ended with."""
 
 KnownT = TypeVar("KnownT")
 
@@ -123,60 +130,104 @@ class BestAndLast:
         return [*(ended[place] for place in self._best), *ended[earlier:]]
 
 
-class ToldPoints:
-    """What a study of Optuna's, of one objective, has been told; a proposal that fails is no point."""
+class Proposals:
+    """Which points of a search have begun, on whichever rung, and what was proposed since and is none.
+
+    A proposal that was rejected is none, nor is a point whose training failed.
+    """
 
     def __init__(self, study: optuna.Study) -> None:
-        self.study, self._trials = study, TrialsOfStudy(study)
-        self.ended: list[EndedPoint] = []
-        self.tries = 0  # the proposals since the last point has begun
-        self._rejected: set[PointKey] = set()
-        self._open: dict[int, FrozenTrial] = {}  # by their places among the study's trials
-        self._read = 0
-        self._keys: set[PointKey] = set()
+        self.trials = TrialsOfStudy(study)
+        self._end = 0
+        self._open = dict[int, PointKey]()  # by the places of the trials that have not ended
+        self._here, self._elsewhere = Counter[PointKey](), set[PointKey]()
+        self._rejected = Counter[PointKey]()  # since the last point has begun
 
     def __contains__(self, key: PointKey) -> bool:
         """Whether a point has begun, or been rejected since the last that has."""
-        return key in self._keys or key in self._rejected
+        return self._here[key] > 0 or key in self._elsewhere or key in self._rejected
 
     @property
     def begun(self) -> int:
         """The number of points."""
-        return len(self.ended) + len(self._open)
+        return self._here.total() + len(self._elsewhere)
+
+    @property
+    def tries(self) -> int:
+        """The number of proposals since the last point has begun."""
+        return self._rejected.total()
+
+    def read(self, before: int) -> list[FrozenTrial]:
+        """Take note of what is new among the trials of lower numbers: those that were open, and new ones."""
+        trials, end = self.trials, self._end
+        trials.read()
+        while end < len(trials) and trials[end].number < before:
+            end += 1
+        places = [*self._open, *range(self._end, end)]
+        self._end = end
+        found = [trials[place] for place in places]
+        for place, trial in zip(places, found, strict=True):
+            self._take(place, trial)
+        latest = (trials[place] for place in range(end - 1, -1, -1))
+        self._rejected = Counter(point_key(each.params) for each in takewhile(_is_no_point, latest))
+        return found
+
+    def _take(self, place: int, trial: FrozenTrial) -> None:
+        """Take note of how a trial stands."""
+        key = point_key(trial.params)
+        if place in self._open:
+            self._here[self._open.pop(place)] -= 1
+        if _is_no_point(trial):
+            return
+        if trial.state == TrialState.FAIL:
+            self._elsewhere |= set() if self._here[key] else {key}
+            return
+        self._here[key] += 1
+        self._elsewhere.discard(key)
+        if not trial.state.is_finished():
+            self._open[place] = key
+
+
+def _is_no_point(trial: FrozenTrial) -> bool:
+    return trial.state == TrialState.FAIL and ELSEWHERE not in trial.user_attrs
+
+
+class ToldPoints:
+    """What a study of Optuna's, of one objective, has been told."""
+
+    def __init__(self, study: optuna.Study) -> None:
+        self.study, self._proposals = study, Proposals(study)
+        self.ended: list[EndedPoint] = []
+        self._training: list[FrozenTrial] = []
+
+    def __contains__(self, key: PointKey) -> bool:
+        """Whether a point has begun, or been rejected since the last that has."""
+        return key in self._proposals
+
+    @property
+    def begun(self) -> int:
+        """The number of points."""
+        return self._proposals.begun
+
+    @property
+    def tries(self) -> int:
+        """The number of proposals since the last point has begun."""
+        return self._proposals.tries
 
     @property
     def training(self) -> list[dict[str, Any]]:
         """The points that have not ended."""
-        return [each.params for each in self._open.values()]
+        return [each.params for each in self._training]
 
     def read(self, before: int) -> None:
         """Take note of what is new among the trials of lower numbers."""
-        trials = self._trials
-        trials.read()
-        end = len(trials)
-        while end and trials[end - 1].number >= before:
-            end -= 1
-        new = [(place, trials[place]) for place in (*self._open, *range(self._read, end))]
-        self._read = end
-        for place, trial in sorted(new, key=lambda each: _when_ended(each[1])):
-            self._take(place, trial)
-        latest = (trials[place] for place in range(end - 1, -1, -1))
-        failed = list(takewhile(lambda each: each.state == TrialState.FAIL, latest))
-        self.tries, self._rejected = len(failed), {point_key(each.params) for each in failed}
-
-    def _take(self, place: int, trial: FrozenTrial) -> None:
-        """Take note of how a trial stands."""
-        self._open.pop(place, None)
-        if trial.state == TrialState.FAIL:
-            self._keys.discard(point_key(trial.params))
-            return
-        self._keys.add(point_key(trial.params))
-        if trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
-            sign = 1 if self.study.direction == StudyDirection.MAXIMIZE else -1
-            excess = sum(max(0.0, each) for each in trial.constraints.values())
-            self.ended.append(EndedPoint(trial.params, goodness(trial, sign), excess))
-        else:
-            self._open[place] = trial
+        found = self._proposals.read(before)
+        self._training = [each for each in found if not each.state.is_finished()]
+        sign = 1 if self.study.direction == StudyDirection.MAXIMIZE else -1
+        for trial in sorted(found, key=when_ended):
+            if trial.state in ENDED:
+                excess = sum(max(0.0, each) for each in trial.constraints.values())
+                self.ended.append(EndedPoint(trial.params, goodness(trial, sign), excess))
 
 
 def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
@@ -188,5 +239,6 @@ def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
     return (False, -1, 0.0) if last is None else (False, last, sign * trial.intermediate_values[last])
 
 
-def _when_ended(trial: FrozenTrial) -> tuple[float, int]:
+def when_ended(trial: FrozenTrial) -> tuple[float, int]:
+    """By what trials are in the order in which they ended, those first that have not."""
     return trial.datetime_complete.timestamp() if trial.datetime_complete else 0.0, trial.number

@@ -5,11 +5,16 @@ from collections import Counter
 
 import optuna
 import pytest
+from optuna.distributions import IntDistribution
+from optuna.trial import TrialState
 
 from activemem.engine.core.events import NOBODY
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.search.optuna_search import OptunaSearch
+from activemem.engine.run.search.samplers.told_points import Proposals
+from activemem.engine.run.search.stored_points import PointEnd
+from activemem.engine.run.search.told_studies import ToldStudies
 from activemem.storage import Store
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.status import study_status
@@ -21,6 +26,9 @@ from activemem.tracking.search_export import export_search
 
 from .....study_texts import SEARCH_OF_RUNGS as SEARCH
 from ..analytic import search
+
+K = IntDistribution(1, 400, log=True)
+WIDER = SEARCH.replace("integer(2, 40)", "integer(1, 400, log=true)")
 
 HYPERBAND = ["search.scheduler=hyperband", "search.trials=17"]
 
@@ -104,8 +112,61 @@ def test_the_sampler_learns_from_the_highest_rung_with_enough_points(store, note
     told = OptunaSearch(load_study(SEARCH, changes), store, "again", notes)._told
     sizes = {width: len(values) for width, values in places(store).items()}
     highest = max(width for width, count in sizes.items() if count >= 10)
-    assert {trial.params["k"] for trial in told.asked.get_trials()} == set(places(store)[highest])
+    learnt = told.asked.get_trials(states=[TrialState.COMPLETE])
+    assert {trial.params["k"] for trial in learnt} == set(places(store)[highest])
     assert highest > 8
+
+
+def test_a_point_of_another_rung_has_begun_and_is_no_rejected_proposal():
+    told = ToldStudies(optuna.create_study, 3, enough=1)
+    proposals = [Proposals(study) for study in told._studies]
+
+    def counted(before=100):
+        for each in proposals:
+            each.read(before)
+        return [(each.begun, each.tries) for each in proposals]
+
+    def ask(k):
+        trial = told.asked.ask()
+        trial.suggest_int("k", k, k)
+        return trial
+
+    done = PointEnd(TrialState.COMPLETE, 1, (0.5,))
+    assert told.tell(ask(1), done, 0)
+    rejected = ask(1)
+    rejected.study.tell(rejected, state=TrialState.FAIL)
+    assert counted() == [(1, 1), (1, 0), (1, 0)]
+    told.add(optuna.create_trial(params={"k": 1}, distributions={"k": K}, value=0.5), 1)
+    assert counted() == [(1, 1), (1, 0), (1, 0)], "a point that has gone on is still one"
+    for k in (2, 3):
+        trial = ask(k)
+        assert (trial.study, counted()[1]) == (told._studies[1], (k, 0))
+        assert not told.tell(trial, done, 0)
+        told.add(optuna.create_trial(params={"k": k}, distributions={"k": K}, value=0.5), 0)
+        assert counted() == [(k, 0)] * 3
+    assert all(frozenset({("k", k)}) in each for k in (1, 2, 3) for each in proposals)
+    assert told.asked.best_trial.params == {"k": 1}
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "evolution", "gp_trees", "quasi_random", "cmaes"])
+def test_samplers_propose_what_is_new_on_any_rung_and_go_on_where_a_search_was_cut_off(
+    tmp_path, notes, sampler
+):
+    changes = [f"search.sampler={sampler}", "search.trials=30", "search.reduction=2"]
+    if sampler == "evolution":
+        changes.append("search.population=12")
+    whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
+    at_once = search(WIDER, whole, loss, notes, changes)
+    trained = []
+    while more := search(WIDER, Store(parts.root), loss, notes, changes, max_trials=7):
+        trained += more
+    assert trained == at_once
+    told = OptunaSearch(load_study(WIDER, changes), whole, "again", notes)._told
+    assert told.asked is not told._studies[0]
+    known = {values["k"] for values, _ in at_once}
+    assert len(known) == 30
+    if sampler != "evolution":  # which may come back to a point
+        assert told.asked.ask({"k": K}).params["k"] not in known
 
 
 def test_a_point_that_fails_goes_no_further_and_the_baseline_is_trained_whole(store, notes):
