@@ -41,6 +41,7 @@ from .upkeep import (
     check_store,
     copy_attempt,
     forget,
+    remove_kept,
     remove_leftovers,
     rename,
     repair_store,
@@ -309,10 +310,6 @@ class Store:
         """Return the folder for a trial's checkpoints, which need not exist."""
         return self._layout.checkpoints(trial)
 
-    def has_checkpoint(self, trial: str) -> bool:
-        """Whether a trial has begun and there is something to resume it from."""
-        return trial in self.trials_with_checkpoint([trial])
-
     def trials_with_checkpoint(self, trials: Iterable[str]) -> set[str]:
         """Return those of these trials that have begun and can be resumed."""
         self._layout.pull_names(self._layout.checkpoints_folder)
@@ -340,6 +337,10 @@ class Store:
         """Return those of these trials whose trained weights are kept."""
         self._layout.pull_names(self._layout.weights_folder)
         return {trial for trial in trials if self._layout.weights(trial).is_file()}
+
+    def remove_kept(self, trials: Iterable[str]) -> None:
+        """Remove trained weights and last states of trials from which none goes on any more."""
+        remove_kept(self._layout, trials)
 
     def publish(self, path: Path) -> None:
         """Make a file of weights, or of the last state of a training, as durable as the store is."""

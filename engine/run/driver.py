@@ -23,7 +23,6 @@ from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.parameter_groups import group_sizes
 from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
-from ..trial.checkpoints import remove_final
 from ..trial.machine_failures import MachineError
 from .cohort_sources import CohortSource, GridCohorts
 from .gpu_share import device_bytes, resolve_here
@@ -144,7 +143,7 @@ def _run_round(
         raise MachineError(counter.machine_failure)
     if study.is_population:
         study = follow_rounds(study, store)
-        remove_final(store, passed_trials(study, store.trials()))
+        store.remove_kept(passed_trials(study, store.trials()))
     store.compact()
     return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import pickle
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -232,15 +232,6 @@ def save_final(path: Path, saved: CheckpointData) -> None:
     """Write the last state of a training, for those with more epochs, and seal it, as durably as weights."""
     with replacing(path) as temporary:
         _write(temporary, saved)
-
-
-def remove_final(store: Store, trials: Iterable[str]) -> None:
-    """Remove the last states of trainings that none goes on from any more."""
-    paths = [store.final_checkpoint_file(trial) for trial in trials]
-    if store.mirror is not None:
-        store.mirror.remove(paths)
-    for path in paths:
-        path.unlink(missing_ok=True)
 
 
 def _write(path: Path, saved: CheckpointData) -> None:

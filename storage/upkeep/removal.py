@@ -1,4 +1,4 @@
-"""Forgetting trials of a study, and giving a study another name; neither while somebody trains them."""
+"""Forgetting trials of a study, or what is kept of them, and giving a study another name."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -103,6 +103,13 @@ def rename(
         for dataset in _ORDER:
             _rewrite(layout, quarantine, dataset, old, pl.lit(value=True))
     return len(stored)
+
+
+def remove_kept(layout: Layout, trials: Iterable[str]) -> None:
+    """Remove the trained weights and the last states of trials; their rows stay."""
+    layout.pull_names(layout.weights_folder, layout.final_checkpoints_folder)
+    kept = (path for trial in trials for path in (layout.weights(trial), layout.final_checkpoint(trial)))
+    layout.remove(*(path for path in kept if path.exists()))
 
 
 def _rows(layout: Layout, quarantine: Quarantine, dataset: str, study: str) -> pl.DataFrame:

@@ -124,7 +124,7 @@ def make_plan(
         left = [] if population_standing(study, outcomes).has_died_out else left
     else:
         counts, left = _grid_estimates(planned, to_run)
-    labelled = _labelled(study, trials)
+    labelled, begun = _labelled(study, trials), store.trials_with_checkpoint(each.id for each in to_run)
     stale = find_stale_trials(study, outcomes)
     return Plan(
         trials=planned,
@@ -137,7 +137,7 @@ def make_plan(
         estimate=total_time(left),
         memory=_largest_step(labelled, count_state, find_longest, checkpoints=checkpoints),
         test=costliest_test(settings for _, settings in labelled),
-        going_on=ShorterTrials(store).find_all(each for each in to_run if not store.has_checkpoint(each.id)),
+        going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         short_reaches=find_short_reaches(labelled),

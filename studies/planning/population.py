@@ -93,11 +93,15 @@ def population_standing(study: Study, outcomes: pl.DataFrame) -> Standing:
 
 
 def passed_trials(study: Study, outcomes: pl.DataFrame) -> list[str]:
-    """The trials that a population has trained and that no member goes on from any more."""
-    if study.keep_checkpoints:
+    """The trials that a population has trained and that no member goes on from any more.
+
+    Of a population that keeps the last states there are none, and of any other study.
+    """
+    if study.keep_checkpoints or not study.is_population:
         return []
     found = generations(study, outcomes)
-    passed = [number for number in range(len(found) - 1) if found[number + 1].is_whole]
+    lasts = [number for number, each in enumerate(found) if each.is_whole and each.copies()[1]]
+    passed = range(max(lasts, default=0))
     trials = {
         trial.id
         for number in passed

@@ -15,7 +15,7 @@ from ....studies.resolve.trial import Trial
 from ....studies.rounds import follow_rounds
 from ....studies.study import Study
 from ...core.events import Taken
-from ...trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often, remove_final
+from ...trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
 from ...trial.machine_failures import lost_gpu
 from ...trial.outcome import Job
 from ..cohort_sources import BegunCohorts, CohortSource
@@ -119,7 +119,7 @@ class RunRounds:
         """What is to be done for a population now, if this run has not begun it."""
         last = self._store.last_numbers()  # before the outcomes, as in a run
         study = follow_rounds(self._study, self._store)
-        remove_final(self._store, passed_trials(study, self._store.trials()))
+        self._store.remove_kept(passed_trials(study, self._store.trials()))
         known = {trial.id for trial in self._study.trials} | self._made.keys()
         missing = find_missing(study, self._store, None, retry_failed=False)
         return self._jobs([trial for trial in missing if trial.id not in known], last)

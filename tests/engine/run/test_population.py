@@ -7,10 +7,11 @@ import polars as pl
 import pytest
 import torch
 
+from activemem.engine.probes.trained_models import trained_trials
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.planning.population import generations, member_levels, member_trials
+from activemem.studies.planning.population import generations, member_levels, member_trials, passed_trials
 from activemem.studies.rounds import follow_rounds
 from activemem.studies.searches.points import find_points
 from activemem.studies.study import load_study
@@ -105,3 +106,58 @@ def test_points_are_the_members_of_the_last_generation(whole):
     best = found.ranked()[0]
     levels = json.loads(whole.trials().filter(trial=best.trials[0])["factors"].item())
     assert {name: levels[name] for name in best.values} == best.values
+
+
+KEEPING = "study.keep_weights=true"
+
+
+def last_trials(store, overrides=()):
+    """The trials of the last generation whose members have all ended, and those of the one under way."""
+    study = load_study(POPULATION, overrides)
+    found = generations(study, store.trials())
+    last = max(number for number, each in enumerate(found) if each.is_whole)
+    return [
+        {trial.id for member in found[number].members for trial in member_trials(study, number, member)}
+        for number in range(last, len(found))
+    ]
+
+
+def test_weights_are_kept_of_the_last_whole_generation_alone(whole, tmp_path):
+    ran = [run(tmp_path, KEEPING, max_trials=each) for each in (4, 2)]
+    stored = set((store := ran[-1]).trials()["trial"])
+    last, under_way = last_trials(store)
+    assert store.trials_with_weights(stored) == last | (under_way & stored)
+    assert (len(stored), len(under_way & stored)) == (6, 2)
+    store = run(tmp_path, KEEPING)
+    assert measured(store) == measured(whole)
+    (last,) = last_trials(store)
+    stored = set(store.trials()["trial"])
+    assert store.trials_with_weights(stored) == last
+    probed = trained_trials(follow_rounds(load_study(POPULATION, [KEEPING]), store), store)
+    assert {each.trial.id for each in probed} == last
+    first = min(stored - last)
+    copy = store.root / "weights" / f"{first}.safetensors"  # of a run that was killed before it was removed
+    copy.write_bytes(store.weights_file(next(iter(last))).read_bytes())
+    run(tmp_path, KEEPING)
+    assert store.trials_with_weights(stored) == last
+
+
+def test_a_population_that_keeps_all_states_keeps_all_weights(tmp_path):
+    store = run(tmp_path, KEEPING, "study.keep_checkpoints=true")
+    trials = set(store.trials()["trial"])
+    assert store.trials_with_weights(trials) == store.final_checkpoints() == trials
+
+
+def test_nothing_is_removed_of_members_after_which_all_have_failed(whole):
+    study, rows = load_study(POPULATION), whole.trials()
+    (last,) = last_trials(whole)
+    failed = pl.col("trial").is_in(list(last))
+    died = rows.with_columns(status=pl.when(failed).then(pl.lit("failed")).otherwise("status"))
+    _, before, _ = generations(study, rows)
+    passed = passed_trials(study, died)
+    assert len(passed) == 4
+    assert not {trial.id for member in before.members for trial in member_trials(study, 1, member)} & set(
+        passed
+    )
+    assert len(passed_trials(study, rows)) == 8
+    assert passed_trials(load_study(POPULATION, ["study.keep_checkpoints=true"]), rows) == []

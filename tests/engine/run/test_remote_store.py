@@ -64,7 +64,7 @@ def test_a_remote_worker_leaves_what_one_beside_the_store_does(tmp_path, tiny):
     trial = study.trials[0].id
     assert values(remote, trial) == values(beside, trial)
     assert remote.weights_file(trial).is_file()
-    assert not remote.has_checkpoint(trial)
+    assert not remote.trials_with_checkpoint([trial])
     assert remote.final_checkpoints() == {trial}
 
     longer = load_study(tiny, overrides=("train.epochs=6",))

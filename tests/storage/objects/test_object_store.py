@@ -110,13 +110,13 @@ def test_checkpoints_of_ended_trials_and_old_leases_are_removed(server, address,
         server.objects[f"{PREFIX}checkpoints/{make_trial_id(number)}/state.pt"] = b"x" * 100, old
     server.objects[f"{PREFIX}leases/{make_trial_id(1)}-0"] = b"{}", old
     server.objects[f"{PREFIX}leases/{make_trial_id(2)}-0"] = b"{}", datetime.now(UTC)
-    assert store.has_checkpoint(make_trial_id(1))
+    assert store.trials_with_checkpoint([make_trial_id(1)])
     (left,) = Store(address).clean(dry=True)
     assert (left.path.name, left.size) == (make_trial_id(1), 100)
     Store(address).compact()
     assert keys(server, "checkpoints") == [f"checkpoints/{make_trial_id(3)}/state.pt"]
     assert keys(server, "leases") == [f"leases/{make_trial_id(2)}-0"]
-    assert not store.has_checkpoint(make_trial_id(1))
+    assert not store.trials_with_checkpoint([make_trial_id(1)])
 
 
 def test_weights_and_notes_are_downloaded_when_they_are_asked_for(server, address, store):
@@ -181,3 +181,19 @@ def test_a_folder_for_copies_that_somebody_else_has_made_is_refused(tmp_path, ad
     with pytest.raises(StoreError) as caught:
         Store(address)
     assert str(caught.value) == f"{folder}: expected a folder of this user's, got another's; set TMPDIR"
+
+
+def test_weights_and_last_states_that_nobody_needs_are_removed_from_the_bucket(server, address, store):
+    for number in (1, 2):
+        for path in (
+            store.weights_file(make_trial_id(number)),
+            store.final_checkpoint_file(make_trial_id(number)),
+        ):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"kept")
+            store.publish(path)
+    other = Store(address)
+    other.remove_kept([make_trial_id(1), make_trial_id(3)])
+    assert keys(server, "weights") == [f"weights/{make_trial_id(2)}.safetensors"]
+    assert keys(server, "final_checkpoints") == [f"final_checkpoints/{make_trial_id(2)}.pt"]
+    assert other.trials_with_weights([make_trial_id(1), make_trial_id(2)]) == {make_trial_id(2)}
