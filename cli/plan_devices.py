@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..engine.core.resources import Gpus, gpu_fault, gpu_here, has_multi_process_service
+from ..engine.core.gpus import Gpu, gpu_fault, gpu_here, has_multi_process_service
+from ..engine.core.resources import Gpus
 from ..studies.planning.memory_estimates import StepMemory, fits, trials_on_device
 from ..studies.planning.plan import Plan
 from ..studies.text.units import format_bytes, plural
@@ -25,13 +26,14 @@ def _where_here(plan: Plan, gpus: Gpus) -> str:
         return "this machine's CPU, as gpus = 0"
     if (found := gpu_here()) is None:
         return _without_gpu(gpus)
-    name, size, count = found
+    gpu, count = found
     if gpus != "auto" and gpus > count:
         return f"nowhere: gpus = {gpus:g}, and torch finds {plural(count, 'GPU')} here"
     if gpus != "auto" and gpus > 1:
-        held = f": {_held_on_each(plan.memory[1], int(gpus), size)}" if plan.memory else ""
-        return f"{gpus:g} of this machine's GPUs for each trial, {name}{held}"
-    return f"this machine's GPU, {name}" + (f": {_shared(plan.memory[1], size, gpus)}" if plan.memory else "")
+        held = f": {_held_on_each(plan.memory[1], int(gpus), gpu.free)}" if plan.memory else ""
+        return f"{gpus:g} of this machine's GPUs for each trial, {gpu.name}{held}{_others(gpu)}"
+    held = f": {_shared(plan.memory[1], gpu, gpus)}" if plan.memory else _others(gpu)
+    return f"this machine's GPU, {gpu.name}{held}"
 
 
 def _without_gpu(gpus: Gpus) -> str:
@@ -43,10 +45,15 @@ def _without_gpu(gpus: Gpus) -> str:
     return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
 
 
-def _shared(held: StepMemory, device_bytes: int, gpus: Gpus) -> str:
-    """How many trials fit into this machine's GPU, and how they share it where they do."""
-    told = room(held, device_bytes)
-    if gpus == 1 or trials_on_device(held, device_bytes) < 2:
+def _others(gpu: Gpu) -> str:
+    """What others hold of a GPU, if they do."""
+    return f" (others hold {format_bytes(gpu.bytes - gpu.free)})" if gpu.free < gpu.bytes else ""
+
+
+def _shared(held: StepMemory, gpu: Gpu, gpus: Gpus) -> str:
+    """How many trials fit into what is free of this machine's GPU, and how they share it where they do."""
+    told = room(held, gpu.free) + _others(gpu)
+    if gpus == 1 or trials_on_device(held, gpu.free) < 2:
         return told
     if has_multi_process_service():
         return f"{told}, side by side by NVIDIA's multi-process service"

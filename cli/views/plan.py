@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from ...engine.core.resources import has_gpu
+from ...engine.core.gpus import has_gpu
 from ...reporting.statistics.sequential import looks
 from ...studies.planning.memory_estimates import StepMemory, TrialTest
 from ...studies.planning.plan import ModelCost, Plan

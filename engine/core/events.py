@@ -39,7 +39,7 @@ class Ended:
 class ClusterNode:
     """A node of a cluster: what it brings, and why it cannot train, if it cannot.
 
-    `gpu_bytes` is the memory of its smallest GPU, 0 where trials do not train on one.
+    `gpu_bytes` is what nobody holds of its fullest GPU, 0 where trials do not train on one.
     """
 
     id: str

@@ -60,7 +60,7 @@ class _Question(TypedDict):
 class _Answer(TypedDict):
     """What a node says of itself; its problem is empty if there is none.
 
-    `gpu_bytes` is the memory of its smallest GPU, 0 where torch can use none or nobody has asked.
+    `gpu_bytes` is what nobody holds of its fullest GPU, 0 where torch can use none or nobody has asked.
     """
 
     gpu_bytes: int
@@ -112,12 +112,15 @@ class FitNodes:
         unfit = check_nodes(nodes, skip=machine.skip_unfit_nodes)
         self._known = self._alive = {node.id for node in nodes}
         self._fit = self._known - set(unfit)
+        fit = [node for node in nodes if node.id in self._fit]
         if automatic and machine.gpus:
-            fit = [node for node in nodes if node.id in self._fit]
             brought = [
                 Accelerators(count=each.gpus, device_bytes=each.gpu_bytes, cpus=each.cpus) for each in fit
             ]
             self.machine = replace(machine, gpus=share(machine, brought, settings))
+        if self.machine.gpus != "auto" and 0 < self.machine.gpus < 1:  # else a worker has all of its GPU
+            least = min(each.gpu_bytes for each in fit)
+            self.machine = replace(self.machine, gpu_bytes=least)
         self._asked: list[tuple[dict[str, Any], ray.ObjectRef[_Answer]]] = []
         self._looked_at = time.monotonic()
 
@@ -262,10 +265,10 @@ def _make_look() -> Callable[[_Question], _Answer]:
                 wanted = ", ".join(f"{name} {version}" for name, version in asked["versions"].items())
                 found["problem"] = f"expected {wanted}, got {has}"
                 return found
-            from ..core.resources import gpu_fault  # noqa: PLC0415
-            from .gpu_share import device_bytes  # noqa: PLC0415
+            from ..core.gpus import gpu_fault  # noqa: PLC0415
+            from .gpu_share import free_bytes  # noqa: PLC0415
 
-            found["gpu_bytes"] = device_bytes() if asked["gpu"] else 0
+            found["gpu_bytes"] = free_bytes() if asked["gpu"] else 0
             if asked["gpu"] and not found["gpu_bytes"]:
                 fails = f", as CUDA fails: {fault}" if (fault := gpu_fault()) is not None else ""
                 found["problem"] = f"expected a GPU, as Ray says that it has, torch finds none there{fails}"

@@ -54,7 +54,7 @@ class Worker:
         if machine.devices > 1 and make_training is Training:
             devices = [torch.device("cuda", each) for each in range(machine.devices)]
             replicated = ReplicatedTrainings(
-                devices, device_bytes(), checkpoints=machine.activation_checkpointing
+                devices, device_bytes(machine), checkpoints=machine.activation_checkpointing
             )
             self._begin = replicated
         recordings = None
@@ -152,7 +152,7 @@ def _make_packer(machine: Machine, device: torch.device, recordings: Recordings 
     if machine.pack == "off":
         return None
     gate = Gate(device, machine_file()) if machine.pack == "auto" else None
-    bytes_here = int(_share(machine) * device_bytes()) if device.type == "cuda" else None
+    bytes_here = int(_share(machine) * device_bytes(machine)) if device.type == "cuda" else None
     return Packer(machine.most_packed, gate, recordings, bytes_here)
 
 

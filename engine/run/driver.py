@@ -25,7 +25,7 @@ from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
 from ..trial.machine_failures import MachineError
 from .cohort_sources import CohortSource, GridCohorts
-from .gpu_share import device_bytes, resolve_here
+from .gpu_share import resolve_here, with_gpu_bytes
 from .interrupts import Stop, on_interrupt
 from .local.in_process import run_local
 from .local.isolated import run_isolated
@@ -91,6 +91,8 @@ def run_study(
     """
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
     machine = replace(machine, address=None) if local else machine
+    check_gpu(machine)
+    machine = with_gpu_bytes(machine)
     study = follow_rounds(study, store)
     summary = _run_round(
         study, store, machine, listener, max_trials=max_trials, trial_ids=trial_ids, **request
@@ -118,7 +120,6 @@ def _run_round(
     trial_ids: Collection[str] | None,
 ) -> Summary:
     """Train the trials that are known; of a path or a population those up to its current round."""
-    check_gpu(machine)
     # before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     missing = find_missing(study, store, trial_ids, retry_failed=retry_failed)
@@ -155,9 +156,10 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     check_leaks(settings)
     check_test_lengths(settings)
     check_precisions(settings, machine)
-    room = device_bytes() if machine.address is None else None
     longest, checkpoints = PreparedLengths(machine.data), machine.activation_checkpointing
-    check_replicas(settings, machine.devices, room, find_longest=longest, checkpoints=checkpoints)
+    check_replicas(
+        settings, machine.devices, machine.gpu_bytes, find_longest=longest, checkpoints=checkpoints
+    )
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import torch
-
 from ...studies.planning.memory_estimates import largest_step, trials_on_device
 from ...studies.schema.settings import TrialSettings
-from ..core.resources import Machine, count_gpus, count_gpus_of_processes, has_gpu
+from ..core.gpus import count_gpus_of_processes, find_gpus, has_gpu
+from ..core.resources import Machine
 from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.state_size import weight_state
 
@@ -20,7 +19,7 @@ MOST_ON_ONE = 48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
-    """The GPUs of a node, the bytes of the smallest of them, and the CPUs beside them."""
+    """The GPUs of a node, the bytes that nobody holds of the fullest of them, and the CPUs beside them."""
 
     count: float
     device_bytes: int
@@ -30,17 +29,18 @@ class Accelerators:
 def resolve_here(
     machine: Machine, all_settings: Sequence[TrialSettings], *, local: bool, cpus: float
 ) -> Machine:
-    """A machine whose trials are known to train on this machine's GPU, or on its CPUs.
+    """A machine whose trials are known to train on this machine's GPU, or on its CPUs, with `gpu_bytes`.
 
     A local run has one trial at a time, and the whole GPU for it.
     """
+    machine = with_gpu_bytes(machine)
     if machine.gpus != "auto":
         return machine
     if not has_gpu():
         return replace(machine, gpus=0.0)
     if local:
         return replace(machine, gpus=1.0)
-    here = Accelerators(count=count_gpus_of_processes(), device_bytes=device_bytes(), cpus=cpus)
+    here = Accelerators(count=count_gpus_of_processes(), device_bytes=machine.gpu_bytes or 0, cpus=cpus)
     return replace(machine, gpus=share(machine, [here], all_settings))
 
 
@@ -67,7 +67,23 @@ def fraction(trials: int) -> float:
     return max(1, math.floor(10_000 / trials)) / 10_000
 
 
-def device_bytes() -> int:
-    """The memory of the smallest GPU that this process sees; 0 without any that torch can use."""
-    sizes = (torch.cuda.get_device_properties(each).total_memory for each in range(count_gpus()))
-    return min(sizes, default=0)
+def with_gpu_bytes(machine: Machine) -> Machine:
+    """A machine that knows what others hold of its GPUs, if it trains on any and has not looked before.
+
+    It is to look before any of its own trials hold memory there.
+    """
+    if not machine.gpus or machine.address is not None or machine.gpu_bytes is not None or not has_gpu():
+        return machine
+    return replace(machine, gpu_bytes=free_bytes())
+
+
+def free_bytes() -> int:
+    """What nobody holds by now of the fullest GPU that this process sees; 0 without any torch can use."""
+    return min((each.free for each in find_gpus()), default=0)
+
+
+def device_bytes(machine: Machine) -> int:
+    """What trials may hold of each GPU that this process sees: what the run found free, else all of it."""
+    if machine.gpu_bytes is not None:
+        return machine.gpu_bytes
+    return min((each.bytes for each in find_gpus()), default=0)

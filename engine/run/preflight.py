@@ -21,8 +21,9 @@ from ...studies.catalog.tasks import (
 )
 from ...studies.catalog.tasks.synthetic import LengthTask
 from ...studies.schema.settings import TrialSettings
+from ..core.gpus import count_gpus, gpu_fault
 from ..core.models import AnyModel, build_model
-from ..core.resources import Machine, count_gpus, gpu_fault
+from ..core.resources import Machine
 from ..data import DataError, open_corpus, open_labelled, open_pairs, open_treebank
 from ..trial.leaks import ROUNDING, LeakError
 from ..trial.machine_failures import MachineError

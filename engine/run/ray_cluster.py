@@ -25,7 +25,8 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
-from ..core.resources import Machine, count_gpus_of_processes
+from ..core.gpus import count_gpus_of_processes
+from ..core.resources import Machine
 from ..trial.machine_failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training

@@ -6,6 +6,7 @@ import pytest
 
 from activemem.cli import plan_devices
 from activemem.cli.machine_settings import MachineSettings
+from activemem.engine.core.gpus import Gpu
 from activemem.studies.planning.memory_estimates import StepMemory
 
 STEP = StepMemory(
@@ -24,8 +25,9 @@ STEP = StepMemory(
 def _told(monkeypatch, tmp_path):
     """What a plan of steps of eight gigabytes says of an H100, with NVIDIA's service or without."""
 
-    def told(gpus, *, service):
-        monkeypatch.setattr(plan_devices, "gpu_here", lambda: ("NVIDIA H100", 80 * 10**9, 2))
+    def told(gpus, *, service, others=0):
+        gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9 - others)
+        monkeypatch.setattr(plan_devices, "gpu_here", lambda: (gpu, 2))
         monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
         if service:
             (tmp_path / "control").touch()
@@ -49,6 +51,14 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
 
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
     assert told(1, service=True).endswith("8 such trials at once fit into 80.0 GB")
+
+
+def test_what_others_hold_of_a_gpu_is_no_room_for_trials(told):
+    assert told("auto", service=True, others=60 * 10**9) == (
+        "this machine's GPU, NVIDIA H100: 2 such trials at once fit into 20.0 GB (others hold 60.0 GB), "
+        "side by side by NVIDIA's multi-process service"
+    )
+    assert told(2, service=True, others=60 * 10**9).endswith("fits into 20.0 GB (others hold 60.0 GB)")
 
 
 def test_more_gpus_than_there_are_train_nothing(told):

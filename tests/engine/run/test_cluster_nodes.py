@@ -10,7 +10,7 @@ import ray
 import torch
 
 from activemem import __version__
-from activemem.engine.core import resources
+from activemem.engine.core import gpus
 from activemem.engine.core.events import ClusterNode
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import cluster_nodes
@@ -64,7 +64,7 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
     if not torch.cuda.is_available():
         told = "expected a GPU, as Ray says that it has, torch finds none there"
         assert look(gpu=True)["problem"] == told
-        monkeypatch.setattr(resources, "gpu_fault", lambda: "Error 805")
+        monkeypatch.setattr(gpus, "gpu_fault", lambda: "Error 805")
         assert look(gpu=True)["problem"] == f"{told}, as CUDA fails: Error 805"
     assert look(plugins=b"")["problem"] == "EOFError: Ran out of input"
 

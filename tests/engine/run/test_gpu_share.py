@@ -9,17 +9,20 @@ import pytest
 import ray
 import torch
 
-from activemem.engine.core import resources
-from activemem.engine.core.resources import (
-    Machine,
-    ResourceError,
-    count_gpus,
-    count_gpus_of_processes,
-    has_gpu,
-)
-from activemem.engine.run import driver, preflight, ray_cluster
+from activemem.engine.core import gpus as gpus_of_machine
+from activemem.engine.core.gpus import Gpu, count_gpus, count_gpus_of_processes, has_gpu
+from activemem.engine.core.resources import Machine, ResourceError
+from activemem.engine.run import driver, gpu_share, preflight, ray_cluster
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.gpu_share import Accelerators, device_bytes, fraction, resolve_here, share
+from activemem.engine.run.gpu_share import (
+    Accelerators,
+    device_bytes,
+    fraction,
+    free_bytes,
+    resolve_here,
+    share,
+    with_gpu_bytes,
+)
 from activemem.engine.run.preflight import check_gpu
 from activemem.engine.run.ray_actor import share_cores
 from activemem.engine.run.ray_cluster import _cluster, _gpus_to_hand_out
@@ -69,13 +72,13 @@ def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)  # of the machine, as the driver counts them
     monkeypatch.setattr(torch._C, "_cuda_getDeviceCount", lambda: 1, raising=False)
     monkeypatch.setattr(torch.cuda, "get_device_properties", properties)
-    assert (device_bytes(), count_gpus(), count_gpus_of_processes()) == (10 * 2**30, 1, 1)
+    assert (free_bytes(), count_gpus(), count_gpus_of_processes()) == (10 * 2**30, 1, 1)
     with pytest.raises(MachineError, match="gpus: expected 2 for each trial, torch finds 1 here"):
         check_gpu(Machine(gpus=2.0))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b,MIG-c")  # one for each worker
     assert (count_gpus(), count_gpus_of_processes()) == (1, 3)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert (device_bytes(), count_gpus_of_processes()) == (0, 0)
+    assert (free_bytes(), count_gpus_of_processes()) == (0, 0)
 
 
 @pytest.mark.parametrize(("gpus", "told"), [(0.25, "thread, a share of 0.25"), (1.0, "thread")])
@@ -88,13 +91,61 @@ def test_a_row_tells_which_share_of_a_gpu_its_trial_had(tmp_path, tiny, monkeypa
     assert device.endswith(told)
 
 
-def test_a_plan_tells_of_the_smallest_gpu_by_which_a_run_goes(monkeypatch):
-    sizes = {"NVIDIA H100": 80 * 10**9, "NVIDIA L4": 24 * 10**9}
-    found = [SimpleNamespace(name=name, total_memory=size) for name, size in sizes.items()]
-    monkeypatch.setattr(resources, "has_gpu", lambda: True)
-    monkeypatch.setattr(resources, "count_gpus", lambda: len(found))
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found[device])
-    assert resources.gpu_here() == ("NVIDIA L4", 24 * 10**9, 2)
+@pytest.fixture(name="two_gpus")
+def _two_gpus(monkeypatch):
+    """Two GPUs, of which others leave free what is told of each."""
+
+    def two_gpus(*free):
+        sizes = {"NVIDIA H100": 80 * 10**9, "NVIDIA L4": 24 * 10**9}
+        found = [
+            SimpleNamespace(name=name, total_memory=size, uuid=str(place))
+            for place, (name, size) in enumerate(sizes.items())
+        ]
+        monkeypatch.setattr(gpus_of_machine, "has_gpu", lambda: True)
+        monkeypatch.setattr(gpu_share, "has_gpu", lambda: True)
+        monkeypatch.setattr(gpus_of_machine, "count_gpus", lambda: len(found))
+        monkeypatch.setattr(gpus_of_machine, "free_bytes", lambda uuid: free[int(uuid)])
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: found[device])
+
+    return two_gpus
+
+
+@pytest.mark.parametrize(
+    ("free", "fullest"),
+    [
+        ((80 * 10**9, 24 * 10**9), Gpu(name="NVIDIA L4", bytes=24 * 10**9, free=24 * 10**9)),
+        ((None, None), Gpu(name="NVIDIA L4", bytes=24 * 10**9, free=24 * 10**9)),
+        ((10**10, 24 * 10**9), Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=10**10)),
+        ((8 * 10**10, 235 * 10**8), Gpu(name="NVIDIA L4", bytes=24 * 10**9, free=24 * 10**9)),
+    ],
+    ids=["all free", "not told", "held by others", "the driver's own"],
+)
+def test_a_run_goes_by_the_gpu_with_least_free_as_a_plan_tells(two_gpus, settings, free, fullest):
+    two_gpus(*free)
+    assert gpus_of_machine.gpu_here() == (fullest, 2)
+    machine = resolve_here(Machine(cpus=1.0), settings, local=False, cpus=96)
+    held = max(step_memory(each).total for each in settings) + GPU_CONTEXT
+    assert machine == Machine(
+        cpus=1.0, gpus=fraction(min(48, int(0.9 * fullest.free / held))), gpu_bytes=fullest.free
+    )
+    assert device_bytes(machine) == fullest.free
+
+
+def test_what_a_run_found_free_is_not_looked_for_again_beside_its_own_trials(two_gpus, settings):
+    two_gpus(10**10, 10**10)
+    machine = with_gpu_bytes(Machine(gpus=0.5))
+    two_gpus(10**9, 10**9)
+    assert resolve_here(machine, settings, local=False, cpus=8).gpu_bytes == 10**10
+    assert with_gpu_bytes(Machine(gpus=0.0)).gpu_bytes is None
+    assert with_gpu_bytes(Machine(gpus=0.5, address="elsewhere:1")).gpu_bytes is None
+    assert device_bytes(Machine(gpus=0.5)) == 24 * 10**9  # of a node, where siblings hold some
+
+
+def test_what_this_process_keeps_for_its_tensors_is_free(two_gpus, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _place: 5 * 10**9)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _place: 10**9)
+    two_gpus(75 * 10**9, 15 * 10**9)
+    assert [each.free for each in gpus_of_machine.find_gpus()] == [79 * 10**9, 19 * 10**9]
 
 
 def test_workers_that_share_a_machine_compile_by_the_cores_of_their_trials(monkeypatch):

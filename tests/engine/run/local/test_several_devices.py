@@ -26,7 +26,6 @@ def test_the_replicas_of_a_run_end_with_it_so_that_the_next_run_of_the_process_h
     monkeypatch.setattr(cohorts, "ReplicatedTrainings", make)
     monkeypatch.setattr(Machine, "device", "cpu")
     monkeypatch.setattr(driver, "check_gpu", lambda _: None)
-    monkeypatch.setattr(driver, "device_bytes", lambda: None)
     study, store = load_study(tiny, ["train.epochs=1"]), Store(tmp_path / "results")
     for _ in range(2):
         run_study(study, store, Machine(gpus=2.0), notes, local=True, max_trials=1)
