@@ -13,7 +13,7 @@ KNOWN = {
     "blocks/layers/recurrent.py: from torch._C._functorch import is_batchedtensor",
     "blocks/testing/fixtures.py: storage._cdata",
     "blocks/testing/fixtures.py: parameter.untyped_storage()._cdata",
-    "engine/core/resources.py: from torch._C import _cuda_getDeviceCount",
+    "engine/core/gpus.py: from torch._C import _cuda_getDeviceCount",
 }
 """What nothing public replaces."""
 

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import ray
@@ -11,10 +12,10 @@ import torch
 
 from activemem import __version__
 from activemem.engine.core import gpus
-from activemem.engine.core.events import ClusterNode
+from activemem.engine.core.events import NOBODY, ClusterNode
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import cluster_nodes
-from activemem.engine.run.cluster_nodes import NodeError, _Inspector, check_nodes
+from activemem.engine.run.cluster_nodes import FitNodes, NodeError, _Inspector, check_nodes
 from activemem.engine.run.remote_store import StorePlace
 from activemem.storage import Store
 
@@ -67,6 +68,24 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
         monkeypatch.setattr(gpus, "gpu_fault", lambda: "Error 805")
         assert look(gpu=True)["problem"] == f"{told}, as CUDA fails: Error 805"
     assert look(plugins=b"")["problem"] == "EOFError: Ran out of input"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "found"), [("auto", None), (0.5, 7 * 10**8), (1.0, None)], ids=["auto", "a share", "whole"]
+)
+def test_trials_that_share_gpus_go_by_what_is_free_of_the_fullest(monkeypatch, tmp_path, gpus, found):
+    room = {"a": 8 * 10**9, "b": 7 * 10**8, "c": 0}
+    nodes = [
+        replace(node(name, "no corpus" if name == "c" else ""), gpus=1.0, gpu_bytes=bytes_)
+        for name, bytes_ in room.items()
+    ]
+    monkeypatch.setattr(cluster_nodes, "_find_nodes", lambda _machine: [{"Resources": {"GPU": 1.0}}])
+    monkeypatch.setattr(cluster_nodes, "inspect_nodes", lambda *_: nodes)
+    monkeypatch.setattr(cluster_nodes, "_Inspector", lambda *_: None)
+    asked = Machine(gpus=gpus, address="elsewhere:1", skip_unfit_nodes=True)
+    machine = FitNodes(StorePlace(root=str(tmp_path)), asked, [], NOBODY).machine
+    assert machine.gpus == (1.0 if gpus == "auto" else gpus)  # one without trials shares nothing
+    assert machine.gpu_bytes == found
 
 
 @pytest.mark.heavy
