@@ -23,6 +23,7 @@ HIGHER_IS_BETTER_BY_UNIT: Mapping[str, bool | None] = {
     "bpc": False,
     "bleu": True,
     "tokens": True,
+    "epochs": False,
     "fraction": None,
     "scaled accuracy": True,
 }
