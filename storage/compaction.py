@@ -14,15 +14,19 @@ import polars as pl
 
 from .durable_write import encode, sync, write_durably
 from .integrity.quarantine import Quarantine
-from .paths import Layout, data_files, data_names, is_compacted, new_compacted_path
+from .integrity.regular_file import UnreadableError, read_regular
+from .paths import Layout, data_files, data_names, is_compacted, is_of_one, new_compacted_path
 from .read import RANK, batches, load_partition, read_verified, scan
-from .schema import SCHEMAS, SORT_KEYS
+from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS
 
 _MAX_TURNS: Final = 6
 _FIRST_PAUSE_S: Final = 0.1
 
 _OF_ENDED: Final = ("metrics", "outputs")
 """What is written of an attempt before its row, and never again."""
+
+_WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs", "taken")
+"""What is written of an attempt behind its row, in place of what was there."""
 
 
 def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Path) -> int:
@@ -88,8 +92,7 @@ def _merge_some(
 def _replace(layout: Layout, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
     """Write a merged file for these files of a partition, then remove them; return how many they were."""
     write_merged(layout, dataset, partition, merge(dataset, contents))
-    layout.remove(*contents)
-    sync(partition)
+    remove_merged(layout, dataset, partition, contents)
     return len(contents)
 
 
@@ -104,6 +107,28 @@ def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
     found = scan(dataset, batches(contents), SCHEMAS[dataset].names()).collect().rechunk()
     frame = latest_copies(found.lazy()).drop(RANK)
     return frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
+
+
+def remove_merged(layout: Layout, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
+    """Remove files of a partition whose rows are merged, but for those that were written again since.
+
+    What is measured later is: its file counts more than what was merged of the one before.
+    """
+    if dataset in _WRITTEN_AGAIN:
+        contents = {path: data for path, data in contents.items() if _is_unchanged(layout, path, data)}
+    layout.remove(*contents)
+    sync(partition)
+
+
+def _is_unchanged(layout: Layout, path: Path, data: bytes) -> bool:
+    """Whether a file still has what was read of it; merged ones always have."""
+    if not is_of_one(path):
+        return True
+    layout.pull_file(path)
+    try:
+        return read_regular(path) == data
+    except (FileNotFoundError, UnreadableError):
+        return False
 
 
 def write_merged(layout: Layout, dataset: str, partition: Path, merged: pl.DataFrame) -> None:

@@ -8,8 +8,7 @@ from typing import Final
 
 import polars as pl
 
-from ..compaction import merge, write_merged
-from ..durable_write import sync
+from ..compaction import merge, remove_merged, write_merged
 from ..integrity.quarantine import Quarantine
 from ..leases import Lease, Leases
 from ..paths import Layout, StoreError, entries
@@ -128,8 +127,7 @@ def _rewrite(layout: Layout, quarantine: Quarantine, dataset: str, study: str, r
                 break
             if len(kept):
                 write_merged(layout, dataset, partition, kept)
-            layout.remove(*contents)
-            sync(partition)
+            remove_merged(layout, dataset, partition, contents)
 
 
 def _files(layout: Layout, trials: Iterable[str]) -> Iterator[Path]:

@@ -3,10 +3,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
+import pytest
 
-from activemem.storage import Store, compaction
-from activemem.storage.compaction import merge
+from activemem.storage import MetricRow, Store, compaction
+from activemem.storage.compaction import merge, write_merged
 from activemem.storage.paths import new_compacted_path
+from activemem.storage.upkeep import removal
 
 from .factories import (
     copy_store,
@@ -70,6 +72,33 @@ def test_every_attempt_survives_compaction(root):
     store.compact()
     assert pl.read_parquet(root / "trials/**/*.parquet")["attempt"].to_list() == [0, 1]
     assert pl.read_parquet(root / "metrics/**/*.parquet").height == 8
+
+
+@pytest.mark.parametrize("way", ["compact", "forget"])
+def test_what_is_measured_again_while_files_are_merged_stays(root, monkeypatch, way):
+    store, row = fill_store(root, range(3)), make_trial_row(1)
+    merged = write_merged
+    probes = [MetricRow(step=200, epoch=2, name=name, value=0.5) for name in ("theta", "gates")]
+    for number in range(3):
+        store.write_probes(make_trial_row(number), probes[:1])
+
+    def write_then_another_measures(layout, dataset, partition, rows):
+        merged(layout, dataset, partition, rows)
+        if dataset == "probes" and len(probes) > 1:
+            Store(root).write_probes(row, [probes.pop()])
+
+    monkeypatch.setattr(compaction, "write_merged", write_then_another_measures)
+    monkeypatch.setattr(removal, "write_merged", write_then_another_measures)
+    if way == "compact":
+        store.compact()
+    else:
+        store.forget("alpha", [make_trial_id(0)])
+    monkeypatch.undo()
+    for _ in range(2):
+        found = Store(root).metrics([make_trial_id(1)])["name"].to_list()
+        assert found == ["accuracy", "loss", "accuracy", "gates", "loss", "theta"]
+        store.compact()
+    assert [name[:10] for name in names(root, "probes")] == ["compacted-"]
 
 
 def test_rows_that_a_crash_has_doubled_are_counted_once_and_mended(root, tmp_path):
