@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from .integrity.regular_file import UnreadableError, read_regular
 from .rows import MetricRow
@@ -61,13 +61,23 @@ def write_note(
 
 def begun_trials(root: Path, study: str) -> set[str]:
     """Return the unfinished trials of a study below the folder of checkpoints: begun, or wanted for a run."""
-    found: set[str] = set()
-    for path in root.glob(f"*/{STARTS_FILE}"):
-        with suppress(OSError, UnreadableError, ValueError):
-            trial = json.loads(read_regular(path).partition(b"\n")[0])
-            if isinstance(trial, dict) and trial.get("study") == study:
-                found.add(path.parent.name)
-    return found
+    folders = (path.parent for path in root.glob(f"*/{STARTS_FILE}"))
+    return {folder.name for folder in folders if (_trial_of(folder) or {}).get("study") == study}
+
+
+def is_begun(folder: Path) -> bool:
+    """Whether the folder of a trial tells which it is: who was killed early has told nothing, or a part."""
+    return _trial_of(folder) is not None
+
+
+def _trial_of(folder: Path) -> dict[str, Any] | None:
+    """The trial in the first line of `STARTS_FILE`, if all of it is there."""
+    try:
+        line, ended, _ = read_regular(folder / STARTS_FILE).partition(b"\n")
+        trial = json.loads(line) if ended else None
+    except (OSError, UnreadableError, ValueError, RecursionError):
+        return None
+    return trial if isinstance(trial, dict) else None
 
 
 def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:

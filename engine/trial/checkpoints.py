@@ -72,7 +72,7 @@ class Checkpoint:
     def record_start(self, trial: str, run: str, place: str) -> Deaths:
         """Record that a run starts the trial, as JSON, at a place, a word; the deaths after it before."""
         start = f"{run} {place}"
-        if not self._starts.is_file():
+        if not checkpoint_notes.is_begun(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             _set_aside(self._starts)
             self._starts.write_text(f"{trial}\n{start}\n", encoding="utf-8")
@@ -84,7 +84,10 @@ class Checkpoint:
 
     def record_request(self, trial: str) -> bool:
         """Record that somebody wants the trial trained, as JSON; False if it has begun already."""
+        if checkpoint_notes.is_begun(self._folder):
+            return False
         self._folder.mkdir(parents=True, exist_ok=True)
+        _set_aside(self._starts)
         try:
             with self._starts.open("x", encoding="utf-8") as starts:
                 starts.write(f"{trial}\n")

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from ....storage import Store
+from ....storage.checkpoint_notes import STARTS_FILE, is_begun
 from ....studies.study import Study
 from ....studies.text.errors import StudyError, StudyFault
 from ...core.events import NOBODY
@@ -110,7 +111,8 @@ class SearchDesk:
         stored, missing = self._search.outcomes(point), self._search.missing_trials(point)
         if not missing:
             return HandedIn(answer=PointAnswer.KNOWN, point=point, trials=stored)
-        if stored or self._store.trials_with_checkpoint(trial.id for trial in missing):
+        begun = self._store.checkpoints_folder(STARTS_FILE)
+        if stored or any(is_begun(begun / trial.id) for trial in missing):
             return HandedIn(answer=PointAnswer.WAITING, point=point)
         if known >= self._limit:
             fault = (

@@ -13,10 +13,12 @@ from activemem.engine.core.model_file import ModelFileError, read_model_file
 from activemem.engine.trial.checkpoints import (
     STARTS_FILE,
     Checkpoint,
+    Deaths,
 )
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.storage import Store
+from activemem.storage.checkpoint_notes import begun_trials
 from activemem.studies.planning.trials_to_run import unfinished_trials
 from activemem.studies.resolve.trial import Trial
 
@@ -142,6 +144,25 @@ def test_a_damaged_start_is_left_out_and_stops_no_other(job, store, folder, capl
     with caplog.at_level(logging.WARNING):
         assert [each.trial.id for each in unfinished_trials(folder.parent)] == [job.trial.id]
     assert len(caplog.messages) >= 3  # Python 3.13 lists the link too
+
+
+@pytest.mark.parametrize("torn", ["", '{"study": "al', "run 0\n", "[1]\n"])
+def test_a_start_that_was_cut_off_is_written_anew(job, store, folder, torn):
+    text, starts = job.trial.to_json(), folder / STARTS_FILE
+    starts.write_text(torn, encoding="utf-8")  # killed, or the disk was full
+    checkpoint = Checkpoint(folder)
+    assert checkpoint.record_start(text, "run", "0") == Deaths(in_run=0, in_all=0)
+    assert [(each.trial.id, each.has_started) for each in unfinished_trials(folder.parent)] == [
+        (folder.name, True)
+    ]
+    assert checkpoint.record_start(text, "run", "0") == Deaths(in_run=1, in_all=1)
+    assert not checkpoint.record_request(text)
+    starts.write_text(torn, encoding="utf-8")
+    assert (checkpoint.record_request(text), checkpoint.record_request(text)) == (True, False)
+    assert [(each.trial.id, each.has_started) for each in unfinished_trials(folder.parent)] == [
+        (folder.name, False)
+    ]
+    assert begun_trials(folder.parent, job.trial.study) == {folder.name}
 
 
 def test_flipped_bits_of_a_start_leave_the_trial_its_outcome(job, store, folder):

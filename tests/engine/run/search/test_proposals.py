@@ -8,6 +8,7 @@ from activemem.engine.core.events import Ended, Listener
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.search.proposals import SearchDesk
 from activemem.storage import Store
+from activemem.storage.checkpoint_notes import STARTS_FILE
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
@@ -66,6 +67,18 @@ def test_a_recipe_that_is_handed_in_is_trained_next_and_then_known_with_its_resu
         "k": 6, "mixer": "highway_conv(k={k})", "lr": 0.05, "choice": "{mixer}"
     }  # fmt: skip
     assert [(row["seed"], row["status"]) for row in known.trials] == [(0, "done"), (1, "done")]
+
+
+def test_a_point_whose_handing_in_was_cut_off_is_handed_in_again(study, store):
+    line = {"recipe": "highway_conv(k=6) >> ff(8)", "values": {"lr": 0.05}}
+    desk = SearchDesk(study, store)
+    point = desk.look_up(line).point
+    starts = store.checkpoint_dir(point.trials[0].id) / STARTS_FILE
+    starts.parent.mkdir(parents=True)
+    starts.write_text("")  # killed before it was written, or on a full disk
+    assert answers(desk, line, line) == ["accepted", "waiting"]
+    run_study(study, store, local=True, max_trials=2)
+    assert set(store.trials()["trial"]) == {trial.id for trial in point.trials}
 
 
 def test_a_run_that_is_under_way_takes_up_what_is_handed_in(study, store):
