@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from ..storage import Store
 from .rounds import follow_rounds
 from .study import Study, load_study
-from .study_files import shipped_studies
+from .study_files import is_path, shipped_studies
 from .text.errors import StudyError, StudyFault
 
 
@@ -21,7 +20,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     if name is None:
         fault = StudyFault(message="no study has run here yet; name one, as in: activemem table render NAME")
         raise StudyError(store.place, [fault])
-    record = None if _is_path(name) else store.load_study_record(name)
+    record = None if is_path(name) else store.load_study_record(name)
     if record is None:
         return follow_rounds(load_study(name, overrides), store)
     found = load_study(record["text"], (*record["overrides"], *overrides), record.get("own_corpus"))
@@ -41,7 +40,3 @@ def load_studies(store: Store) -> dict[str, Study | StudyError]:
         except StudyError as error:
             found[name] = error
     return found
-
-
-def _is_path(what: str) -> bool:
-    return what.endswith(".toml") or os.sep in what or "/" in what

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from ..diagnostics import nearest_hint
+from ..diagnostics import hint, nearest_hint
 from .text.errors import StudyError, StudyFault
 
 
@@ -16,7 +17,7 @@ def shipped_studies() -> dict[str, Path]:
 def find_study_file(name_or_path: str | Path) -> Path:
     """The path of a study file, given by itself or by the name of a study that comes with the package.
 
-    Raises StudyError with the nearest name, or all names, if there is neither.
+    Raises StudyError if there is neither: with the nearest name, or all names, of what may be one.
     """
     shipped = shipped_studies()
     path = Path(name_or_path)
@@ -24,5 +25,15 @@ def find_study_file(name_or_path: str | Path) -> Path:
         return path
     if str(name_or_path) in shipped:
         return shipped[str(name_or_path)]
-    message = f"there is no such file and no study of that name{nearest_hint(str(name_or_path), shipped)}"
+    if path.is_dir():
+        message = "expected a study file, got a folder"
+    elif is_path(str(name_or_path)):
+        message = f"there is no such file{hint(path.stem, shipped)}"
+    else:
+        message = f"there is no such file and no study of that name{nearest_hint(path.name, shipped)}"
     raise StudyError(str(name_or_path), [StudyFault(message=message)])
+
+
+def is_path(name_or_path: str) -> bool:
+    """Whether a text can only mean a file, as no study's name does: it has a folder, or ends in .toml."""
+    return name_or_path.endswith(".toml") or os.sep in name_or_path or "/" in name_or_path

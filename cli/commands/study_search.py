@@ -9,12 +9,12 @@ import typer
 
 from ..options import JsonOption, OverridesOption, ResultsOption
 from ..output import output_width, print_json, print_stdout
-from .study import StudyFile, StudyName, app
+from .study import StudyName, app
 
 
 @app.command()
 def show(
-    study: StudyFile,
+    study: StudyName,
     *,
     overrides: OverridesOption = None,
     sources: Annotated[
@@ -33,10 +33,11 @@ def show(
     """
     if best is not None:
         return _show_best(study, overrides, best, results, as_json=as_json)
-    from ...studies.study import load_study
+    from ...studies.last_run import load_last_run
+    from ..machine_settings import load_settings
     from ..views.settings import format_settings, settings_to_dict
 
-    found = load_study(study, overrides or ())
+    found = load_last_run(study, load_settings({"results": results}).store, overrides or ())
     if as_json:
         print_json(settings_to_dict(found))
     else:

@@ -20,6 +20,7 @@ from ...studies.claims.comparisons import (
 from ...studies.claims.scope import Cell, CellKey, cell_key
 from ...studies.claims.spec import Claim
 from ...studies.schema.design import level_key
+from ...studies.schema.factors import ABSENT
 from ...studies.schema.level_names import level_text, short_level_names
 from ...studies.schema.settings import Level
 
@@ -138,7 +139,7 @@ class _LabelWriter:
         return [
             self._name(*each)
             for each in cell
-            if each[0] in self.varied and (each[0], level_key(each[1])) in only
+            if self._is_named(*each) and (each[0], level_key(each[1])) in only
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
@@ -146,7 +147,7 @@ class _LabelWriter:
         kept = [
             (factor, level)
             for factor, level in quantity.cell
-            if factor in self.varied and (factor, level_key(level)) not in self.omitted
+            if self._is_named(factor, level) and (factor, level_key(level)) not in self.omitted
         ]
         if self.full:
             inside = ", ".join(f"{factor}={self._name(factor, level)}" for factor, level in kept)
@@ -156,6 +157,10 @@ class _LabelWriter:
         if not inside:
             return quantity.metric
         return f"{quantity.metric} of {inside}" if self.metrics else inside
+
+    def _is_named(self, factor: str, level: Level) -> bool:
+        """Whether a level is told: not that a factor is not there, which others of the cell say."""
+        return factor in self.varied and level != ABSENT
 
     def _name(self, factor: str, level: Level) -> str:
         """The name of a level."""

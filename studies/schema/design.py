@@ -241,7 +241,7 @@ class Design:
                 yield cell
                 return
             levels = self.crossed[names[0]]
-            if self.settled({**cell, names[0]: levels[0]})[names[0]] == ABSENT:
+            if levels and self.settled({**cell, names[0]: levels[0]})[names[0]] == ABSENT:
                 levels = (ABSENT,)
             for level in levels:
                 yield from extend({**cell, names[0]: level}, names[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from codecs import BOM_UTF8
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,8 +81,11 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
 
 
 def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
-    """The document of a file; StudyError also for text that is not UTF-8; OSError is passed on."""
-    raw = path.read_bytes()
+    """The document of a file; StudyError also for text that is not UTF-8; OSError is passed on.
+
+    A byte order mark at its beginning, which some editors write, is no part of it.
+    """
+    raw = path.read_bytes().removeprefix(BOM_UTF8)
     try:
         return parse_document(str(path), raw.decode(), overrides)
     except UnicodeDecodeError as error:

@@ -174,9 +174,21 @@ def test_a_study_that_is_nowhere_is_an_error_with_the_nearest_name():
     )
 
 
+def test_a_file_that_is_nowhere_is_an_error_without_the_names_of_studies(tmp_path):
+    told = {
+        Path("no/such/file.toml"): "there is no such file",
+        "no/algoritmic.toml": "there is no such file; nearest: algorithmic",
+        tmp_path: "expected a study file, got a folder",
+    }
+    for path, message in told.items():
+        with pytest.raises(StudyError) as caught:
+            load_study(path)
+        assert [fault.message for fault in caught.value.faults] == [message]
+
+
 def test_a_study_that_is_like_none_is_an_error_with_all_names():
     with pytest.raises(StudyError) as caught:
-        load_study(Path("no/such/file.toml"))
+        load_study("quux")
     names = ", ".join(sorted(path.stem for path in find_study_file("algorithmic").parent.glob("*.toml")))
     assert str(caught.value).splitlines()[-1] == (
         f"  there is no such file and no study of that name; known: {names}"

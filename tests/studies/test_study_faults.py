@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pytest
@@ -298,6 +299,12 @@ def test_bytes_that_are_no_text_are_told(tmp_path):
         '  3 | title = "A tiny \N{REPLACEMENT CHARACTER}tude"\n'
         "                      ^  expected UTF-8, got the byte 0xe9"
     )
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
+    path = tmp_path / "marked.toml"
+    path.write_bytes(BOM_UTF8 + TEXT.encode())
+    assert load_study(path).text == load_study(TEXT).text
 
 
 def test_a_fault_that_only_cells_have_names_their_levels():

@@ -240,6 +240,13 @@ def test_show_lists_every_setting_with_where_it_comes_from(run):
     }
 
 
+def test_show_knows_a_study_that_ran_by_its_name(run, tiny):
+    make_partial_store(tiny)
+    of_file = run("study", "show", tiny).stdout
+    Path(tiny).unlink()
+    assert run("study", "show", "tiny").stdout == of_file
+
+
 def test_show_of_a_study_without_sources_says_so(run, tiny):
     told = run("study", "show", tiny, "--sources").stdout
     assert "the study does not say where they come from, since it has no table" in told

@@ -2,6 +2,7 @@
 
 import pytest
 
+from activemem.reporting.claims.check import check_claims
 from activemem.reporting.curves.build import build_curve
 from activemem.reporting.frames import study_levels
 from activemem.reporting.tables.build import build_table
@@ -141,7 +142,13 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
     assert [line.name for line in drawn.lines] == ["conv"]
     assert [(bar.name, bar.text) for bar in bars.bars] == [("sa", "0.0000"), ("conv", "1.0000")]
     assert study_levels(found, outcomes)["k"].to_list() == [None, 3, 5, 3, 3, 5, 5]
-    assert len(found.claims) == 2
+    checked = check_claims(found, outcomes)
+    labels = [[part.label for part in each.findings] for each in checked]
+    assert labels == [
+        ["k=5, conv(k={k}) > sa"],
+        ["k=3, conv(k={k}) > sa", "k=5, conv(k={k}) > sa"],
+    ]
+    assert checked[0].findings[0].text == "loss[k=5, mixer=conv(k={k})] > loss[mixer=sa]"
 
 
 @pytest.mark.parametrize(
@@ -153,6 +160,7 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
         ({"when": {"k": {"act": "relu"}, "act": {"k": 3}}}, "k depends on itself"),
         ({"when": {"k": {"k": 3}}}, "k depends on itself"),
         ({"when": {"k": {"seed": 3}}}, "every cell is there with every seed"),
+        ({"factors": FACTORS | {"k": []}}, "expected a list of levels, got an empty list"),
         ({"when": {"k": 3}}, 'expected levels of other factors, as in { mixer = "conv" }, got 3'),
         ({"when": {"k": {"mixer": CONV}}}, "nothing fills the hole {k}, since k is not there"),
         ({"design": "zip"}, "in a design of zip every factor is in every cell"),
