@@ -28,6 +28,7 @@ def plan_here(study: Study, settings: ResolvedSettings, only: Collection[str] | 
         count_state=partial(count_state, sharded=settings.values.devices > 1),
         find_longest=longest_below(settings.data),
         checkpoints=settings.values.activation_checkpointing,
+        is_recorded=steps_are_recorded if _has_graphs(settings) else lambda _settings: False,
     )
 
 
@@ -51,6 +52,17 @@ def count_state(settings: TrialSettings, *, sharded: bool = False) -> WeightStat
     from ..engine.optimisers.state_size import weight_state
 
     return weight_state(settings)
+
+
+def _has_graphs(settings: ResolvedSettings) -> bool:
+    return settings.values.graphs and settings.values.gpus != 0
+
+
+def steps_are_recorded(settings: TrialSettings) -> bool:
+    """Whether a trial's steps are recorded on a GPU; torch tells, as a model may look at its weights."""
+    from ..engine.graphs.graphable import steps_are_recorded
+
+    return steps_are_recorded(settings)
 
 
 def longest_below(folder: Path) -> FindLongest:

@@ -150,6 +150,7 @@ def _memory(held: StepMemory) -> str:
         "optimiser": held.optimizer,
         "average": held.average,
         f"activations at {plural(held.tokens, 'token')}": held.activations,
+        "recorded steps": held.recordings,
     }
     told = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)
     return f"{format_bytes(held.total)}: {told}"

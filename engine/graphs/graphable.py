@@ -9,7 +9,8 @@ import torch
 
 from ...blocks.layers.window_attention import looks_at_weights
 from ...studies.schema.settings import TrialSettings
-from ..objectives import Stackable
+from ..core.models import AnyModel, outline_model
+from ..objectives import Stackable, objective_class
 from ..trial.training import Training
 from .cuda_capture import CudaCapture
 from .recorded_gradients import RecordedGradients
@@ -26,17 +27,22 @@ def make_recordings(device: torch.device) -> Recordings | None:
     return None
 
 
-def graph_fault(training: Training) -> str | None:
-    """Why the gradients of a training cannot be recorded; None if they can."""
-    train, task = training.settings.train, training.settings.task
+def steps_are_recorded(settings: TrialSettings) -> bool:
+    """Whether the gradients of a trial would be recorded on a GPU; nothing is allocated to find out."""
+    return graph_fault(settings, outline_model(settings)) is None
+
+
+def graph_fault(settings: TrialSettings, model: AnyModel) -> str | None:
+    """Why the gradients of a trial with this model cannot be recorded; None if they can."""
+    train, one_shape = settings.train, issubclass(objective_class(settings), Stackable)
     faults = {
-        f"batches of task {task.name} are not of one shape": not isinstance(training.objective, Stackable),
+        f"batches of task {settings.task.name} are not of one shape": not one_shape,
         "the parts of a batch come one after the other ([train] accumulate)": train.accumulate > 1,
         "products have 16 bits ([train] precision)": train.precision == "bf16",
         "its model is compiled ([train] compile)": train.compile,
         "its loss has a term of learnt spans ([train] span_loss)": bool(train.span_loss),
         "its loss has other terms ([train] loss_terms)": bool(train.loss_terms),
-        "its model looks at its weights between steps": any(map(looks_at_weights, training.model.modules())),
+        "its model looks at its weights between steps": any(map(looks_at_weights, model.modules())),
     }
     return next((fault for fault, holds in faults.items() if holds), None)
 
@@ -50,7 +56,7 @@ class GraphedTrainings:
     def __call__(self, settings: TrialSettings, device: torch.device, data: Path) -> Training:
         """A training on this device."""
         training = Training(settings, device, data)
-        if (fault := graph_fault(training)) is not None:
+        if (fault := graph_fault(settings, training.model)) is not None:
             self._recordings.tell(fault)
         else:
             assert isinstance(training.objective, Stackable), "it was looked at before"

@@ -45,7 +45,7 @@ class Recordings:
 
     def __init__(self, record: Record, most: int = MAX_RECORDINGS) -> None:
         self._record, self._most = record, most
-        self._replayed = 0  # since all were dropped
+        self._replayed = self._largest = 0  # since all were dropped
         self.closed = False  # nothing is recorded any more
         self._used = OrderedDict[tuple[ref[RecordedWork], Key], None]()
         self._told = set[str]()
@@ -54,15 +54,21 @@ class Recordings:
     def __len__(self) -> int:
         return sum(owner() is not None for owner, _ in self._used)
 
-    def record(self, work: Work, generators: Sequence[Generator]) -> Work:
+    def record(self, work: Work, generators: Sequence[Generator], batch_bytes: int) -> Work:
         """What does the work again; where memory is short, those that have been worth it give theirs back.
 
-        Recordings of lengths that grow leave each other little that fits. RuntimeError as of what records.
+        A larger batch than all before takes their place: what they leave would not fit it, and would be held
+        beside. So all hold together about what that of the largest batch does. RuntimeError as of what
+        records.
         """
+        if batch_bytes > self._largest:
+            self.give_back()
+            self._largest = batch_bytes
         if self._replayed > WORTH * len(self) > 0:
             with suppress(torch.OutOfMemoryError):
                 return self._record(work, generators)
             self.give_back()
+            self._largest = batch_bytes
         return self._record(work, generators)
 
     def take_note(self, owner: RecordedWork, shape: Key) -> None:
@@ -94,7 +100,7 @@ class Recordings:
             if (found := owner()) is not None:
                 found.clear()
         self._used.clear()
-        self._replayed = 0
+        self._replayed = self._largest = 0
 
     def tell(self, reason: str) -> None:
         """Say once why something is not recorded."""
@@ -142,7 +148,7 @@ class RecordedWork:
         if shape not in self._kept:
             own, before = tuple(rows.clone() for rows in batch), [each.clone() for each in changed]
             try:
-                self._kept[shape] = _Recording(self._recordings.record(make(own), generators), own)
+                self._kept[shape] = _Recording(self._record(own, make, generators), own)
             except RuntimeError as error:
                 self._give_up(error)
                 return False
@@ -155,6 +161,15 @@ class RecordedWork:
             own.copy_(rows, non_blocking=True)
         found.replay()
         return True
+
+    def _record(
+        self,
+        batch: tuple[Tensor, ...],
+        make: Callable[[tuple[Tensor, ...]], Work],
+        generators: Sequence[Generator],
+    ) -> Work:
+        batch_bytes = sum(rows.nbytes for rows in batch)
+        return self._recordings.record(make(batch), generators, batch_bytes)
 
     def _give_up(self, error: RuntimeError) -> None:
         self.reason = str(error).partition("\n")[0]

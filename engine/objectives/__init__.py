@@ -23,7 +23,7 @@ from .regression import RegressionObjective
 from .seq2seq import Seq2SeqObjective
 from .tagging import DrawnLengthObjective, GrowingLengthObjective
 
-__all__ = ["Metrics", "Objective", "Stackable", "StepShape", "build_objective"]
+__all__ = ["Metrics", "Objective", "Stackable", "StepShape", "build_objective", "objective_class"]
 
 _OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
     TaskKind.TRANSDUCTION: Seq2SeqObjective,
@@ -45,14 +45,17 @@ _OF_EXAMPLES: dict[TaskKind, type[Objective[Any]]] = {
 
 def build_objective(settings: TrialSettings, device: torch.device, folder: Path) -> Objective[Any]:
     """The objective of a trial, its data read from `folder`."""
+    return objective_class(settings)(settings, device, folder)
+
+
+def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
+    """What a trial's objective is an instance of."""
     if isinstance(settings.task, LanguageModelSettings):
-        kind = StreamObjective if settings.task.batching == "stream" else LineObjective
-    elif isinstance(settings.task, GeneratedTask):
-        kind = _OF_EXAMPLES[settings.task.spec.kind]
-    elif isinstance(settings.task, LabelledSettings):
-        kind = _OF_LABELS[settings.task.spec.kind]
-    elif settings.task.spec.kind is TaskKind.TAGGING:
-        kind = GrowingLengthObjective if settings.train.lengths is None else DrawnLengthObjective
-    else:
-        kind = _OBJECTIVES[settings.task.spec.kind]
-    return kind(settings, device, folder)
+        return StreamObjective if settings.task.batching == "stream" else LineObjective
+    if isinstance(settings.task, GeneratedTask):
+        return _OF_EXAMPLES[settings.task.spec.kind]
+    if isinstance(settings.task, LabelledSettings):
+        return _OF_LABELS[settings.task.spec.kind]
+    if settings.task.spec.kind is TaskKind.TAGGING:
+        return GrowingLengthObjective if settings.train.lengths is None else DrawnLengthObjective
+    return _OBJECTIVES[settings.task.spec.kind]

@@ -11,6 +11,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.gpus import count_gpus_of_processes, find_gpus, has_gpu
 from ..core.resources import Machine
 from ..data.prepared_lengths import PreparedLengths
+from ..graphs.graphable import steps_are_recorded
 from ..optimisers.state_size import weight_state
 
 MOST_ON_ONE = 48
@@ -49,8 +50,13 @@ def share(machine: Machine, nodes: Iterable[Accelerators], all_settings: Iterabl
 
     What counts is the step that holds most and the node with least.
     """
-    longest = PreparedLengths(machine.data)
-    found = largest_step(all_settings, weight_state, longest, checkpoints=machine.activation_checkpointing)
+    found = largest_step(
+        all_settings,
+        weight_state,
+        PreparedLengths(machine.data),
+        checkpoints=machine.activation_checkpointing,
+        is_recorded=steps_are_recorded if machine.graphs else lambda _settings: False,
+    )
     rooms = [
         min(
             trials_on_device(found[1], node.device_bytes) if found else 1,

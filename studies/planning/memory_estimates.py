@@ -49,6 +49,9 @@ class LongestBatch:
 FindLongest = Callable[[TrialSettings], LongestBatch | None]
 """The same of a trial; None where no more is known than the limit of its lengths."""
 
+IsRecorded = Callable[[TrialSettings], bool]
+"""Whether a trial's steps are recorded as CUDA graphs where it trains."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
@@ -56,7 +59,7 @@ class StepMemory:
 
     `activations` are those of the `sequences` that are computed at once, with the loss's gradient, or with
     what a block holds for a while where that is more; where batches are filled with tokens, parts of them may
-    be `uneven`.
+    be `uneven`. `recordings` stay reserved for steps that are recorded as CUDA graphs, beside what is not.
     """
 
     tokens: int
@@ -68,11 +71,12 @@ class StepMemory:
     average: int
     activations: int
     gathered: int = 0
+    recordings: int = 0
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self._of_weights + self.activations
+        return self._of_weights + self.activations + self.recordings
 
     def on_each(self, devices: int) -> int:
         """What each of several devices holds that have all weights, and a part of the batch."""
@@ -125,18 +129,22 @@ def step_memory(
     state: WeightState | None = None,
     longest: LongestBatch | None = None,
     checkpoints: bool = False,
+    recorded: bool = False,
 ) -> StepMemory:
     """What a step of a trial holds on sequences of so many tokens, by default of its longest ones.
 
     These are the longest that it may train on, where no others are given. Batches of so many tokens are held
     where they hold most. Frozen numbers have no gradient. Without a
     `state` none are frozen, and the optimiser keeps as much of each as it does of any. With activation
-    checkpointing, `checkpoints`, one sub-layer after the other holds more than its input.
+    checkpointing, `checkpoints`, one sub-layer after the other holds more than its input. Steps that are
+    `recorded` hold what the longest needs a second time: recordings share it, and what is computed as it is,
+    as evaluations and the steps behind which a length is recorded, has its own. Gradients are there twice
+    before the first.
     """
     train, interface = settings.train, settings.task.interface
     if tokens is None and train.batch_tokens is not None:
         steps = (
-            step_memory(settings, each, state=state, checkpoints=checkpoints)
+            step_memory(settings, each, state=state, checkpoints=checkpoints, recorded=recorded)
             for each in _fullest_lengths(settings, longest.tokens if longest else longest_pair(settings))
         )
         return max(steps, key=lambda each: each.total)
@@ -155,17 +163,18 @@ def step_memory(
         scored=math.ceil(share * tokens),
         checkpoints=checkpoints,
     )
+    gradients = held.gradients - NUMBER * (state.frozen if state else 0)
     return StepMemory(
         tokens=tokens,
         sequences=sequences,
         uneven=train.batch_tokens is not None,
         weights=held.parameters,
-        gradients=(held.gradients - NUMBER * (state.frozen if state else 0))
-        * (2 if "gradient_noise" in train.measure else 1),
+        gradients=gradients * (2 if "gradient_noise" in train.measure else 1),
         optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
         average=held.parameters if train.average else 0,
         activations=held.computing,
         gathered=state.gathered if state else 0,
+        recordings=max(held.computing, gradients) if recorded else 0,
     )
 
 
@@ -186,6 +195,7 @@ def largest_step(
     find_longest: FindLongest = lambda _settings: None,
     *,
     checkpoints: bool = False,
+    is_recorded: IsRecorded = lambda _settings: False,
 ) -> tuple[int, StepMemory] | None:
     """The number of the trial whose step holds most, and what; None without trials."""
     found = enumerate(
@@ -194,6 +204,7 @@ def largest_step(
             state=count_state(settings),
             longest=find_longest(settings),
             checkpoints=checkpoints,
+            recorded=is_recorded(settings),
         )
         for settings in all_settings
     )
@@ -210,15 +221,14 @@ def trials_on_device(held: StepMemory, device_bytes: int) -> int:
     return int(0.9 * device_bytes / (held.total + GPU_CONTEXT))
 
 
-def trials_together(held: StepMemory, device_bytes: int, *, recorded: bool = False) -> int:
+def trials_together(held: StepMemory, device_bytes: int) -> int:
     """How many trials with such a step fit on a device at once, in one process; a tenth is left free.
 
     Each keeps its own weights and what its optimiser keeps of them, beside those that are stacked, and a copy
-    of all as it was before the steps. Where steps are `recorded` as CUDA graphs, what they hold stays
-    reserved beside what is computed as it is: evaluations, and the steps behind which a length is recorded.
+    of all as it was before the steps. Recordings of another number of trials have gradients of their own.
     """
     each = held.total + 2 * (held.weights + held.optimizer) + held.average
-    each += held.activations + held.gradients if recorded else 0
+    each += held.gradients if held.recordings else 0
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
 
 

@@ -19,7 +19,15 @@ from ..schema.level_names import level_name
 from ..schema.settings import TrialSettings
 from ..study import Study
 from .fitting_trials import count_points
-from .memory_estimates import CountState, FindLongest, StepMemory, TrialTest, costliest_test, largest_step
+from .memory_estimates import (
+    CountState,
+    FindLongest,
+    IsRecorded,
+    StepMemory,
+    TrialTest,
+    costliest_test,
+    largest_step,
+)
 from .population import population_standing
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
@@ -103,12 +111,13 @@ def make_plan(
     count_state: CountState = lambda _settings: None,
     find_longest: FindLongest = lambda _settings: None,
     checkpoints: bool = False,
+    is_recorded: IsRecorded = lambda _settings: False,
 ) -> Plan:
     """The plan of a study, or of some trials of a grid, given a store; loads neither torch nor Ray.
 
     What an optimiser keeps is for others to count where that needs the names and shapes of weights, and how
     long sequences are for those who can read them. Memory is that with activation checkpointing where
-    `checkpoints`.
+    `checkpoints`, and with recordings of steps where those of a trial are.
     """
     outcomes = store.trials()
     tried = study_outcomes(study, outcomes)
@@ -135,7 +144,9 @@ def make_plan(
         num_missing_weights=len(without_weights),
         models=_models(study, trials, estimator),
         estimate=total_time(left),
-        memory=_largest_step(labelled, count_state, find_longest, checkpoints=checkpoints),
+        memory=_largest_step(
+            labelled, count_state, find_longest, checkpoints=checkpoints, is_recorded=is_recorded
+        ),
         test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
@@ -252,10 +263,13 @@ def _largest_step(
     find_longest: FindLongest,
     *,
     checkpoints: bool,
+    is_recorded: IsRecorded,
 ) -> tuple[str, StepMemory] | None:
     """The model whose step holds most, if anything is known of one."""
     all_settings = (settings for _, settings in labelled)
-    largest = largest_step(all_settings, count_state, find_longest, checkpoints=checkpoints)
+    largest = largest_step(
+        all_settings, count_state, find_longest, checkpoints=checkpoints, is_recorded=is_recorded
+    )
     return None if largest is None else (labelled[largest[0]][0], largest[1])
 
 

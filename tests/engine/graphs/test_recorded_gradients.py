@@ -54,7 +54,7 @@ def untimed(metrics):
     [settings(), settings(lengths=[3, 5], average=0.9, measure=["gradient_norm"])],
     ids=["grows", "drawn"],
 )
-def test_recorded_steps_are_those_of_the_training_and_each_length_is_recorded_once(asked):
+def test_recorded_steps_are_those_of_the_training_and_each_length_is_recorded(asked):
     recorder = Recorder()
     plain, found = Training(asked, CPU), recording(asked, recorder)
     for _ in range(2):
@@ -62,7 +62,26 @@ def test_recorded_steps_are_those_of_the_training_and_each_length_is_recorded_on
     for name, weight in plain.weights().items():
         assert torch.equal(found.weights()[name], weight)
     assert recorder.replayed == 12
-    assert recorder.recorded == len(found.gradients) == (2 if asked.train.lengths is None else 3)
+    grows = asked.train.lengths is None  # and no length comes again; drawn are 4, 3, then 5 and the others
+    assert (recorder.recorded, len(found.gradients)) == ((2, 1) if grows else (5, 3))
+
+
+def test_a_longer_batch_than_all_before_takes_the_place_of_what_would_be_held_beside_it():
+    recorder = Recorder()
+    steps = RecordedWork(recordings := Recordings(recorder))
+    held, sums = list[int](), torch.zeros(())
+    for length in (3, 2, 3, 5, 4, 3, 5, 6):
+        assert steps.do([torch.ones(length)], lambda batch: lambda: sums.add_(batch[0].sum()))
+        held.append(len(recordings))
+    assert held == [1, 2, 2, 1, 2, 3, 3, 1]
+    assert recorder.recorded == 6  # that of 3 twice
+    other = RecordedWork(recordings)  # of the same pool
+    assert other.do([torch.ones(7)], lambda batch: lambda: None)
+    assert (len(steps), len(other), len(recordings)) == (0, 1, 1)
+    free_memory()
+    assert steps.do([torch.ones(1)], lambda batch: lambda: None)
+    assert other.do([torch.ones(2)], lambda batch: lambda: None)
+    assert (len(steps), len(other)) == (0, 1)
 
 
 class RunningNorm(torch.nn.BatchNorm1d):
@@ -114,13 +133,13 @@ def test_where_memory_is_short_recordings_that_were_worth_it_give_way_to_others(
 
     recordings, sums = Recordings(record), torch.zeros(())
     steps = RecordedWork(recordings)
-    for length in range(1, 6):
+    for length in range(5, 0, -1):
         for _ in range(each):
             if not steps.do([torch.ones(length)], lambda batch: lambda: sums.add_(batch[0].sum())):
                 sums.add_(length)
     assert steps.reason == told
     assert (len(recordings), recorder.recorded) == ((0, 2) if told else (1, 5))
-    assert sums == each * sum(range(1, 6)) + (3 if told else 15)  # once more where it is recorded
+    assert sums == each * sum(range(1, 6)) + (9 if told else 15)  # once more where it is recorded
 
 
 def test_what_is_recorded_is_given_back_before_a_trial_is_tried_with_less_memory():
@@ -128,9 +147,9 @@ def test_what_is_recorded_is_given_back_before_a_trial_is_tried_with_less_memory
     plain, found = Training(asked, CPU), recording(asked, recorder)
     for free in (free_memory, lambda: None):
         assert untimed(found.advance()) == untimed(plain.advance())
-        assert len(found.gradients) == 3
         free()
-    assert recorder.recorded == 6
+    assert len(found.gradients) == 3
+    assert recorder.recorded == 8  # 4, 3, 5, 4; and 4, 5, 4, 3 again
 
 
 def test_trainings_of_a_worker_share_what_is_kept_and_give_it_back_as_they_end():

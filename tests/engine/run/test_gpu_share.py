@@ -12,6 +12,7 @@ import torch
 from activemem.engine.core import gpus as gpus_of_machine
 from activemem.engine.core.gpus import Gpu, count_gpus, count_gpus_of_processes, has_gpu
 from activemem.engine.core.resources import Machine, ResourceError
+from activemem.engine.graphs.graphable import steps_are_recorded
 from activemem.engine.run import driver, gpu_share, preflight, ray_cluster
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import (
@@ -53,6 +54,14 @@ def test_as_many_trials_share_a_gpu_as_its_memory_and_the_cpus_beside_it_have_ro
     assert share(Machine(cpus=1.0), [many], settings) == fraction(48)  # no more have NVIDIA's service
     small = Accelerators(count=1, device_bytes=2**20, cpus=16)
     assert share(Machine(cpus=1.0), [small], settings) == 1.0  # it may fit nevertheless: the trial will tell
+
+
+def test_fewer_trials_share_a_gpu_whose_steps_are_recorded(settings):
+    room = int(3 * (max(step_memory(each).total for each in settings) + GPU_CONTEXT) / 0.9) + 8
+    assert all(map(steps_are_recorded, settings))
+    node = Accelerators(count=1, device_bytes=room, cpus=16)
+    assert share(Machine(cpus=1.0), [node], settings) == fraction(3)
+    assert share(Machine(cpus=1.0, graphs=True), [node], settings) == fraction(2)
 
 
 def test_what_fits_on_a_device_leaves_a_tenth_of_it_free(settings):

@@ -2,6 +2,7 @@
 
 from functools import partial
 from itertools import accumulate
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from packaging.version import Version
 from torch.profiler import ProfilerActivity, profile
 
 from activemem.cli.machine_settings import MachineSettings
-from activemem.cli.plan_costs import count_state
+from activemem.cli.plan_costs import count_state, plan_here, steps_are_recorded
 from activemem.cli.plan_json import plan_to_dict
 from activemem.cli.views.plan import format_plan
 from activemem.engine.training_parts.activation_checkpointing import CheckpointedTrainings
@@ -19,6 +20,7 @@ from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import (
     GPU_CONTEXT,
     costliest_test,
+    largest_step,
     step_memory,
     trials_on_device,
 )
@@ -271,6 +273,33 @@ def test_lengths_of_a_training_that_do_not_fit_are_told(train, told):
     with pytest.raises(StudyError) as caught:
         load_study(text)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("batch", [64, 1], ids=["activations", "gradients"])
+def test_steps_that_are_recorded_hold_what_one_needs_a_second_time(tmp_path, batch):
+    text = study_text(
+        model={"recipe": "ff(512)"},
+        task={"name": "reverse"},
+        train={"batch_size": batch, "curriculum": {"start": 3, "end": 9}},
+        factors={"seed": [0]},
+    )
+    study = load_study(text)
+    recorded = study.trials[0].settings
+    halved = recorded.train.model_copy(update={"accumulate": 2})
+    not_recorded = recorded.model_copy(update={"train": halved})
+    assert [steps_are_recorded(each) for each in (recorded, not_recorded)] == [True, False]
+    plain, held = (step_memory(recorded, recorded=asked) for asked in (False, True))
+    assert held.recordings == max(plain.activations, plain.gradients)
+    assert (plain.activations > plain.gradients) == (batch == 64)
+    assert held.total == plain.total + held.recordings
+    assert largest_step([recorded, not_recorded], is_recorded=steps_are_recorded) == (0, held)
+    for graphs, gpus, told in ((True, "auto", held), (False, "auto", plain), (True, 0, plain)):
+        values = SimpleNamespace(graphs=graphs, gpus=gpus, devices=1, activation_checkpointing=False)
+        here = SimpleNamespace(values=values, store=Store(tmp_path), data=tmp_path)
+        assert plan_here(study, here).memory[1] == told
+    plan = make_plan(study, Store(tmp_path), is_recorded=steps_are_recorded)
+    page = " ".join(format_plan(study, plan, MachineSettings(graphs=True)).split())
+    assert f"recorded steps {format_bytes(held.recordings)}" in page
 
 
 def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_path):
