@@ -170,7 +170,7 @@ class _Cgru:
 
         k: kernel width in tokens; whole number, 1 to 1024.
 
-        Dowdell and Zhang 2019, section 3.1; Kaiser and Sutskever 2016.
+        Dowdell and Zhang 2019, section 2; Kaiser and Sutskever 2016.
         """
 
 cgru: _Cgru

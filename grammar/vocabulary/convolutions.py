@@ -148,7 +148,7 @@ CGRU = register(
             "u = hardsig(Wᵤ ∗ x + bᵤ); r = hardsig(Wᵣ ∗ x + bᵣ); "
             "y = u ⊗ x + (1 − u) ⊗ tanh(W₀ ∗ (r ⊗ x) + b₀)"
         ),
-        source=_SOURCE + "; Kaiser and Sutskever 2016",
+        source="Dowdell and Zhang 2019, section 2; Kaiser and Sutskever 2016",
         cost=_cgru_cost,
         reach=_cgru_reach,
     )
