@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -20,21 +21,43 @@ _log = logging.getLogger(__name__)
 def disagreement(
     fast: Callable[[], Sequence[Tensor]], plain: Callable[[], Sequence[Tensor]], what: str
 ) -> str | None:
-    """What was wrong with what a kernel gave, outputs and gradients; None if it is as by the plain form.
+    """What was wrong with what a kernel gave, outputs and gradients; None if it is as by the plain form."""
+    given: list[Sequence[Tensor]] = []
+
+    def compute_both() -> None:
+        with trying():
+            given.extend([fast(), plain()])
+
+    if (fault := failure(compute_both)) is not None:
+        return fault
+    for one, other in zip(*given, strict=True):
+        if not (one - other).norm() <= MAX_DIFFERENCE * other.norm():
+            return what
+    return None
+
+
+@contextmanager
+def trying() -> Iterator[None]:
+    """A context in which something is tried with its gradients.
 
     Whoever has what is saved around it computed again, as activation checkpointing, sees nothing of it.
     """
     saved_here = saved_tensors_hooks(Tensor.detach, lambda saved: saved)  # in place of those around it
+    with torch.inference_mode(mode=False), torch.enable_grad(), saved_here:
+        yield
+
+
+def failure(compute: Callable[[], object]) -> str | None:
+    """What a kernel, or who compiles it, fails by in one line; None if nothing does. Raises of memory."""
     try:
-        with torch.inference_mode(mode=False), torch.enable_grad(), saved_here:
-            found, expected = fast(), plain()
+        compute()
     except torch.OutOfMemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 -- compilers have errors of their own
-        return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-    for one, other in zip(found, expected, strict=True):
-        if not (one - other).norm() <= MAX_DIFFERENCE * other.norm():
-            return what
+    except Exception as error:
+        if "out of memory" in str(error):  # that compilers tell in errors of their own
+            raise
+        cause = getattr(error, "inner_exception", None) or error  # of torch's compiler
+        return f"{type(cause).__name__}: {str(cause).strip().partition(chr(10))[0]}"
     return None
 
 

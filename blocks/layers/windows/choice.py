@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ....grammar.vocabulary.attention_window import MAX_UNFUSED_LENGTH, has_tiles, iter_chunks
-from ..kernels.agreement import disagreement, is_stacked, tell_once
+from ..kernels.agreement import disagreement, failure, is_stacked, tell_once, trying
 from .fused_pieces import can_be_fused, window_fused
 from .inputs import Kept, WindowForm, WindowInputs
 from .products import window_products
@@ -52,15 +52,65 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
             if not torch.is_autocast_enabled("cpu"):
                 return window_tiles(form, given, kept)
         case "cuda" if given.k.shape[2] + given.num_extra >= MIN_FUSED_KEYS and not is_stacked(given.q):
-            fault = fused_fault(form, given, kept)
-            if fault is None:
-                from .flex import fused_window  # noqa: PLC0415 -- loads much that few processes need
-
-                return fused_window(form, given)
-            tell_once("windows are not computed by FlexAttention", fault)
+            found = window_or_fault(form, given, kept)
+            if isinstance(found, Tensor):
+                return found
+            tell_once("windows are not computed by FlexAttention", found)
         case _:
             pass
     return window_products(form, given, kept)
+
+
+_failed = dict[Hashable, str]()
+"""The kinds of calls that FlexAttention has failed with in this process, and why."""
+
+_tried = set[Hashable]()
+"""The sizes of calls whose gradients it has computed before."""
+
+
+def window_or_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor | str:
+    """A window by FlexAttention, or why it does not compute it.
+
+    Kernels are made for sizes as they come, and those of a backward pass amid it, where a step would be lost
+    by what they fail by, as too little shared memory or more sequences than a launch can have. So at each of
+    its sizes a window is computed with its gradients beside once, before it is relied on. A kind of calls
+    that fails so is left to the plain form from then on.
+    """
+    if (fault := fused_fault(form, given, kept)) is not None:
+        return fault
+    from .flex import call_kind, fused_window  # noqa: PLC0415 -- loads much that few processes need
+
+    kind, found = call_kind(form, given), list[Tensor]()
+    if kind in _failed:
+        return _failed[kind]
+    fault = _gradients_fault(kind, form, given)
+    fault = fault or failure(lambda: found.append(fused_window(form, given)))
+    if fault is None:
+        return found[0]
+    _failed[kind] = fault
+    return fault
+
+
+def _gradients_fault(kind: Hashable, form: WindowForm, given: WindowInputs) -> str | None:
+    """What a call with gradients fails by at its sizes, tried once a process on its numbers."""
+    from .flex import fused_window  # noqa: PLC0415 -- as above
+
+    there = {name: each for name, each in given._asdict().items() if each is not None}
+    if not torch.is_grad_enabled() or not any(each.requires_grad for each in there.values()):
+        return None
+    layout = ((name, each.shape, each.stride(), each.requires_grad) for name, each in there.items())
+    if (sizes := (kind, *layout)) in _tried:
+        return None
+    beside = {name: each.detach().requires_grad_(each.requires_grad) for name, each in there.items()}
+
+    def compute() -> None:
+        with trying():
+            y = fused_window(form, given._replace(**beside))
+            y.backward(torch.zeros_like(y))
+
+    if (fault := failure(compute)) is None:
+        _tried.add(sizes)
+    return fault
 
 
 def fused_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> str | None:
