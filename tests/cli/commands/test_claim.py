@@ -184,13 +184,13 @@ def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_told(run, ti
 @pytest.mark.parametrize(
     ("study", "claims"),
     [
-        ("algorithmic", 10),
-        ("algorithmic-small", 10),
-        ("language-modelling-small", 6),
+        ("algorithmic", 15),
+        ("algorithmic-small", 15),
+        ("language-modelling-small", 7),
         ("language-modelling-dropout", 3),
         ("persistent-vectors-small", 2),
-        ("attention-variants-small", 4),
-        ("all-attention-characters", 2),
+        ("attention-variants-small", 5),
+        ("all-attention-characters", 3),
         ("all-attention-words-small", 1),
     ],
 )

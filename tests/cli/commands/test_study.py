@@ -223,7 +223,7 @@ def test_show_lists_every_setting_with_where_it_comes_from(run):
     assert (short.exit_code, short.stderr) == (0, "")
     assert "  train.batch_size              32\n  train.epochs                  35\n" in short.stdout
     told = run("study", "show", "memory-degradation-bigrams", "--sources", "--set", "train.epochs=3")
-    assert "  train.batch_size              32\n      paper: section 3.2\n" in told.stdout
+    assert "  train.optimizer.lr            0.001\n      paper: section 3.2\n" in told.stdout
     assert "  train.epochs                  3\n      ours: set for this run\n" in told.stdout
     data = json.loads(run("study", "show", "memory-degradation-bigrams", "--json").stdout)
     origins = ["default" if each["default"] else each["origin"] for each in data["settings"]]
