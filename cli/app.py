@@ -25,6 +25,8 @@ from .output import (
 from .plugin_loading import load_configured, plugin_option, tell_broken
 from .serve import serve
 
+_TOLD = "activemem.told"  # of a context: the broken plug-ins that are told already
+
 
 class _CommandGroup(TyperGroup):
     """Commands of which each takes plug-ins."""
@@ -42,21 +44,20 @@ class _Program(_CommandGroup):
     """Ends a command with one message, without a traceback, for what its caller or the machine got wrong."""
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- a context that Typer keeps to itself
-        told = broken_plugins()
+        ctx.meta[_TOLD] = broken_plugins()
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # whoever reads the output has read enough
             raise
         except (ActivememError, OSError) as error:
             print_stderr(str(error))
-            tell_broken(told)
+            tell_broken(ctx.meta[_TOLD])
             raise typer.Exit(EXIT_WRONG_INPUT) from error
 
 
 app = typer.Typer(
     name="activemem",
     cls=_Program,
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -75,12 +76,14 @@ def _print_version(requested: bool) -> None:
 
 @app.callback()
 def activemem(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Architecture search and ablation studies of sequence models: from one line of text to a table."""
     load_configured()
+    context.meta[_TOLD] = broken_plugins()
 
 
 def main() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import polars as pl
+
+from ..plugins import loaded_files
 from ..storage import Store
 from .rounds import follow_rounds
 from .study import Study, load_study
@@ -23,8 +26,26 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     record = None if is_path(name) else store.load_study_record(name)
     if record is None:
         return follow_rounds(load_study(name, overrides), store)
-    found = load_study(record["text"], (*record["overrides"], *overrides), record.get("own_corpus"))
+    try:
+        found = load_study(record["text"], (*record["overrides"], *overrides), record.get("own_corpus"))
+    except StudyError as error:
+        told = (StudyFault(message=each) for each in _lacking_plugins(name, store))
+        raise StudyError(f"{name}, as it last ran", [*told, *error.faults]) from error
     return follow_rounds(found, store)
+
+
+def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
+    """The files of plug-ins that trials of a study were computed with and that are not loaded here."""
+    own = store.trials().filter(pl.col("study") == name)
+    used = {code for version in own["version"].unique() for code in _plugins_of(version)}
+    missing = {code.rpartition(" ")[0] for code in used} - {file.path.name for file in loaded_files()}
+    for file in sorted(each for each in missing if each.endswith(".py")):
+        yield f"its trials were computed with {file}, which is not loaded: --plugin {file}"
+
+
+def _plugins_of(version: str) -> list[str]:
+    """The plug-ins of a row's version: `0.1.0 with mqar.py 1a2b3c4d`."""
+    return version.partition(" with ")[2].split(", ")
 
 
 def load_studies(store: Store) -> dict[str, Study | StudyError]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ..diagnostics import hint, nearest_hint
+from ..diagnostics import hint
 from .text.errors import StudyError, StudyFault
 
 
@@ -17,7 +17,7 @@ def shipped_studies() -> dict[str, Path]:
 def find_study_file(name_or_path: str | Path) -> Path:
     """The path of a study file, given by itself or by the name of a study that comes with the package.
 
-    Raises StudyError if there is neither: with the nearest name, or all names, of what may be one.
+    Raises StudyError if there is neither: with the nearest name, if one is like it.
     """
     shipped = shipped_studies()
     path = Path(name_or_path)
@@ -30,7 +30,8 @@ def find_study_file(name_or_path: str | Path) -> Path:
     elif is_path(str(name_or_path)):
         message = f"there is no such file{hint(path.stem, shipped)}"
     else:
-        message = f"there is no such file and no study of that name{nearest_hint(path.name, shipped)}"
+        near = hint(path.name, shipped) or ": activemem study list has all"
+        message = f"there is no such file and no study of that name{near}"
     raise StudyError(str(name_or_path), [StudyFault(message=message)])
 
 

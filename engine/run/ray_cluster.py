@@ -330,6 +330,29 @@ def _gpus_to_hand_out(machine: Machine) -> int | None:
     return count_gpus_of_processes() if machine.gpus else 0
 
 
+def _connect(machine: Machine) -> None:
+    """Connect to the machine's cluster, or start one; ConnectionError where none answers.
+
+    `ray start` asks of all for the token in ~/.ray, where there is one; with an address Ray sends it only if
+    RAY_AUTH_MODE says so.
+    """
+    try:
+        ray.init(
+            address=machine.address or "local",
+            num_gpus=_gpus_to_hand_out(machine),
+            include_dashboard=None if machine.address else False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except ConnectionError as error:
+        if machine.address is None or "RAY_AUTH_MODE" in os.environ:
+            raise
+        hint = (
+            "if it was started with a token, as Ray does where ~/.ray/auth_token is, set RAY_AUTH_MODE=token"
+        )
+        raise ConnectionError(f"{error}: {hint}") from error
+
+
 @contextmanager
 def _cluster(machine: Machine) -> Iterator[HeadWatch]:
     """A connection to the machine's cluster, or to one that lives as long as the run."""
@@ -340,13 +363,7 @@ def _cluster(machine: Machine) -> Iterator[HeadWatch]:
     mine = not ray.is_initialized()
     if mine:
         with handlers_kept():
-            ray.init(
-                address=machine.address or "local",
-                num_gpus=_gpus_to_hand_out(machine),
-                include_dashboard=None if machine.address else False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
+            _connect(machine)
     head = HeadWatch(ray.get_runtime_context().gcs_address)
     try:
         yield head

@@ -16,6 +16,7 @@ from activemem.engine.core.events import NOBODY, ClusterNode
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import cluster_nodes
 from activemem.engine.run.cluster_nodes import FitNodes, NodeError, _Inspector, check_nodes
+from activemem.engine.run.ray_cluster import _connect
 from activemem.engine.run.remote_store import StorePlace
 from activemem.storage import Store
 
@@ -139,3 +140,16 @@ def test_a_node_without_the_store_trains_and_one_of_another_version_is_named(tmp
     assert all(store.weights_file(trial).is_file() for trial in store.trials()["trial"])
     assert not any(store.checkpoint_dir("x").parent.glob("*"))
     assert not any((work / "results" / "unfinished").glob("*"))
+
+
+def test_a_cluster_that_refuses_is_told_with_what_its_token_needs(monkeypatch):
+    def refuse(**_keys):
+        raise ConnectionError("Failed to connect to Ray cluster at 10.0.0.1:6379")
+
+    monkeypatch.setattr(ray, "init", refuse)
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    with pytest.raises(ConnectionError, match=r"10\.0\.0\.1:6379: .* set RAY_AUTH_MODE=token$"):
+        _connect(Machine(address="10.0.0.1:6379"))
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    with pytest.raises(ConnectionError, match=r"10\.0\.0\.1:6379$"):
+        _connect(Machine(address="10.0.0.1:6379"))

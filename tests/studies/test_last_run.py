@@ -1,0 +1,38 @@
+"""A study as it last ran, by its name: what is told where it cannot be read here."""
+
+from dataclasses import replace
+
+import pytest
+
+from activemem.storage import Store
+from activemem.studies.last_run import load_last_run, load_studies
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ..reporting.conftest import made_row
+from ..study_texts import study_text
+
+TEXT = study_text(task={"name": "reverse"}, factors={"mixer": ["sa", "conv(k=3)"]})
+HINT = "its trials were computed with look.py, which is not loaded: --plugin look.py"
+
+
+def test_a_study_whose_plug_in_is_not_loaded_names_it(tmp_path):
+    found, store = load_study(TEXT), Store(tmp_path)
+    row = made_row(found.trials[0], {"loss": 1.0}, 0)
+    store.write(replace(row, version="0.1.0 with a-package 2.0 0123abcd, look.py 4567cdef"), [])
+    text = TEXT.replace("conv(k=3)", "convoluted(k=3)")
+    store.save_study_record(found.name, {"text": text, "overrides": []})
+    with pytest.raises(StudyError) as caught:
+        load_last_run(found.name, store)
+    assert str(caught.value).startswith(f"{found.name}, as it last ran: 2 faults\n")
+    assert [fault.message for fault in caught.value.faults][-1] == HINT
+    assert str(load_studies(store)[found.name]) == str(caught.value)
+
+
+def test_a_study_that_has_used_no_plug_in_has_its_own_faults_alone(tmp_path):
+    found, store = load_study(TEXT), Store(tmp_path)
+    store.write(made_row(found.trials[0], {"loss": 1.0}, 0), [])
+    store.save_study_record(found.name, {"text": TEXT.replace("sa", "sb"), "overrides": []})
+    with pytest.raises(StudyError) as caught:
+        load_last_run(found.name, store)
+    assert all("plug-in" not in fault.message for fault in caught.value.faults)
