@@ -115,7 +115,8 @@ def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
         (("nothing.toml",), "nothing.toml: 1 fault\n\n  there is no such file\n"),
         (
             ("nothing",),
-            "nothing: 1 fault\n\n  there is no such file and no study of that name: activemem study list has all\n",
+            "nothing: 1 fault\n\n  there is no such file and no study of that name: "
+            "activemem study list has all\n",
         ),
     ],
 )
