@@ -144,12 +144,14 @@ def _trial_notes(plan: Plan) -> Iterator[_Note]:
 
 def _memory(held: StepMemory) -> str:
     """`2.1 MB: weights 0.4 MB, …` without what is nothing."""
+    more_copies = held.copies > held.activations
     parts = {
         "weights": held.weights,
         "gradients": held.gradients,
         "optimiser": held.optimizer,
         "average": held.average,
-        f"activations at {plural(held.tokens, 'token')}": held.activations,
+        f"activations at {plural(held.tokens, 'token')}": held.activations * (not more_copies),
+        "copies of weights": held.copies * more_copies,
         "recorded steps": held.recordings,
     }
     told = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)

@@ -53,4 +53,4 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
                 starts.append((part, part.clone(), (norm / (gradient.norm() + 1e-10)).clamp(max=1.0)))
     optimizer.step()
     for part, start, share in starts:
-        part.copy_(start.lerp(part, share))
+        part.copy_(start.lerp_(part, share))

@@ -60,6 +60,8 @@ class StepMemory:
     `activations` are those of the `sequences` that are computed at once, with the loss's gradient, or with
     what a block holds for a while where that is more; where batches are filled with tokens, parts of them may
     be `uneven`. `recordings` stay reserved for steps that are recorded as CUDA graphs, beside what is not.
+    Where no activations are held there are copies of weights: `moving` as steps are clipped, `called` by a
+    callback, whose own numbers nobody knows.
     """
 
     tokens: int
@@ -72,15 +74,22 @@ class StepMemory:
     activations: int
     gathered: int = 0
     recordings: int = 0
+    moving: int = 0
+    called: int = 0
+
+    @property
+    def copies(self) -> int:
+        """The most that is held of copies of weights, in place of activations."""
+        return max(self.moving, self.called)
 
     @property
     def total(self) -> int:
         """All of it."""
-        return self._of_weights + self.activations + self.recordings
+        return self._of_weights + max(self.activations, self.copies) + self.recordings
 
     def on_each(self, devices: int) -> int:
         """What each of several devices holds that have all weights, and a part of the batch."""
-        return self._of_weights + -(-self.activations // devices)
+        return self._of_weights + max(-(-self.activations // devices), self.copies)
 
     def parts_on_each(self, devices: int, device_bytes: int) -> int | None:
         """In how many parts each of several devices has room for its sequences, beside all weights.
@@ -99,10 +108,10 @@ class StepMemory:
     def sharded(self, devices: int) -> int:
         """What each of several devices holds at most that have a part of the weights, and of the batch.
 
-        The first also holds all weights while it evaluates, and no gradients then.
+        The first also holds all weights while it evaluates, with a callback's copy, and no gradients then.
         """
         part = -(-self._of_weights // devices)
-        return part + max(-(-self.activations // devices) + self.gathered, self.weights)
+        return part + max(-(-self.activations // devices) + self.gathered, self.weights + self.called)
 
     @property
     def _of_weights(self) -> int:
@@ -175,6 +184,8 @@ def step_memory(
         activations=held.computing,
         gathered=state.gathered if state else 0,
         recordings=max(held.computing, gradients) if recorded else 0,
+        moving=gradients if train.clip_step_norm is not None else 0,
+        called=held.parameters if train.callbacks else 0,
     )
 
 

@@ -14,6 +14,7 @@ from activemem.cli.plan_costs import count_state, plan_here, steps_are_recorded
 from activemem.cli.plan_json import plan_to_dict
 from activemem.cli.views.plan import format_plan
 from activemem.engine.training_parts.activation_checkpointing import CheckpointedTrainings
+from activemem.engine.trial.conformance import trial
 from activemem.engine.trial.training import Training
 from activemem.grammar import analyse
 from activemem.storage import Store
@@ -29,6 +30,7 @@ from activemem.studies.resolve.costs import flops_of_test, max_training_flops, s
 from activemem.studies.study import StudyError, load_study
 from activemem.studies.text.units import format_bytes
 
+from ...engine.training_parts import part_examples  # noqa: F401 -- whose callbacks trials name
 from ...study_texts import study_text
 
 TEXT = study_text(
@@ -137,16 +139,51 @@ def peak_bytes(training):
     def step():
         training.objective.begin_batch(1)
         training._accumulate_gradients(0)
-        optimizer.step()
+        training.move_weights()
 
     step()
     optimizer.zero_grad()  # as every step begins
     held = [*model.parameters(), *(each for state in optimizer.state.values() for each in state.values())]
+    return sum(each.numel() * each.element_size() for each in held) + most_given_out(step)
+
+
+def most_given_out(compute):
+    """The most that torch's allocator has given out at once, beside what there was."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
-        step()
+        compute()
     events = [each for each in found.profiler.kineto_results.events() if each.name() == "[memory]"]
     changes = [each.nbytes() for each in sorted(events, key=lambda each: each.start_ns())]
-    return sum(each.numel() * each.element_size() for each in held) + max(accumulate(changes))
+    return max(accumulate(changes))
+
+
+WIDE = {"recipe": "2 * ff(2048)", "d_model": 256}
+
+
+def test_a_step_that_is_clipped_holds_the_weights_before_it_where_activations_are_fewer(tmp_path):
+    task, lengths = {"name": "reverse"}, {"lengths": [2, 2], "curriculum": None, "batch_size": 1}
+    study = load_study(
+        study_text(model=WIDE, task=task, train={"clip_step_norm": 0.1, **lengths}, factors={"seed": [0]})
+    )
+    settings = study.trials[0].settings
+    held, measured = step_memory(settings), peak_bytes(Training(settings, torch.device("cpu")))
+    assert held.copies == held.moving == held.gradients > 10 * held.activations
+    assert held.total == held.weights + held.gradients + held.optimizer + held.moving
+    assert held.total == pytest.approx(measured, rel=0.05)
+    assert held.on_each(8) == held.total  # parts of a batch are no help
+    plan = make_plan(study, Store(tmp_path))
+    told = " ".join(format_plan(study, plan, MachineSettings()).split())
+    assert f"copies of weights {format_bytes(held.moving)}" in told
+    assert "activations at" not in told
+
+
+def test_a_callback_has_a_copy_of_the_model():
+    settings = trial(model=WIDE, callbacks=[{"name": "count"}], batch_size=2)
+    held, training = step_memory(settings), Training(settings, torch.device("cpu"))
+    assert held.called == held.copies == held.weights > held.activations
+    assert held.called == pytest.approx(most_given_out(training._start_callbacks), rel=0.05)
+    assert held.sharded(2) >= held.weights / 2 + held.weights + held.called  # of those it evaluates
+    plain = trial(model=WIDE, batch_size=2)
+    assert step_memory(plain).total == held.total - held.called + held.activations
 
 
 def test_a_test_costs_its_forward_passes_and_the_time_of_a_plan_has_them():
