@@ -8,6 +8,7 @@ import polars as pl
 
 from ..plugins import loaded_files
 from ..storage import Store
+from .outline import StudyOutline, known_traits, outline
 from .rounds import follow_rounds
 from .study import Study, load_study
 from .study_files import is_path, shipped_studies
@@ -48,16 +49,19 @@ def _plugins_of(version: str) -> list[str]:
     return version.partition(" with ")[2].split(", ")
 
 
-def load_studies(store: Store) -> dict[str, Study | StudyError]:
+def load_studies(store: Store, outcomes: pl.DataFrame) -> dict[str, Study | StudyOutline | StudyError]:
     """Every study by name: those that come with the package, and those that a store knows, as they last ran.
 
+    `outcomes` are the latest attempts in the store; a study of whose trials it has none has an outline.
     A study that cannot be read, for instance because keys have changed since, maps to its error.
     """
-    ran = {name for name in store.trials()["study"].unique() if store.load_study_record(name) is not None}
-    found: dict[str, Study | StudyError] = {}
-    for name in sorted(shipped_studies().keys() | ran):
+    shipped, known = shipped_studies(), known_traits(store, outcomes)
+    ran = {name for name in outcomes["study"].unique() if store.load_study_record(name) is not None}
+    found: dict[str, Study | StudyOutline | StudyError] = {}
+    for name in sorted(shipped.keys() | ran):
         try:
-            found[name] = load_last_run(name, store)
+            is_new = name not in ran and store.load_study_record(name) is None
+            found[name] = (outline(shipped[name], known) if is_new else None) or load_last_run(name, store)
         except StudyError as error:
             found[name] = error
     return found

@@ -117,6 +117,12 @@ def read_contents(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Stu
     )
 
 
+def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
+    """The table [study] of a grid, and how many cells it has, each with each seed; faults are noted."""
+    header = read_header(diagnostics)
+    return header, sum(1 for _ in _design(diagnostics, header).cells())
+
+
 def _expand_rungs(diagnostics: Diagnostics) -> Fidelity | None:
     """What grows from rung to rung of a search, or from generation to generation; it becomes a factor."""
     return expand_fidelity(diagnostics) or expand_generations(diagnostics)

@@ -86,7 +86,7 @@ class AgentTools:
         entries = [
             {"study": name, "error": str(one)}
             if isinstance(one, ActivememError)
-            else {"study": name, "title": one[0].title, **status_to_dict(one[1])}
+            else {"study": name, "title": one[0], **status_to_dict(one[1])}
             for name, one in studies_with_status(self._store).items()
         ]
         return {"schema": SCHEMA, "studies": entries}

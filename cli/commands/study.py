@@ -286,7 +286,7 @@ def list_(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
         entries = [
             {"study": name, "error": str(one)}
             if isinstance(one, StudyError)
-            else {"study": name, "title": one[0].title, **status_to_dict(one[1])}
+            else {"study": name, "title": one[0], **status_to_dict(one[1])}
             for name, one in found.items()
         ]
         print_json({"studies": entries})

@@ -8,30 +8,41 @@ from typing import TYPE_CHECKING
 
 from ...storage import Store
 from ...studies.last_run import load_studies
-from ...studies.planning.status import StudyStatus, study_status
+from ...studies.outline import StudyOutline
+from ...studies.planning.status import StudyStatus, status_before_a_run, study_status
 from ...studies.study import Study
 from ...studies.text.errors import StudyError
 from ...studies.text.units import WIDTH, plural, truncate
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ...tracking.export import StudyExport
 
 
-def studies_with_status(store: Store) -> dict[str, tuple[Study, StudyStatus] | StudyError]:
-    """Every study by name and how it stands in the store, which is read once, or why it cannot be read."""
+def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | StudyError]:
+    """Every study's title by its name and how it stands in the store, or why it cannot be read."""
     outcomes = store.trials()
     return {
-        name: study if isinstance(study, StudyError) else (study, study_status(study, store, outcomes))
-        for name, study in load_studies(store).items()
+        name: study if isinstance(study, StudyError) else (study.title, _status(study, store, outcomes))
+        for name, study in load_studies(store, outcomes).items()
     }
 
 
-def format_studies(found: Mapping[str, tuple[Study, StudyStatus] | StudyError]) -> list[str]:
+def _status(study: Study | StudyOutline, store: Store, outcomes: pl.DataFrame) -> StudyStatus:
+    return (
+        status_before_a_run(study.trials)
+        if isinstance(study, StudyOutline)
+        else study_status(study, store, outcomes)
+    )
+
+
+def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> list[str]:
     """A line for each study: its name, how many of its trials are done, its title."""
     rows = [
         (name, "unreadable", one.faults[0].message)
         if isinstance(one, StudyError)
-        else (name, f"{one[1].counts['done']}/{one[1].total} done", one[0].title)
+        else (name, f"{one[1].counts['done']}/{one[1].total} done", one[0])
         for name, one in found.items()
     ]
     names, counts = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))

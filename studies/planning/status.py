@@ -108,6 +108,23 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     )
 
 
+def status_before_a_run(trials: int) -> StudyStatus:
+    """The status of a study of so many trials, none of which a store knows."""
+    return StudyStatus(
+        total=trials,
+        num_remaining=trials,
+        spent="",
+        generation="",
+        stored={},
+        started=(),
+        progress={},
+        begun={},
+        waiting=(),
+        missing_weights=(),
+        failure_reasons=(),
+    )
+
+
 def _total(study: Study, rows: pl.DataFrame) -> int:
     """A study's trials; more than planned where more of other studies count as a search's.
 

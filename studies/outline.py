@@ -1,0 +1,84 @@
+"""How many trials a study has that nobody has begun, counted from its design without making them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from ..storage import Store
+from ..storage.checkpoint_notes import STARTS_FILE
+from .study_contents import read_size
+from .text.diagnostics import Diagnostics
+from .text.document import read_document
+from .text.errors import StudyError
+
+Traits = tuple[Any, ...]
+"""What a trial has at each of the keys by which outlines tell trials apart."""
+
+_KEYS = (
+    *(("task", "name"), ("model", "d_model"), ("train", "batch_size"), ("train", "epochs")),
+    ("train", "steps_per_epoch"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyOutline:
+    """A study of whose trials a store has none: its question, and how many they are."""
+
+    title: str
+    trials: int
+
+
+def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
+    """The outline of a study file; None where only the whole study tells.
+
+    That is where a trial of it may be among those with the `known` traits, where cells may be left out for
+    their size, where a search chooses, where sizes of a ladder set what trials have, and where the file has
+    faults.
+    """
+    try:
+        document = read_document(path)
+    except StudyError:
+        return None
+    if "search" in document.data or "ladder" in document.data:
+        return None
+    own = traits(document.data)
+    if any(all(_agree(*both) for both in zip(own, each, strict=True)) for each in known):
+        return None
+    diagnostics = Diagnostics(document)
+    header, trials = read_size(diagnostics)
+    if header is None or diagnostics.faults:
+        return None
+    if header.max_parameters is not None or header.max_step_flops is not None:
+        return None
+    return StudyOutline(title=header.title, trials=trials)
+
+
+def traits(tables: Mapping[str, Any]) -> Traits:
+    """The traits of a trial's settings, or of what a study file says; None where it says nothing."""
+    found = (tables.get(table) for table, _ in _KEYS)
+    return tuple(
+        each.get(key) if isinstance(each, Mapping) else None
+        for each, (_, key) in zip(found, _KEYS, strict=True)
+    )
+
+
+def known_traits(store: Store, outcomes: pl.DataFrame) -> set[Traits]:
+    """The traits of all trials that a store has outcomes of or that have begun there."""
+    texts = outcomes["settings"].to_list()
+    for path in store.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
+        try:
+            texts.append(json.loads(path.read_bytes().partition(b"\n")[0])["settings"])
+        except (OSError, ValueError, KeyError, TypeError):  # told where it is read as a trial
+            continue
+    return {traits(json.loads(text)) for text in texts}
+
+
+def _agree(written: object, stored: object) -> bool:
+    """Whether a key of a file can have a value: a hole any, and another value only itself."""
+    return written is None or (isinstance(written, str) and "{" in written) or written == stored
