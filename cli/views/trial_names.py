@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain, takewhile
 from typing import Protocol
 
@@ -46,7 +47,8 @@ class TrialNameColumns:
 
     Columns that do not fit into a line are shortened until they do: first factors of one level and those that
     follow from another's words are left out; then arguments and words that all levels of a factor share; then
-    the middles of wide texts, which still differ if possible; at last the names before numbers.
+    the middles of wide texts, which still differ if possible; then the ends of the names before numbers, at
+    last these names.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
@@ -78,10 +80,13 @@ class TrialNameColumns:
         """The columns in the first form that fits, or the last."""
         levels, informative = self._levels, self._informative
         columns: dict[str, _LevelTexts] = {}
+        numeric = [factor for factor, each in informative.items() if _numbers(factor, each)]
+        initialled_texts = partial(_initialled_texts, initials=_initials(numeric))
         for shown_levels, form, min_width in (
             (levels, _full_texts, max_width),
             (informative, _full_texts, max_width),
             (informative, _short_texts, _MIN_READABLE_WIDTH),
+            *([(informative, initialled_texts, _MIN_READABLE_WIDTH)] if len(numeric) > 1 else []),
             (informative, _unnamed_texts, 1),
         ):
             shown = {factor: form(factor, each) for factor, each in shown_levels.items()}
@@ -188,10 +193,42 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
     }
 
 
+def _initials(factors: Sequence[str]) -> dict[str, str]:
+    """The beginning of each factor's name that no other has: `d` and `m` of `delay` and `momentum`."""
+    names = {factor: brief_name(factor) for factor in factors}
+    return {
+        factor: next(
+            (
+                name[:end]
+                for end in range(1, len(name))
+                if not any(other.startswith(name[:end]) for each, other in names.items() if each != factor)
+            ),
+            name,
+        )
+        for factor, name in names.items()
+    }
+
+
+def _initialled_texts(
+    factor: str, levels: Sequence[Level | None], *, initials: Mapping[str, str]
+) -> _LevelTexts:
+    """As `_short_texts`, numbers with the beginnings of their factors' names: `d=4`."""
+    numbers = _numbers(factor, levels)
+    return {
+        **_short_texts(factor, levels),
+        **{level: f"{initials[factor]}={format_level(level)}" for level in numbers},
+    }
+
+
+def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
+    """The levels that are numbers, but for seeds and truth values, which keep the names of their factors."""
+    numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
+    return [] if factor == _SEED else numbers
+
+
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
     """As `_short_texts`, numbers without names; seeds and truth values keep theirs."""
-    numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
-    bare = {level: format_level(level) for level in numbers if factor != _SEED}
+    bare = {level: format_level(level) for level in _numbers(factor, levels)}
     return {**_short_texts(factor, levels), **bare}
 
 

@@ -94,7 +94,7 @@ def test_factors_that_follow_from_the_words_of_another_go_with_them():
 
 def test_arguments_that_differ_stay():
     trials = [trial(0, mixer="conv(k=20)"), trial(1, mixer="sa + conv(k=3)")]
-    assert both(trials, 24)[0] == "  conv(k=20)      seed 0"
+    assert both(trials, 26)[0] == "  conv(k=20)      seed 0"
     same = [trial(0, mixer="conv(k=20)"), trial(1, mixer="sa + conv(k=20)")]
     assert both(same, 22)[0] == "  conv       seed 0"
 
@@ -140,3 +140,16 @@ def test_numbers_keep_their_names_while_words_are_long():
     ]
     assert both(trials, 40)[0] == "  2 * (sa >> ff)…> conv  lr=0.1   seed 0"
     assert both(trials, 30)[0] == "  2 * (sa >…conv  0.1   seed 0"
+
+
+def test_names_of_several_numbers_are_cut_before_they_go():
+    trials = [
+        trial(seed, mixer=mixer, delay=delay, back=back, **{"train.beta": 0.5})
+        for mixer in ("sa(heads=2, head_width=8)", "conv(k=3)")
+        for delay in (2, 4)
+        for back in (2, 4)
+        for seed in (0, 1)
+    ] + [trial(mixer="conv(k=3)", delay=2, back=2, **{"train.beta": 0.9})]
+    assert both(trials, 50)[0] == "  sa    delay=2  back=2  beta=0.5  seed 0"
+    assert both(trials, 40)[0] == "  sa    d=2  ba=2  be=0.5  seed 0"
+    assert both(trials, 26)[0] == "  sa    2  2  0.5  seed 0"
