@@ -100,11 +100,21 @@ def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: 
     known = [seeds] if spec.pick else sorted({max(tally.trials, full) // combinations for tally in tallies})
     over = "one seed" if known == [1] else f"{number_range(known)} seeds"
     up_to = "" if all(tally.label or tally.trials >= full for tally in tallies) else "up to "
+    levels_over = [
+        f"{count} of {factor}" if place else f"{up_to}{count} levels of {factor}"
+        for place, (factor, count) in enumerate(counts.items())
+    ]
     if spec.pick is None:
-        over += "".join(f" and {up_to}{count} levels of {factor}" for factor, count in counts.items())
+        over = _listed([over, *levels_over])
     averaged = "" if over == "one seed" else f"{_CENTERS[spec.center]} {_SPREADS[spec.spread]} of "
-    choices = " and ".join(f"{up_to}{count} levels of {factor}" for factor, count in counts.items())
-    return f": {averaged}{over}" + (f", each cell at its best of {choices}" if spec.pick and counts else "")
+    best_of = f", each cell at its best of {_listed(levels_over)}" if spec.pick and counts else ""
+    return f": {averaged}{over}{best_of}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _best(

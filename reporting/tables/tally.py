@@ -13,7 +13,7 @@ import polars as pl
 from ...studies.planning.trial_values import ValueStatus, combined_status, trial_values
 from ...studies.presentation.table import Center, Spread
 from ...studies.resolve.trial import Trial
-from ...studies.schema.factors import SEED
+from ...studies.schema.factors import ABSENT, SEED
 from ...studies.schema.level_names import level_names, level_text
 from ..statistics.estimates import Estimate, estimate
 from .table import CellStatus
@@ -152,7 +152,8 @@ def _locate_trials(
     data: Mapping[str, list[Any]] = {name: [] for name in _LOCATED_SCHEMA}
     for trial in trials:
         levels = trial.levels
-        label = ", ".join(f"{factor} {names[factor][text(levels[factor])]}" for factor in over)
+        told = [factor for factor in over if levels[factor] != ABSENT] or over
+        label = ", ".join(f"{factor} {names[factor][text(levels[factor])]}" for factor in told)
         data["trial"].append(trial.id)
         data["unit"].append(units.setdefault((levels[SEED], label), len(units)))
         data["row"].append(text(levels[rows]))

@@ -106,6 +106,8 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
             "table": [
                 {"name": "k", "rows": "mixer", "columns": "k", "value": "loss", "over": "act"},
                 {"name": "changes", "rows": "changes", "value": "loss"},
+                {"name": "best", "rows": "mixer", "value": "loss", "over": ["k", "act"], "pick": "best"},
+                {"name": "means", "rows": "task", "value": "loss", "over": ["k", "act", "mixer"]},
             ],
             "curve": [
                 {"name": "k", "kind": "line", "value": "loss", "x": "k", "series": "mixer"}
@@ -138,6 +140,11 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
         "k = 5, act = gelu, sa → conv(k={k}, act={act})",
     )
     assert "k = " not in changes.caption[1]
+    best = build_table(found, found.tables[2], outcomes)
+    assert [row[0].picked for row in best.cells] == ["k –, act –", "k 3", "k 3, act relu"]
+    assert "one seed, each cell at its best of 2 levels of k and 2 of act." in best.caption[0]
+    means = build_table(found, found.tables[3], outcomes).caption[0]
+    assert "of one seed, up to 2 levels of k, 2 of act and 3 of mixer." in means
     drawn, bars = (build_curve(found, spec, outcomes).panels[0].content for spec in found.curves)
     assert [line.name for line in drawn.lines] == ["conv"]
     assert [(bar.name, bar.text) for bar in bars.bars] == [("sa", "0.0000"), ("conv", "1.0000")]
