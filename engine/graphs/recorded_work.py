@@ -61,7 +61,7 @@ class Recordings:
         beside. So all hold together about what that of the largest batch does. RuntimeError as of what
         records.
         """
-        if batch_bytes > self._largest:
+        if batch_bytes > self._largest or not len(self):  # those of a training that has ended are gone
             self.give_back()
             self._largest = batch_bytes
         if self._replayed > WORTH * len(self) > 0:

@@ -84,6 +84,16 @@ def test_a_longer_batch_than_all_before_takes_the_place_of_what_would_be_held_be
     assert (len(steps), len(other)) == (0, 1)
 
 
+def test_a_training_that_has_ended_leaves_no_measure_of_what_is_a_longer_batch():
+    recordings = Recordings(Recorder())
+    for _ in range(2):
+        steps = RecordedWork(recordings)
+        for length in (3, 4, 9):
+            assert steps.do([torch.ones(length)], lambda batch: lambda: None)
+            assert len(recordings) == 1
+        del steps
+
+
 class RunningNorm(torch.nn.BatchNorm1d):
     """A norm of one's own that keeps means of all batches."""
 
