@@ -23,7 +23,7 @@ from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.parameter_groups import group_sizes
 from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
-from ..trial.machine_failures import MachineError
+from ..trial.machine_failures import MachineError, storing
 from .cohort_sources import CohortSource, GridCohorts
 from .gpu_share import resolve_here, with_gpu_bytes
 from .interrupts import Stop, on_interrupt
@@ -142,10 +142,11 @@ def _run_round(
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
-    if study.is_population:
-        study = follow_rounds(study, store)
-        store.remove_kept(passed_trials(study, store.trials()))
-    store.compact()
+    with storing():  # all is stored by now, and what cannot be merged is merged by the next run
+        if study.is_population:
+            study = follow_rounds(study, store)
+            store.remove_kept(passed_trials(study, store.trials()))
+        store.compact()
     return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 
 

@@ -1,5 +1,6 @@
 """A study in the calling process: what is missing is run, and nothing else."""
 
+import errno
 import os
 import pickle
 import signal
@@ -14,6 +15,7 @@ from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.driver import Summary, run_study
 from activemem.engine.run.interrupts import Stop
+from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
@@ -120,3 +122,15 @@ def test_a_study_that_keeps_weights_trains_again_what_another_has_trained_withou
     assert held.keys() == training.weights().keys()
     assert all(torch.equal(held[name], weight) for name, weight in training.weights().items())
     assert run(keeping, store, notes) == summary(done=8, ran=5)
+
+
+def test_a_disk_on_which_nothing_can_be_merged_leaves_all_outcomes(tiny, store, notes, monkeypatch):
+    def full(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    study = load_study(tiny)
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "compact", full)
+        with pytest.raises(MachineError, match="No space left on device"):
+            run(study, store, notes)
+    assert run(study, store, notes) == summary(done=8)
