@@ -29,7 +29,10 @@ def prepare_cpu(threads: int) -> None:
 
 
 def give_back_memory() -> None:
-    """Give the system back what was freed; to be called when a training is done with."""
+    """Give the system back what was freed, gaps between what is held as well.
+
+    To be called when a training is done with, and between parts of work that leave such gaps.
+    """
     library = _glibc()
     if library is not None:
         library.malloc_trim(0)

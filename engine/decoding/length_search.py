@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
+from ..core.cpu import give_back_memory
 from .beam import beam_search
 from .greedy import Race, greedy_search
 from .length_line import LengthLine
@@ -137,14 +138,21 @@ def _best_sizes(
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:
-    """The rows in parts of so many positions, padding counted, the short ones first."""
+    """The rows in parts of so many positions, padding counted, the short ones first.
+
+    Behind each part the system gets back what was freed. Of convolutions on a CPU oneDNN keeps what it has
+    prepared for each shape, and as outputs end images come in hundreds of shapes: between any two of these
+    the heap has a gap, and few gaps are large enough for what comes next.
+    """
     order = torch.argsort(sizes, stable=True)
     start = 0
     for place, size in enumerate(sizes[order].tolist()):
         if place > start and (place - start + 1) * size > positions:
             yield order[start:place]
+            give_back_memory()
             start = place
     yield order[start:]
+    give_back_memory()
 
 
 def _trim_padding(sources: Tensor) -> Tensor:

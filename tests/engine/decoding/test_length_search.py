@@ -1,5 +1,7 @@
 """The search over sizes: every size by itself, the likeliest one, then a beam; or one that is estimated."""
 
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from activemem.engine.core.cpu import _glibc
 from activemem.engine.decoding import LengthLine, SizeSearch, decode, length_search
 
 from . import references as plain
@@ -213,3 +216,32 @@ def test_of_an_estimated_size_the_output_with_less_cost_is_found(kind):
         assert wide.tokens in (greedy.tokens, beam)
         worth = [each.score - far_from_five(row, each.tokens) for each in (greedy, wide)]
         assert worth[1] >= worth[0] - 1e-9
+
+
+SEARCH = """
+import os, resource, torch
+from activemem.blocks.models.sequence_model import build
+from activemem.engine.core.cpu import prepare_cpu
+from activemem.engine.decoding import decode
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+prepare_cpu(1)
+generator = torch.Generator().manual_seed(0)
+recipe = "extended_neural_gpu(layers=1, width=2, maps=64)"
+model = build(recipe, d_model=8, source_vocab=9, vocab=9, generator=generator).eval()
+decode(model, torch.full((1, 2), 3), max_length=4, try_lengths=True)
+before = resident()
+decode(model, torch.randint(3, 9, (64, 8), generator=generator), max_length=16, try_lengths=True)
+print(resident() - before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before)
+"""
+
+
+@pytest.mark.heavy  # a process that imports torch
+@pytest.mark.skipif(_glibc() is None, reason="another allocator than glibc's stays as it is")
+def test_memory_of_a_search_goes_back_to_the_system():
+    told = subprocess.run([sys.executable, "-c", SEARCH], capture_output=True, check=True, text=True).stdout
+    held, most = map(int, told.split())
+    assert most > 2**25
+    assert held < most / 4
