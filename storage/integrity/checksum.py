@@ -7,6 +7,7 @@ that reads the file. Its format is the same in all versions of the schema.
 
 import hashlib
 import io
+import re
 from typing import Final
 
 from ..paths import StoreError
@@ -94,4 +95,6 @@ def _missing_checksum_error(data: bytes) -> StoreError:
 
 def _unknown_version_error(version: str) -> StoreError:
     expected = " or ".join(map(str, READ_VERSIONS))
-    return StoreError(f"expected {SCHEMA_KEY} {expected}, got {version}")
+    is_newer = re.fullmatch("[0-9]{1,9}", version) and int(version) > max(READ_VERSIONS)
+    newer = ": a newer activemem wrote it" if is_newer else ""
+    return StoreError(f"expected {SCHEMA_KEY} {expected}, got {version}{newer}")

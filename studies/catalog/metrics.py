@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import tomllib
 from collections import ChainMap
-from collections.abc import Callable, Collection, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter
 
+from ...diagnostics import hint
 from ...plugins import OpenRegistry
 from .tasks import TaskKind
 
@@ -177,6 +178,12 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
     cast("MutableMapping[str, Metric]", METRICS), cast("MutableMapping[str, Metric]", COSTS)
 )
 """Every metric and cost by name, without an index."""
+
+
+def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
+    """What is wrong with a name that is none of these metrics: the nearest, or where all are told."""
+    near = hint(name, known) or "; activemem metric list has all, with --plugin those of a plug-in"
+    return f"unknown metric '{name}'{near}"
 
 
 def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from ...diagnostics import nearest_hint
-from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
+from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family, unknown_metric
 from ..catalog.published import published_tables
 from ..schema.design import Design
 from ..schema.factors import SEED
@@ -113,9 +113,7 @@ def curve_faults(spec: CurveSpec, design: Design, paper: str | None) -> list[tup
     if not faults:
         faults += _level_faults(spec, design)
     if metric_family(spec.value) not in METRICS_AND_COSTS:
-        faults.append(
-            (("value",), f"unknown metric '{spec.value}'{nearest_hint(spec.value, METRICS_AND_COSTS)}")
-        )
+        faults.append((("value",), unknown_metric(spec.value)))
     elif spec.kind == "pareto" and find_metric(spec.value).higher_is_better is None:
         faults.append((("value",), f"expected a metric with a better direction, got '{spec.value}'"))
     published = [name for known, name in published_tables() if known == paper]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ...diagnostics import nearest_hint
-from ..catalog.metrics import METRICS_AND_COSTS, metric_family
+from ..catalog.metrics import METRICS_AND_COSTS, metric_family, unknown_metric
 from ..text.toml_positions import KeyPath
 
 
@@ -19,7 +19,7 @@ def metric_faults(
     for number, name in enumerate(value):
         path: KeyPath = ("value",) if len(value) == 1 else ("value", number)
         if metric_family(name) not in METRICS_AND_COSTS:
-            yield path, f"unknown metric '{name}'{nearest_hint(name, METRICS_AND_COSTS)}"
+            yield path, unknown_metric(name)
         elif name in value[:number]:
             yield path, f"the metric '{name}' is listed twice"
     shown = {*value, *others}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...diagnostics import nearest_hint
-from ..catalog.metrics import ANALYTIC_COSTS, METRICS_AND_COSTS, find_metric, metric_family
+from ..catalog.metrics import ANALYTIC_COSTS, METRICS_AND_COSTS, find_metric, metric_family, unknown_metric
 from ..catalog.published import published_tables
 from ..schema.design import Design
 from ..schema.factors import SEED
@@ -155,7 +155,7 @@ def _otherwise_faults(spec: TableSpec) -> Iterator[KeyFault]:
     if spec.otherwise is None:
         return
     if metric_family(spec.otherwise) not in METRICS_AND_COSTS:
-        yield path, f"unknown metric '{spec.otherwise}'{nearest_hint(spec.otherwise, METRICS_AND_COSTS)}"
+        yield path, unknown_metric(spec.otherwise)
     elif spec.pick and find_metric(spec.otherwise).higher_is_better is None:
         yield path, f"expected a metric with a better direction, got '{spec.otherwise}'"
     if spec.otherwise in spec.value:

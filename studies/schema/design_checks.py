@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from ...diagnostics import nearest_hint
-from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
+from ..catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family, unknown_metric
 from ..designs.fractions import MAX_FACTORS
 from ..designs.hadamard import MAX_SCREENED
 from ..text.diagnostics import Diagnostics
@@ -175,8 +175,7 @@ def _path_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
     if design.matched_size is not None:
         yield ("study", "match"), "a path changes one factor at a time, and no size with it"
     if design.metric and metric_family(design.metric) not in METRICS_AND_COSTS:
-        hint = nearest_hint(design.metric, METRICS_AND_COSTS)
-        yield path, f"unknown metric '{design.metric}'{hint}"
+        yield path, unknown_metric(design.metric)
     elif design.metric and not design.direction and find_metric(design.metric).higher_is_better is None:
         yield path, f"neither way is better of {design.metric} by itself: say direction = 'max' or 'min'"
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from ...diagnostics import nearest_hint
-from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, Metric
+from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, Metric, unknown_metric
 
 Direction = Literal["max", "min"]
 """Which way is better."""
@@ -82,7 +81,7 @@ def find_quantity(name: str) -> Metric | None:
 
 def quantity_fault(name: str) -> str:
     """What is wrong with a name that is no quantity."""
-    return f"unknown metric '{name}'{nearest_hint(name, dict.fromkeys((*METRICS, *COSTS, *MODEL_COSTS)))}"
+    return unknown_metric(name, dict.fromkeys((*METRICS, *COSTS, *MODEL_COSTS)))
 
 
 def usual_direction(name: str) -> Direction | None:

@@ -207,14 +207,17 @@ def test_an_unknown_schema_version_is_refused_and_left_alone(root, dataset):
     for read in (store.metrics, store.compact):
         with pytest.raises(StoreError) as caught:
             read()
-        assert str(caught.value) == f"{path}: expected activemem.schema 1 or 2, got 3"
+        assert (
+            str(caught.value)
+            == f"{path}: expected activemem.schema 1 or 2, got 3: a newer activemem wrote it"
+        )
         assert sorted(path.parent.iterdir()) == [
             uncompacted_path(root, number, dataset=dataset) for number in (1, 2)
         ]
     assert store.damaged == ()
 
 
-@pytest.mark.parametrize(("version", "found"), [("3", "3"), ("1.1", "1.1")])
+@pytest.mark.parametrize(("version", "found"), [("3", "3: a newer activemem wrote it"), ("1.1", "1.1")])
 def test_parquet_of_another_version_is_refused(root, version, found):
     path = uncompacted_path(root, 1)
     write_without_checksum(trial_frame(make_trial_row(1)), path, version)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.studies.catalog.metrics import METRICS, metric_family
+from activemem.studies.catalog.metrics import METRICS, metric_family, unknown_metric
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,9 @@ def test_a_metric_with_an_index_is_one_of_a_family() -> None:
         "bleu",
         "attention",
     ]
+
+
+def test_a_name_that_is_like_no_metric_is_told_without_all_that_there_are():
+    assert unknown_metric("acuracy") == "unknown metric 'acuracy'; nearest: accuracy"
+    told = "unknown metric 'qq'; activemem metric list has all, with --plugin those of a plug-in"
+    assert unknown_metric("qq") == told
