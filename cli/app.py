@@ -50,9 +50,16 @@ class _Program(_CommandGroup):
         except BrokenPipeError:  # whoever reads the output has read enough
             raise
         except (ActivememError, OSError) as error:
-            print_stderr(str(error))
+            print_stderr(_message(error))
             tell_broken(ctx.meta[_TOLD])
             raise typer.Exit(EXIT_WRONG_INPUT) from error
+
+
+def _message(error: ActivememError | OSError) -> str:
+    """What an error says; of one of the system the file and the words for it, without their number."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 app = typer.Typer(

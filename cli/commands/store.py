@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..options import JsonOption, ResultsOption
 from ..output import EXIT_FAILED, print_json, print_stdout
+
+if TYPE_CHECKING:
+    from ...storage import Store
 
 app = typer.Typer(help="Check, repair and clean the files of results.", no_args_is_help=True)
 
@@ -21,10 +24,9 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     Ends with status 1 if something is damaged, cannot be read, or a trial lacks its metrics. What is foreign,
     has no seal, or is left over is told alone.
     """
-    from ..machine_settings import load_settings
     from ..views import store_upkeep as views
 
-    store = load_settings({"results": results}).store
+    store = _open_store(results)
     found = store.check()
     if as_json:
         print_json(views.check_to_dict(store, found))
@@ -41,10 +43,9 @@ def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> Non
     A damaged place in a merged file costs one row group of trials; those and trials that lack their metrics
     or their weights are trained again by `study run`. Ends with status 1 if something cannot be mended.
     """
-    from ..machine_settings import load_settings
     from ..views import store_upkeep as views
 
-    store = load_settings({"results": results}).store
+    store = _open_store(results)
     mended, left = store.repair(), store.check()
     if as_json:
         moved = views.findings_to_dicts(store, mended)
@@ -61,12 +62,23 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
 
     Rows, weights and what is in quarantine stay.
     """
-    from ..machine_settings import load_settings
     from ..views import store_upkeep as views
 
-    store = load_settings({"results": results}).store
+    store = _open_store(results)
     found = store.clean(dry=dry_run)
     if as_json:
         print_json({"removed": not dry_run, "leftovers": views.findings_to_dicts(store, found)})
     else:
         print_stdout("\n".join(views.format_clean(store, found, dry=dry_run)))
+
+
+def _open_store(results: str | None) -> Store:
+    """The store of a command; StoreError for a folder that is named and not there, as by a typo."""
+    from ...storage import StoreError
+    from ..machine_settings import load_settings
+
+    store = load_settings({"results": results}).store
+    if results is not None and store.address is None and not store.root.is_dir():
+        found = "a file" if store.root.exists() else "none"
+        raise StoreError(f"{store.root}: expected the folder of a store, got {found}")
+    return store

@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +75,19 @@ def test_what_would_be_removed_is_told_before(store, run):
     assert run("store", "clean", *results).stdout.endswith("\nremoved: 1 leftover, 2.0 kB\n")
     assert not folder.exists()
     assert run("store", "clean", *results).stdout == "nothing is left over\n"
+
+
+@pytest.mark.parametrize("command", ["check", "repair", "clean"])
+def test_a_folder_that_is_named_and_not_there_is_told(run, command):
+    assert run("store", command).exit_code == 0
+    Path("file").touch()
+    for place, found in (("gone", "none"), ("file", "a file")):
+        result = run("store", command, "--results", place)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr == f"{place}: expected the folder of a store, got {found}\n"
+
+
+def test_what_the_system_refuses_is_told_with_its_file(run):
+    result = run("study", "query", "SELECT 1", "--out", "no/such/folder.csv")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "no/such/folder.csv: No such file or directory\n"
