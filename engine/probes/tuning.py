@@ -23,6 +23,7 @@ from ..core.resources import ONE_CPU, Machine
 from ..data.pairs.corpus import PairSplit
 from ..measures import bleu
 from ..objectives.generation import Decoding, PairData, generate, write_outputs
+from ..trial.machine_failures import check_gpu
 from ..trial.memory_retries import in_smaller_parts
 from ..trial.precision import float32_products
 from .study_probes import ProbeResult, within_limit
@@ -41,9 +42,11 @@ def tune_study(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterat
 
     The one with the highest BLEU on the dev split, the first of equal ones, writes the test split. Outputs
     and scores that the store has are not computed again. A model is left at the machine's time limit.
+    Raises MachineError as a training does, where there is no GPU that is asked for, or CUDA fails with it.
     """
     if study.decode is None:
         return
+    check_gpu(machine)
     prepare_cpu(machine.threads)
     found = list(trained_trials(study, store))
     kept = store.trials_with_weights(trained.trial.id for trained in found)

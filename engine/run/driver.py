@@ -23,14 +23,14 @@ from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.parameter_groups import group_sizes
 from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
-from ..trial.machine_failures import MachineError, storing
+from ..trial.machine_failures import MachineError, check_gpu, storing
 from .cohort_sources import CohortSource, GridCohorts
 from .gpu_share import resolve_here, with_gpu_bytes
 from .interrupts import Stop, on_interrupt
 from .local.in_process import run_local
 from .local.isolated import run_isolated
 from .local.last_resort import killed_if_stuck
-from .preflight import check_gpu, check_leaks, check_precisions, check_test_lengths, prepare_corpora
+from .preflight import check_leaks, check_precisions, check_test_lengths, prepare_corpora
 from .rounds import RunCounter, RunRounds, find_missing
 
 MERGED_TOGETHER = 256

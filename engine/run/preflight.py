@@ -21,12 +21,10 @@ from ...studies.catalog.tasks import (
 )
 from ...studies.catalog.tasks.synthetic import LengthTask
 from ...studies.schema.settings import TrialSettings
-from ..core.gpus import count_gpus, gpu_fault
 from ..core.models import AnyModel, build_model
 from ..core.resources import Machine
 from ..data import DataError, open_corpus, open_labelled, open_pairs, open_treebank
 from ..trial.leaks import ROUNDING, LeakError
-from ..trial.machine_failures import MachineError
 from ..trial.precision import check_precision
 
 LENGTH = 40
@@ -103,21 +101,6 @@ def _reading_fault(settings: TrialSettings, tokens: int) -> str | None:
 def _try_model(settings: TrialSettings) -> AnyModel:
     """The model of a trial with any weights, to be looked at."""
     return build_model(settings.model, settings.task.interface, torch.Generator().manual_seed(0)).eval()
-
-
-def check_gpu(machine: Machine) -> None:
-    """Raise MachineError if trials are to have a GPU and this machine, where it trains them, has none.
-
-    So it does with "auto" where there is one that CUDA fails with: on a CPU trials would take days.
-    """
-    gpus = machine.gpus
-    if gpus and machine.address is None and (fault := gpu_fault()) is not None:
-        asked = "one, or gpus = 0 to train on CPUs" if gpus == "auto" else f"{gpus:g} for each trial"
-        raise MachineError(f"gpus: expected {asked}, torch finds none here, as CUDA fails: {fault}")
-    if gpus != "auto" and gpus and machine.address is None and not torch.cuda.is_available():
-        raise MachineError(f"gpus: expected {gpus:g} for each trial, torch finds none here")
-    if machine.address is None and machine.devices > 1 and (found := count_gpus()) < machine.devices:
-        raise MachineError(f"gpus: expected {machine.devices} for each trial, torch finds {found} here")
 
 
 def check_precisions(all_settings: Iterable[TrialSettings], machine: Machine) -> None:

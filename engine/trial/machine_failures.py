@@ -10,6 +10,8 @@ import torch
 from torch import distributed
 
 from ...errors import ActivememError
+from ..core.gpus import count_gpus, gpu_fault
+from ..core.resources import Machine
 from ..corpora import DataError
 from .memory_retries import is_out_of_memory
 from .precision import PrecisionError
@@ -89,6 +91,21 @@ _lost: list[str] = []
 
 class MachineError(ActivememError):
     """A machine cannot train: a disk is full, a GPU or a module is missing. The message is one line."""
+
+
+def check_gpu(machine: Machine) -> None:
+    """Raise MachineError if trials are to have a GPU and this machine, where it computes them, has none.
+
+    So it does with "auto" where there is one that CUDA fails with: a CPU would take days.
+    """
+    gpus = machine.gpus
+    if gpus and machine.address is None and (fault := gpu_fault()) is not None:
+        asked = "one, or gpus = 0 to compute on CPUs" if gpus == "auto" else f"{gpus:g} for each trial"
+        raise MachineError(f"gpus: expected {asked}, torch finds none here, as CUDA fails: {fault}")
+    if gpus != "auto" and gpus and machine.address is None and not torch.cuda.is_available():
+        raise MachineError(f"gpus: expected {gpus:g} for each trial, torch finds none here")
+    if machine.address is None and machine.devices > 1 and (found := count_gpus()) < machine.devices:
+        raise MachineError(f"gpus: expected {machine.devices} for each trial, torch finds {found} here")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from activemem.engine.core import gpus as gpus_of_machine
 from activemem.engine.core.gpus import Gpu, count_gpus, count_gpus_of_processes, has_gpu
 from activemem.engine.core.resources import Machine, ResourceError
 from activemem.engine.graphs.graphable import steps_are_recorded
-from activemem.engine.run import driver, gpu_share, preflight, ray_cluster
+from activemem.engine.run import driver, gpu_share, ray_cluster
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import (
     Accelerators,
@@ -24,10 +24,10 @@ from activemem.engine.run.gpu_share import (
     share,
     with_gpu_bytes,
 )
-from activemem.engine.run.preflight import check_gpu
 from activemem.engine.run.ray_actor import share_cores
 from activemem.engine.run.ray_cluster import _cluster, _gpus_to_hand_out
-from activemem.engine.trial.machine_failures import MachineError
+from activemem.engine.trial import machine_failures
+from activemem.engine.trial.machine_failures import MachineError, check_gpu
 from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import GPU_CONTEXT, step_memory, trials_on_device
 from activemem.studies.study import load_study
@@ -205,12 +205,12 @@ def test_a_gpu_that_is_not_there_is_told_before_anything_is_stored(tmp_path, tin
 
 
 @pytest.mark.parametrize(
-    ("gpus", "asked"), [("auto", "one, or gpus = 0 to train on CPUs"), (0.5, "0.5 for each trial")]
+    ("gpus", "asked"), [("auto", "one, or gpus = 0 to compute on CPUs"), (0.5, "0.5 for each trial")]
 )
 def test_a_gpu_that_cuda_fails_with_is_told_before_trials_train_on_the_cpu(
     tmp_path, tiny, monkeypatch, gpus, asked
 ):
-    monkeypatch.setattr(preflight, "gpu_fault", lambda: "Error 805")
+    monkeypatch.setattr(machine_failures, "gpu_fault", lambda: "Error 805")
     store = Store(tmp_path / "results")
     with pytest.raises(MachineError) as refused:
         run_study(load_study(tiny), store, Machine(gpus=gpus), local=True)
