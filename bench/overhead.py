@@ -54,7 +54,7 @@ class NoOpTraining:
 
     parameters = epoch = step = packed_steps = 0
     devices = 1
-    seconds = flops = 0.0
+    seconds = flops = peak_elsewhere_mib = 0.0
     finished = can_be_saved = True
     lacks_last_evaluation = False
 

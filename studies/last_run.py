@@ -49,19 +49,35 @@ def _plugins_of(version: str) -> list[str]:
     return version.partition(" with ")[2].split(", ")
 
 
-def load_studies(store: Store, outcomes: pl.DataFrame) -> dict[str, Study | StudyOutline | StudyError]:
+def load_studies(store: Store) -> dict[str, Study | StudyError]:
     """Every study by name: those that come with the package, and those that a store knows, as they last ran.
 
-    `outcomes` are the latest attempts in the store; a study of whose trials it has none has an outline.
     A study that cannot be read, for instance because keys have changed since, maps to its error.
     """
-    shipped, known = shipped_studies(), known_traits(store, outcomes)
-    ran = {name for name in outcomes["study"].unique() if store.load_study_record(name) is not None}
+    names = shipped_studies().keys() | _ran(store, store.trials())
+    return {name: _load_or_fail(name, store) for name in sorted(names)}
+
+
+def outline_studies(store: Store, outcomes: pl.DataFrame) -> dict[str, Study | StudyOutline | StudyError]:
+    """The same, but outlines of those that come along and of which the store has no trial.
+
+    `outcomes` are the latest attempts in the store.
+    """
+    shipped, known, ran = shipped_studies(), known_traits(store, outcomes), _ran(store, outcomes)
     found: dict[str, Study | StudyOutline | StudyError] = {}
     for name in sorted(shipped.keys() | ran):
-        try:
-            is_new = name not in ran and store.load_study_record(name) is None
-            found[name] = (outline(shipped[name], known) if is_new else None) or load_last_run(name, store)
-        except StudyError as error:
-            found[name] = error
+        is_new = name not in ran and store.load_study_record(name) is None
+        found[name] = (outline(shipped[name], known) if is_new else None) or _load_or_fail(name, store)
     return found
+
+
+def _ran(store: Store, outcomes: pl.DataFrame) -> set[str]:
+    """The names of studies that have run and are known by what they were then."""
+    return {name for name in outcomes["study"].unique() if store.load_study_record(name) is not None}
+
+
+def _load_or_fail(name: str, store: Store) -> Study | StudyError:
+    try:
+        return load_last_run(name, store)
+    except StudyError as error:
+        return error

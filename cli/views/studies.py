@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ...storage import Store
-from ...studies.last_run import load_studies
+from ...studies.last_run import outline_studies
 from ...studies.outline import StudyOutline
 from ...studies.planning.status import StudyStatus, status_before_a_run, study_status
 from ...studies.study import Study
@@ -25,7 +25,7 @@ def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | Stu
     outcomes = store.trials()
     return {
         name: study if isinstance(study, StudyError) else (study.title, _status(study, store, outcomes))
-        for name, study in load_studies(store, outcomes).items()
+        for name, study in outline_studies(store, outcomes).items()
     }
 
 

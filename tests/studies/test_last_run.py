@@ -26,7 +26,7 @@ def test_a_study_whose_plug_in_is_not_loaded_names_it(tmp_path):
         load_last_run(found.name, store)
     assert str(caught.value).startswith(f"{found.name}, as it last ran: 2 faults\n")
     assert [fault.message for fault in caught.value.faults][-1] == HINT
-    assert str(load_studies(store, store.trials())[found.name]) == str(caught.value)
+    assert str(load_studies(store)[found.name]) == str(caught.value)
 
 
 def test_a_study_that_has_used_no_plug_in_has_its_own_faults_alone(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from activemem.storage import Store
 from activemem.storage.checkpoint_notes import STARTS_FILE
-from activemem.studies.last_run import load_studies
+from activemem.studies.last_run import outline_studies
 from activemem.studies.outline import StudyOutline, known_traits, outline, traits
 from activemem.studies.resolve.trial import settings_to_json
 from activemem.studies.study import load_study
@@ -40,7 +40,7 @@ def test_a_study_is_made_where_another_has_run_or_begun_one_of_its_trials(tmp_pa
     starts.parent.mkdir(parents=True)
     starts.write_text(trial.to_json() + "\n", encoding="utf-8")
     for each in (store, begun):
-        found = load_studies(each, each.trials())
+        found = outline_studies(each, each.trials())
         assert isinstance(found["algorithmic"], StudyOutline)
         assert found["quickstart"] == load_study("quickstart")
 

@@ -39,7 +39,7 @@ def run_four_drivers(folder, study, *store, shares=False):
 
         started = {name: start(name) for name in ("a", "b", "c", "d")}
         for name in ("a", "b"):
-            wait_for(lambda name=name: any(line[0] == "EpochFinished" for line in _told(folder, name)))
+            wait_for(lambda name=name: _has_trained(folder, name))
             os.kill(started[name], signal.SIGKILL)
             start(f"{name}-again")
         well, _ = drivers.communicate(timeout=300)
@@ -51,6 +51,12 @@ def run_four_drivers(folder, study, *store, shares=False):
     assert sum(starts.values()) <= TRIALS + 2  # those of the killed once more
     epochs = Counter((line[1], line[2]) for line in events if line[0] == "EpochFinished")
     assert all(count <= starts[trial] for (trial, _), count in epochs.items())
+
+
+def _has_trained(folder, name):
+    """Whether a driver has trained an epoch, or never will, as the others have ended all trials."""
+    logs = [line[0] for log in folder.glob("*.log") for line in _told(folder, log.stem)]
+    return logs.count("Ended") == TRIALS or any(line[0] == "EpochFinished" for line in _told(folder, name))
 
 
 def _told(folder, name):

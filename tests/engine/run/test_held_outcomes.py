@@ -24,7 +24,7 @@ class Empty:
 
     parameters = epoch = step = packed_steps = 0
     devices = 1
-    seconds = flops = 0.0
+    seconds = flops = peak_elsewhere_mib = 0.0
     finished = can_be_saved = True
     lacks_last_evaluation = False
 
