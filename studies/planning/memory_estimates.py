@@ -143,9 +143,9 @@ def step_memory(
     """What a step of a trial holds on sequences of so many tokens, by default of its longest ones.
 
     These are the longest that it may train on, where no others are given. Batches of so many tokens are held
-    where they hold most. Frozen numbers have no gradient. Without a
-    `state` none are frozen, and the optimiser keeps as much of each as it does of any. With activation
-    checkpointing, `checkpoints`, one sub-layer after the other holds more than its input. Steps that are
+    where they hold most. Frozen numbers have no gradient. Without a `state` none are frozen, and the
+    optimiser keeps as much of each as it does of any. With `checkpoints` of activations one sub-layer after
+    the other holds more than its input. Steps that are
     `recorded` hold what the longest needs a second time: recordings share it, and what is computed as it is,
     as evaluations and the steps behind which a length is recorded, has its own. Gradients are there twice
     before the first.
@@ -163,15 +163,8 @@ def step_memory(
     sequences = -(-train.sequences(tokens) // train.accumulate)
     config = model_config(settings.model, interface)
     checkpoints = checkpoints and not train.compile
-    held = _memory(
-        settings.model.recipe,
-        config,
-        tokens,
-        interface.past,
-        sequences,
-        scored=math.ceil(share * tokens),
-        checkpoints=checkpoints,
-    )
+    scored, recipe = math.ceil(share * tokens), settings.model.recipe
+    held = _memory(recipe, config, tokens, interface.past, sequences, scored=scored, checkpoints=checkpoints)
     gradients = held.gradients - NUMBER * (state.frozen if state else 0)
     return StepMemory(
         tokens=tokens,

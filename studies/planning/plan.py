@@ -120,8 +120,8 @@ def make_plan(
     `checkpoints`, and with recordings of steps where those of a trial are.
     """
     outcomes = store.trials()
-    tried = study_outcomes(study, outcomes)
-    statuses: dict[str, TrialStatus] = dict(tried.select("trial", "status").iter_rows())
+    tried = study_outcomes(study, outcomes).select("trial", "status")
+    statuses: dict[str, TrialStatus] = dict(tried.iter_rows())
     estimator = TimeEstimator(outcomes, study.trials or study.boundary_trials())
     planned = _planned(study, statuses, estimator, only)
     trials = [one.trial for one in planned]
@@ -129,8 +129,7 @@ def make_plan(
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
-        left = _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
-        left = [] if population_standing(study, outcomes).has_died_out else left
+        left = _left_of_search(study, store, outcomes, estimator)
     else:
         counts, left = _grid_estimates(planned, to_run)
     labelled, begun = _labelled(study, trials), store.trials_with_checkpoint(each.id for each in to_run)
@@ -144,9 +143,7 @@ def make_plan(
         num_missing_weights=len(without_weights),
         models=_models(study, trials, estimator),
         estimate=total_time(left),
-        memory=_largest_step(
-            labelled, count_state, find_longest, checkpoints=checkpoints, is_recorded=is_recorded
-        ),
+        memory=_largest_step(labelled, count_state, find_longest, is_recorded, checkpoints=checkpoints),
         test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
@@ -156,6 +153,16 @@ def make_plan(
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
     )
+
+
+def _left_of_search(
+    study: Study, store: Store, outcomes: pl.DataFrame, estimator: TimeEstimator
+) -> list[TimeEstimate]:
+    """What each point takes that a search has left to run, by its budget and its population."""
+    if population_standing(study, outcomes).has_died_out:
+        return []
+    tried = study_outcomes(study, outcomes)
+    return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
 
 
 def _planned(
@@ -261,9 +268,9 @@ def _largest_step(
     labelled: Sequence[tuple[str, TrialSettings]],
     count_state: CountState,
     find_longest: FindLongest,
+    is_recorded: IsRecorded,
     *,
     checkpoints: bool,
-    is_recorded: IsRecorded,
 ) -> tuple[str, StepMemory] | None:
     """The model whose step holds most, if anything is known of one."""
     all_settings = (settings for _, settings in labelled)
