@@ -19,17 +19,16 @@ if TYPE_CHECKING:
 
 def plan_here(study: Study, settings: ResolvedSettings, only: Collection[str] | None = None) -> Plan:
     """The plan of a study, or of some trials of a grid, with this machine's store, devices and data."""
+    from ..studies.planning.memory_estimates import MemoryEstimator
     from ..studies.planning.plan import make_plan
 
-    return make_plan(
-        study,
-        settings.store,
-        only,
+    memory = MemoryEstimator(
         count_state=partial(count_state, sharded=settings.values.devices > 1),
         find_longest=longest_below(settings.data),
-        checkpoints=settings.values.activation_checkpointing,
         is_recorded=steps_are_recorded if _has_graphs(settings) else lambda _settings: False,
+        checkpoints=settings.values.activation_checkpointing,
     )
+    return make_plan(study, settings.store, only, memory=memory)
 
 
 def group_sizes_of(study: Study) -> list[GroupSize]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...studies.planning.memory_estimates import largest_step, trials_on_device
+from ...studies.planning.memory_estimates import MemoryEstimator, trials_on_device
 from ...studies.schema.settings import TrialSettings
 from ..core.gpus import count_gpus_of_processes, find_gpus, has_gpu
 from ..core.resources import Machine
@@ -50,13 +50,13 @@ def share(machine: Machine, nodes: Iterable[Accelerators], all_settings: Iterabl
 
     What counts is the step that holds most and the node with least.
     """
-    found = largest_step(
-        all_settings,
-        weight_state,
-        PreparedLengths(machine.data),
-        checkpoints=machine.activation_checkpointing,
+    memory = MemoryEstimator(
+        count_state=weight_state,
+        find_longest=PreparedLengths(machine.data),
         is_recorded=steps_are_recorded if machine.graphs else lambda _settings: False,
+        checkpoints=machine.activation_checkpointing,
     )
+    found = memory.largest_step(all_settings)
     rooms = [
         min(
             trials_on_device(found[1], node.device_bytes) if found else 1,

@@ -193,26 +193,36 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
     return {longest} | {min(longest, max(1, train.batch_tokens // each)) for each in rows}
 
 
-def largest_step(
-    all_settings: Iterable[TrialSettings],
-    count_state: CountState = lambda _settings: None,
-    find_longest: FindLongest = lambda _settings: None,
-    *,
-    checkpoints: bool = False,
-    is_recorded: IsRecorded = lambda _settings: False,
-) -> tuple[int, StepMemory] | None:
-    """The number of the trial whose step holds most, and what; None without trials."""
-    found = enumerate(
-        step_memory(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEstimator:
+    """What steps hold, with what others count and find: without them what the settings alone tell.
+
+    With activation checkpointing where `checkpoints`.
+    """
+
+    count_state: CountState = lambda _settings: None
+    find_longest: FindLongest = lambda _settings: None
+    is_recorded: IsRecorded = lambda _settings: False
+    checkpoints: bool = False
+
+    def step(self, settings: TrialSettings) -> StepMemory:
+        """What a step of a trial holds on the longest sequences that it trains on."""
+        return step_memory(
             settings,
-            state=count_state(settings),
-            longest=find_longest(settings),
-            checkpoints=checkpoints,
-            recorded=is_recorded(settings),
+            state=self.count_state(settings),
+            longest=self.find_longest(settings),
+            checkpoints=self.checkpoints,
+            recorded=self.is_recorded(settings),
         )
-        for settings in all_settings
-    )
-    return max(found, key=lambda each: each[1].total, default=None)
+
+    def largest_step(self, all_settings: Iterable[TrialSettings]) -> tuple[int, StepMemory] | None:
+        """The number of the trial whose step holds most, and what; None without trials."""
+        steps = enumerate(self.step(settings) for settings in all_settings)
+        return max(steps, key=lambda each: each[1].total, default=None)
+
+
+OF_SETTINGS_ALONE = MemoryEstimator()
+"""What the settings tell of a step, with nothing counted and nothing found."""
 
 
 def fits(held: int, device_bytes: int) -> bool:

@@ -19,15 +19,7 @@ from ..schema.level_names import level_name
 from ..schema.settings import TrialSettings
 from ..study import Study
 from .fitting_trials import count_points
-from .memory_estimates import (
-    CountState,
-    FindLongest,
-    IsRecorded,
-    StepMemory,
-    TrialTest,
-    costliest_test,
-    largest_step,
-)
+from .memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator, StepMemory, TrialTest, costliest_test
 from .population import population_standing
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
@@ -108,16 +100,12 @@ def make_plan(
     store: Store,
     only: Collection[str] | None = None,
     *,
-    count_state: CountState = lambda _settings: None,
-    find_longest: FindLongest = lambda _settings: None,
-    checkpoints: bool = False,
-    is_recorded: IsRecorded = lambda _settings: False,
+    memory: MemoryEstimator = OF_SETTINGS_ALONE,
 ) -> Plan:
     """The plan of a study, or of some trials of a grid, given a store; loads neither torch nor Ray.
 
     What an optimiser keeps is for others to count where that needs the names and shapes of weights, and how
-    long sequences are for those who can read them. Memory is that with activation checkpointing where
-    `checkpoints`, and with recordings of steps where those of a trial are.
+    long sequences are for those who can read them: `memory` asks them.
     """
     outcomes = store.trials()
     tried = study_outcomes(study, outcomes).select("trial", "status")
@@ -143,7 +131,7 @@ def make_plan(
         num_missing_weights=len(without_weights),
         models=_models(study, trials, estimator),
         estimate=total_time(left),
-        memory=_largest_step(labelled, count_state, find_longest, is_recorded, checkpoints=checkpoints),
+        memory=_largest_step(labelled, memory),
         test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
@@ -265,18 +253,10 @@ def _labelled(study: Study, trials: Iterable[Trial]) -> list[tuple[str, TrialSet
 
 
 def _largest_step(
-    labelled: Sequence[tuple[str, TrialSettings]],
-    count_state: CountState,
-    find_longest: FindLongest,
-    is_recorded: IsRecorded,
-    *,
-    checkpoints: bool,
+    labelled: Sequence[tuple[str, TrialSettings]], memory: MemoryEstimator
 ) -> tuple[str, StepMemory] | None:
     """The model whose step holds most, if anything is known of one."""
-    all_settings = (settings for _, settings in labelled)
-    largest = largest_step(
-        all_settings, count_state, find_longest, checkpoints=checkpoints, is_recorded=is_recorded
-    )
+    largest = memory.largest_step(settings for _, settings in labelled)
     return None if largest is None else (labelled[largest[0]][0], largest[1])
 
 

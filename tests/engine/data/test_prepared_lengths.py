@@ -14,7 +14,12 @@ from activemem.engine.objectives import build_objective
 from activemem.engine.run.gpu_share import Accelerators, share
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.planning.memory_estimates import GPU_CONTEXT, LongestBatch, step_memory
+from activemem.studies.planning.memory_estimates import (
+    GPU_CONTEXT,
+    LongestBatch,
+    MemoryEstimator,
+    step_memory,
+)
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.study import load_study
 
@@ -70,7 +75,8 @@ def test_a_step_on_the_longest_lines_holds_what_the_plan_says(tmp_path):
     states = (each for state in training.optimizer.state.values() for each in state.values())
     held = sum(each.nbytes for each in (*training.model.parameters(), *states))
     measured = most_allocated(training.take_step) + held
-    plan = make_plan(study, Store(tmp_path / "results"), find_longest=longest_below(tmp_path))
+    memory = MemoryEstimator(find_longest=longest_below(tmp_path))
+    plan = make_plan(study, Store(tmp_path / "results"), memory=memory)
     assert plan.memory[1].total == pytest.approx(measured, rel=0.2)
     assert step_memory(settings).total > 3 * measured  # of the 300 pieces that a line might have
 

@@ -20,8 +20,8 @@ from activemem.grammar import analyse
 from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import (
     GPU_CONTEXT,
+    MemoryEstimator,
     costliest_test,
-    largest_step,
     step_memory,
     trials_on_device,
 )
@@ -268,7 +268,8 @@ def test_a_plan_tells_what_each_of_several_devices_holds_with_all_weights_or_a_p
         factors={"seed": [0]},
     )
     study, eight = load_study(text), MachineSettings(gpus=8.0)
-    plan = make_plan(study, Store(tmp_path), count_state=partial(count_state, sharded=True))
+    memory = MemoryEstimator(count_state=partial(count_state, sharded=True))
+    plan = make_plan(study, Store(tmp_path), memory=memory)
     held = plan.memory[1]
     of_weights = held.weights + held.gradients + held.optimizer
     assert held.on_each(8) == of_weights + held.activations / 8
@@ -329,12 +330,13 @@ def test_steps_that_are_recorded_hold_what_one_needs_a_second_time(tmp_path, bat
     assert held.recordings == max(plain.activations, plain.gradients)
     assert (plain.activations > plain.gradients) == (batch == 64)
     assert held.total == plain.total + held.recordings
-    assert largest_step([recorded, not_recorded], is_recorded=steps_are_recorded) == (0, held)
+    memory = MemoryEstimator(is_recorded=steps_are_recorded)
+    assert memory.largest_step([recorded, not_recorded]) == (0, held)
     for graphs, gpus, told in ((True, "auto", held), (False, "auto", plain), (True, 0, plain)):
         values = SimpleNamespace(graphs=graphs, gpus=gpus, devices=1, activation_checkpointing=False)
         here = SimpleNamespace(values=values, store=Store(tmp_path), data=tmp_path)
         assert plan_here(study, here).memory[1] == told
-    plan = make_plan(study, Store(tmp_path), is_recorded=steps_are_recorded)
+    plan = make_plan(study, Store(tmp_path), memory=memory)
     page = " ".join(format_plan(study, plan, MachineSettings(graphs=True)).split())
     assert f"recorded steps {format_bytes(held.recordings)}" in page
 
@@ -349,7 +351,8 @@ def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_
         measured = peak_bytes(begin(settings, torch.device("cpu"), tmp_path))
         assert held == pytest.approx(measured, rel=0.2)
         found.append(held)
-        plan = make_plan(study, Store(tmp_path / "results"), checkpoints=checkpoints)
+        memory = MemoryEstimator(checkpoints=checkpoints)
+        plan = make_plan(study, Store(tmp_path / "results"), memory=memory)
         told = " ".join(
             format_plan(study, plan, MachineSettings(activation_checkpointing=checkpoints)).split()
         )
