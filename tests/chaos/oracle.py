@@ -23,7 +23,7 @@ from .drivers import TEMPORARY, Driver, in_child
 from .scenes import NAME
 from .world import World
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 _DAYS = 2.0
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _FILES_THAT_STAY = re.compile(

@@ -52,7 +52,7 @@ def stuck(folder):
     return process, psutil.Process(process.pid).children(recursive=True)
 
 
-TIME_LIMIT_S = "6"  # for memory to be eaten before, on a busy machine too
+TIME_LIMIT_S = "10"  # for memory to be eaten before, on a busy machine too
 LATE = f"time limit of {TIME_LIMIT_S} s passed at epoch 1, in native code that did not come back"
 LARGE = "memory limit of 1.5 GB passed at epoch 1"
 
