@@ -26,6 +26,9 @@ from ...studies.text.errors import StudyError
 from ...studies.text.toml_positions import KeyPath
 from .inputs import PageInputs
 
+_BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
+"""What a study gives besides the settings that each of its trials has."""
+
 
 def question(inputs: PageInputs) -> Mapping[str, object]:
     """The question, and what is varied to answer it."""
@@ -62,7 +65,11 @@ def leading_comment(text: str) -> str:
 
 
 def settings(inputs: PageInputs) -> Mapping[str, object] | None:
-    """The texts of each setting, named as in the study file; the seed is a factor."""
+    """The texts of each setting, named as in the study file; the seed is a factor.
+
+    Where the study has a table [source], all else that needs a source there follows: recipes and factors,
+    cells, and searches that are tried after the training.
+    """
     found: dict[KeyPath, dict[str, None]] = {}
     for settings in _iter_settings(inputs):
         for path, value in _flat(settings.model_dump(mode="json", exclude={"seed"})):
@@ -74,8 +81,10 @@ def settings(inputs: PageInputs) -> Mapping[str, object] | None:
         else list(map(_unquoted, each))
         for path, each in found.items()
     }
-    sources = {each.name: str(each.source) for each in inputs.study.source_sheet.settings if each.source}
-    return {"settings": texts, "sources": sources} if texts else None
+    sourced = [each for each in inputs.study.source_sheet.settings if each.source]
+    others = {each.name: [_text(each.value)] for each in sourced if each.name.split(".")[0] in _BESIDE_TRIALS}
+    sources = {each.name: str(each.source) for each in sourced}
+    return {"settings": texts | others, "sources": sources} if texts else None
 
 
 def _iter_settings(inputs: PageInputs) -> Iterator[TrialSettings]:
@@ -93,6 +102,11 @@ def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPat
             yield from _flat(value, (*path, key))
         else:
             yield (*path, key), value
+
+
+def _text(value: object) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _unquoted(value: str) -> str:

@@ -16,7 +16,7 @@ from ..text.pydantic_messages import format_value
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .settings import ModelSettings
+from .settings import DecodeSettings, ModelSettings
 from .training import TrainSettings
 
 TABLE = "source"
@@ -24,8 +24,7 @@ TABLE = "source"
 Origin = Literal["paper", "program", "ours"]
 """Who decided a setting: the paper, the program of its authors, or the author of the study."""
 
-_TRIAL_TABLES = ("model", "task", "train")
-_TABLES = (*_TRIAL_TABLES, "recipes", "factors", "cells")
+_TABLES = ("model", "task", "train", "recipes", "factors", "cells", "decode")
 _TEXT = re.compile(r"(paper|program|ours): +(\S.*)")
 _HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
 
@@ -82,9 +81,9 @@ class SourceSheet:
 def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:
     """The sheet of a study; faults of its table `[source]`, if it has one, are noted.
 
-    Every key that the file gives in [model], [task], [train], [recipes] and [factors] needs a source, and so
-    do its cells; the source of a table is that of all its keys. A hole has the source of what fills it. An
-    override is ours, and so is a default without a source of its own.
+    Every key that the file gives in [model], [task], [train], [recipes], [factors] and [decode] needs a
+    source, and so do its cells; the source of a table is that of all its keys. A hole has the source of what
+    fills it. An override is ours, and so is a default without a source of its own.
     """
     document = diagnostics.document
     is_given, data = TABLE in document.data, document.data
@@ -167,6 +166,7 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
     schemas = [("model", ModelSettings), ("train", TrainSettings)]
     specs = filter(None, map(lookup_task, _task_names_of(data)))
     schemas[1:1] = [("task", spec.settings) for spec in specs]
+    schemas += [("decode", DecodeSettings)] if "decode" in data else []
     given = {path[:depth] for path in written for depth in range(1, len(path) + 1)}
     named = _named_tables(data)
     for name, schema in schemas:

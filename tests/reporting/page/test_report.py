@@ -162,6 +162,16 @@ def test_settings_have_defaults_and_holes(read):
     assert "seed" not in text
 
 
+def test_settings_have_all_sources_that_the_study_gives(tmp_path):
+    study = load_study("translation-small")
+    rows = " ".join(Reader(report(study, Store(tmp_path))).texts["settings"].split())
+    for each in study.source_sheet.settings:
+        assert each.is_default or each.name in rows
+        assert each.source is None or str(each.source) in rows
+    for name in ("recipes.gru_attention", "factors.seed", "cells", "decode.sizes"):
+        assert name in rows
+
+
 def test_provenance_tells_programs_devices_and_dates(read):
     text = read.texts["provenance"]
     assert "a1b2c3d" in text

@@ -83,6 +83,17 @@ def test_each_setting_without_a_source_is_a_fault_of_its_own():
         assert f'no source: expected {name} = "paper: section 3.1" in [source]' in told
 
 
+def test_searches_that_are_tried_after_the_training_have_sources_too():
+    decoding = STUDY.replace("[study]", "[study]\nkeep_weights = true") + "[decode]\nbeam = [1, 4]\n"
+    expected = 'no source: expected decode.beam = "paper: section 3.1" in [source]'
+    assert expected in refused(decoding + SOURCE)
+    found = load_study(decoding + SOURCE + 'decode.beam = "ours: few"\n').source_sheet.settings
+    sources = {each.name: str(each.source) for each in found if each.name.startswith("decode.")}
+    assert sources.pop("decode.beam") == "ours: few"
+    assert set(sources.values()) == {"ours: default"}
+    assert not [each for each in load_study(STUDY + SOURCE).source_sheet.settings if "decode" in each.name]
+
+
 def test_a_source_of_nothing_is_a_fault():
     told = refused(STUDY + SOURCE + 'train.optimiser = "paper: section 4"\n')
     assert "there is no setting train.optimiser; nearest: train.optimizer" in told
