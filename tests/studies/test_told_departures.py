@@ -1,5 +1,6 @@
 """What a study has otherwise than its paper, and does not set, has a source in its sheet that says so."""
 
+import re
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -78,3 +79,17 @@ def _is_of_another_rule(setting: str, found: dict[str, SourcedSetting], like: st
     name = f"{setting.rpartition('.')[0]}.name"
     theirs = {each.name: each.value for each in _sheet(like).settings}
     return name.startswith("train.") and name in found and found[name].value != theirs.get(name)
+
+
+@pytest.mark.parametrize("name", [name for name in _NAMES if name.startswith("language-modelling")])
+def test_what_is_printed_as_a_loss_per_token_is_told_as_one_per_position(name):
+    tables = [
+        each for each in tomllib.loads(find_study_file(name).read_text())["table"] if "published" in each
+    ]
+    sources = [claim.spec.source or "" for claim in load_study(name).claims]
+    told = [
+        *(table["caption"] for table in tables),
+        *(text for text in sources if re.search(r"\b1\.\d{4}\b", text)),
+    ]
+    assert all("nats a position" in text for text in told)
+    assert bool(told) is ("dropout" not in name)
