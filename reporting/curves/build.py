@@ -144,9 +144,10 @@ class _CurveBuilder:
                 )
             case "heat":
                 rows, columns = self.names.heatmap_axis("y"), self.names.heatmap_axis("x")
-                return aggregate.build_matrix(
+                matrix = aggregate.build_matrix(
                     frame, rows, columns, self.metric, self.heatmap_placeholders(panel)
                 )
+                return replace(matrix, pairs=self.noted_pairs(panel, columns[0]))
             case "pareto":
                 cost = METRICS_AND_COSTS.get(self.spec.x)
                 signs = (
@@ -172,6 +173,13 @@ class _CurveBuilder:
     def placeholders(self, panel: int) -> dict[int, str]:
         """What became of the levels of x that have no value."""
         return {x: word for (at, _, x, _), word in self.names.samples.placeholders.items() if at == panel}
+
+    def noted_pairs(self, panel: int, places: Sequence[object]) -> tuple[int, ...]:
+        """The columns of a heat map at whose index something is noted of it and the next one."""
+        if self.spec.x != INDEX_AXES[-1]:
+            return ()
+        noted = {str(index) for index in self.names.samples.noted.get(panel, {})}
+        return tuple(number for number, place in enumerate(places) if str(place) in noted)
 
     def heatmap_placeholders(self, panel: int) -> dict[tuple[object, object], str]:
         """What stands in the cells of a heat map that have no value, by row and column."""

@@ -127,6 +127,7 @@ class Matrix:
     values: tuple[tuple[float | None, ...], ...]  # by row, then column
     texts: tuple[tuple[str, ...], ...]
     ends: tuple[tuple[float, str], tuple[float, str]]  # of the shades, lowest and highest, in all panels
+    pairs: tuple[int, ...] = ()  # the columns that are marked together with the next one, counted from 0
 
     @property
     def is_readable(self) -> bool:

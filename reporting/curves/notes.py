@@ -108,7 +108,9 @@ def _noted(spec: CurveSpec, panels: Sequence[Panel], samples: Samples) -> Iterat
     if samples.noted:
         title = find_metric(find_metric(spec.value).noted).title
         names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]
-        told = (f"{names[panel]} {', '.join(each)}".strip() for panel, each in samples.noted.items())
+        told = (f"{names[panel]} {', '.join(each.values())}".strip() for panel, each in samples.noted.items())
+        if any(isinstance(panel.content, Matrix) and panel.content.pairs for panel in panels):
+            yield "Line below two columns: a pair that is told of here."
         yield f"{title}: {'; '.join(told)}."
 
 

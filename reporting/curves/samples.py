@@ -45,8 +45,8 @@ class Samples:
     `frame` has the columns `trial`, `cell`, POSITION_COLUMNS and `value`; `cell` numbers the combinations of
     levels without the seed, and `cells` has their levels. `trials` are all that are selected. `gaps` counts
     the trials without a value by status, and `placeholders` says what became of the trials at each position.
-    `labels` has by role the texts of indices that all trials write alike, `noted` by panel what stands beside
-    the figure, each label of an index and the next one with a value.
+    `labels` has by role the texts of indices that all trials write alike, `noted` by panel and index what
+    stands beside the figure, the labels of the index and of the next one with a value.
     """
 
     frame: pl.DataFrame
@@ -55,7 +55,7 @@ class Samples:
     gaps: Counter[str]
     placeholders: Mapping[tuple[int, ...], str]
     labels: Mapping[str, Mapping[str, str]]
-    noted: Mapping[int, tuple[str, ...]]
+    noted: Mapping[int, Mapping[int, str]]
 
 
 def collect_samples(
@@ -108,7 +108,7 @@ def _labels(spec: CurveSpec, metrics: pl.DataFrame) -> dict[str, dict[str, str]]
 
 def _noted(
     spec: CurveSpec, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
-) -> dict[int, tuple[str, ...]]:
+) -> dict[int, dict[int, str]]:
     """By panel what is noted at an index: its label and the next one's, and the mean value."""
     metric = find_metric(spec.value)
     role = next((role for role, name in spec.roles.items() if name == INDEX_AXES[-1]), None)
@@ -118,10 +118,10 @@ def _noted(
     panels = frame.select("trial", "panel").unique()
     values = _by_index(metrics, metric.noted).join(panels, on="trial")
     means = values.group_by("panel", pl.col("index").cast(pl.Int32)).agg(pl.col("value").mean())
-    found: dict[int, tuple[str, ...]] = {}
+    found: dict[int, dict[int, str]] = {}
     for panel, index, value in means.sort("panel", "index").iter_rows():
         pair = f"{texts.get(str(index), index)} {texts.get(str(index + 1), index + 1)}"
-        found[panel] = (*found.get(panel, ()), f"{pair} {find_metric(metric.noted).format(value)}")
+        found.setdefault(panel, {})[index] = f"{pair} {find_metric(metric.noted).format(value)}"
     return found
 
 

@@ -91,6 +91,8 @@ def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
     """Write the names of columns and rows, every fifth if they are too many, and the titles of the axes."""
     cell = plot.width / max(len(content.columns), 1)
     flat = all(text_width(name, TICK) <= cell for name in content.columns)
+    for x in content.pairs:
+        plot.stroke([x * cell + 2, (x + 2) * cell - 2], [-2, -2], color=INK, linewidth=1.5)
     step = 1 if cell >= 9 else 5
     for x, name in list(enumerate(content.columns))[::step]:
         look = {"ha": "center"} if flat or step > 1 else {"rotation": _STEEP, "ha": "right"}

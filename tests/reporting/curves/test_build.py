@@ -224,6 +224,8 @@ def test_a_heat_map_of_two_indices_has_them_in_the_order_of_numbers(drawn):
     content = made.panels[0].content
     assert content.rows == ("0", "1", "2"), "seeds have other symbols"
     assert content.columns == ("40", "41", "42")
+    assert [panel.content.pairs for panel in made.panels] == [(1,)] * 3
+    assert made.notes[-2] == "Line below two columns: a pair that is told of here."
     assert made.notes[-1] == (
         "Cosine of the memory at both symbols of a frequent bigram: "
         "sa 41 42 0.11; conv 41 42 0.21; sa + conv 41 42 0.31."

@@ -123,6 +123,7 @@ KINDS = {
     "boxes": curve(Boxes(boxes=BOXES, rows=True)),
     "upright": curve(Boxes(boxes=BOXES[:2], rows=False)),
     "heat": curve(MATRIX),
+    "pairs": curve(replace(MATRIX, pairs=(0,))),
     "pareto": curve(CLOUD),
     "effects": curve(EFFECTS),
     "interaction": curve(INTERACTION),
