@@ -90,6 +90,10 @@ def _selectors(context: ClaimContext, node: MetricReference) -> Iterator[tuple[s
             message = "expected no seed: cells are compared seed by seed"
             context.report_error(word.start, level.end, message)
             continue
+        if word.text == context.each:
+            message = f"expected no {word.text}: the claim is made at each of its levels"
+            context.report_error(word.start, level.end, message)
+            continue
         if word.text in met:
             context.report_error(word.start, word.end, f"'{word.text}' is named twice")
         elif word.text not in context.scope.factors:

@@ -26,11 +26,13 @@ Bindings = Mapping[str, BoundLevel]
 class ClaimContext:
     """The study's names and the faults of the text, each noted once, however often a loop meets it.
 
-    `rounds` counts all iterations of loops, so that nested loops stay bounded.
+    `each` is the factor at each of whose levels the claim is made, if any; `scope` has one of them.
+    `num_iterations` counts all iterations of loops, so that nested loops stay bounded.
     """
 
     scope: Scope
     faults: FaultCollector
+    each: str | None = None
     num_iterations: int = 0
 
     def report_error(self, start: int, end: int, message: str) -> None:

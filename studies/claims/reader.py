@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ...diagnostics import FaultCollector
+from ...diagnostics import FaultCollector, nearest_hint
 from ..catalog.metrics import METRICS_AND_COSTS, Metric
 from ..resolve.grid import MAX_TRIALS
 from ..schema.design import Design
+from ..schema.level_names import level_text, one_line
 from ..text.diagnostics import Diagnostics
 from ..text.toml_positions import KeyPath
 from .context import ClaimContext
@@ -15,6 +16,7 @@ from .parser import parse_claim
 from .resolver import resolve_claim
 from .scope import Scope, claim_scope
 from .spec import Claim, ClaimSpec
+from .syntax_tree import SyntaxNode
 
 TABLE = "claim"
 
@@ -42,32 +44,57 @@ def read_claims(
         if spec.name in names:
             diagnostics.report_error((*path, "name"), f"the name '{spec.name}' is taken by another claim")
         names.add(spec.name)
-        claim = _read(diagnostics, (*path, "holds"), spec, scopes)
-        if claim is not None:
-            claims.append(claim)
+        claims += _read(diagnostics, path, spec, scopes)
     return tuple(claims)
 
 
 def _read(
     diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
-) -> Claim | None:
-    """One claim in the first scope that has all that it names; if none has, its faults in the last one."""
+) -> list[Claim]:
+    """What is claimed in the first scope that has all that is named; if none has, the faults in the last."""
     for scope in scopes:
         faults = FaultCollector(spec.holds)
         said = parse_claim(spec.holds, faults)
-        statement = resolve_claim(ClaimContext(scope=scope, faults=faults), said) if scope else None
-        if scope and statement:
-            return Claim(
-                spec=spec,
-                statement=statement,
-                varied_factors={name: levels for name, levels in scope.factors.items() if len(levels) > 1},
-                dependent_factors=scope.dependent_factors(),
-            )
+        if scope is not None and spec.each is not None and spec.each not in scope.factors:
+            hint = nearest_hint(spec.each, scope.factors)
+            diagnostics.report_error((*path, "each"), f"unknown factor '{spec.each}'{hint}")
+            return []
+        claims = _resolve(spec, said, scope, faults) if scope else None
+        if claims:
+            return claims
         if scope is scopes[-1]:
             for fault in faults:
                 within = (fault.start, max(fault.end, fault.start + 1))
-                diagnostics.report_error(path, fault.message, within=within)
-    return None
+                diagnostics.report_error((*path, "holds"), fault.message, within=within)
+    return []
+
+
+def _resolve(spec: ClaimSpec, said: SyntaxNode, scope: Scope, faults: FaultCollector) -> list[Claim] | None:
+    """A claim in a scope, or one at each level of its factor; None where any has faults, which are noted."""
+    claims: list[Claim] = []
+    for made, within in _at_each_level(spec, scope):
+        statement = resolve_claim(ClaimContext(scope=within, faults=faults, each=spec.each), said)
+        if statement is None:
+            return None
+        claim = Claim(
+            spec=made,
+            statement=statement,
+            varied_factors={name: levels for name, levels in scope.factors.items() if len(levels) > 1},
+            dependent_factors=scope.dependent_factors(),
+        )
+        claims.append(claim)
+    return claims
+
+
+def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
+    """A claim with the cells that it is about: itself with all, or with those of each level of its factor."""
+    factor = spec.each
+    if factor is None:
+        yield spec, scope
+        return
+    for level in scope.factors[factor]:
+        name = f"at {factor}={one_line(level_text(level))}: {spec.name}"
+        yield spec.model_copy(update={"name": name}), scope.at_level(factor, level)
 
 
 def _scopes(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...grammar import RecipeError
 from ..catalog.metrics import Metric
@@ -44,6 +44,12 @@ class Scope:
         known = {factor: _index(levels) for factor, levels in self.factors.items()}
         object.__setattr__(self, "_levels_by_meaning", known)
         object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
+
+    def at_level(self, factor: str, level: Level) -> Scope:
+        """The scope of those cells alone that have this level of a factor."""
+        wanted = cell_key([(factor, level)])
+        cells = tuple(cell for key, cell in self._cells_by_key.items() if wanted <= key)
+        return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
 
     def level(self, factor: str, text: str) -> Level | None:
         """The level of a factor that a text means; None if there is none."""

@@ -22,6 +22,9 @@ class ClaimSpec(StrictModel):
     name: Annotated[str, Field(min_length=1, max_length=200, description="the claim in words, in one line")]
     holds: Annotated[str, Field(max_length=4000, description="what holds if the claim is true")]
     source: str | None = Field(default=None, description="where a paper says so, or its words")
+    each: str | None = Field(
+        default=None, description="a factor at each of whose levels alone the claim is made, one by one"
+    )
     level: float = Field(
         default=0.95, ge=0.5, lt=1, description="the confidence of the claim's verdicts together"
     )
