@@ -1,8 +1,8 @@
-"""Gradients and steps that are kept small, weight by weight and map by map."""
+"""Gradients and steps that are kept small, map by map."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -17,17 +17,21 @@ def move_weights(optimizer: torch.optim.Optimizer, model: nn.Module, train: Trai
     if train.clip_norm is not None:
         nn.utils.clip_grad_norm_(model.parameters(), train.clip_norm)
     if train.clip_tensor_norm is not None:
-        clip_grad_norm_per_tensor(model.parameters(), train.clip_tensor_norm)
+        clip_gradients_per_map(model, train.clip_tensor_norm)
     if train.clip_step_norm is None:
         optimizer.step()
     else:
         take_clipped_step(optimizer, model, train.clip_step_norm)
 
 
-def clip_grad_norm_per_tensor(parameters: Iterable[nn.Parameter], norm: float) -> None:
-    """Clip the gradient of each weight to this norm (Sukhbaatar et al. 2019)."""
-    for weights in parameters:
-        nn.utils.clip_grad_norm_(weights, norm)
+@torch.no_grad()
+def clip_gradients_per_map(model: nn.Module, norm: float) -> None:
+    """Clip the gradient of each map to this norm (Sukhbaatar et al. 2019, section 5.1).
+
+    Several maps in one weight, as those of queries, keys and values, are clipped one by one.
+    """
+    for _, gradient in _maps(model):
+        gradient.mul_((norm / (gradient.norm() + 1e-6)).clamp(max=1.0))
 
 
 @torch.no_grad()
@@ -37,20 +41,24 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
     The optimiser sees the unscaled gradients (the program of Sukhbaatar et al. 2019). Several maps in one
     weight are scaled one by one.
     """
-    maps = {
+    starts = [  # a map, its value before the step, the share of the step
+        (part, part.clone(), (norm / (gradient.norm() + 1e-10)).clamp(max=1.0))
+        for part, gradient in _maps(model)
+    ]
+    optimizer.step()
+    for part, start, share in starts:
+        part.copy_(start.lerp_(part, share))
+
+
+def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
+    """Each map of a model that has a gradient, and the gradient; one weight may hold several side by side."""
+    counts = {
         weight: module.maps
         for module in model.modules()
         if isinstance(module, Linear | Convolution)
         for weight in module.parameters(recurse=False)
     }
-    starts: list[
-        tuple[Tensor, Tensor, Tensor]
-    ] = []  # a map, its value before the step, the share of the step
     for weight in model.parameters():
         if weight.grad is not None:
-            count = maps.get(weight, 1)
-            for part, gradient in zip(weight.chunk(count), weight.grad.chunk(count), strict=True):
-                starts.append((part, part.clone(), (norm / (gradient.norm() + 1e-10)).clamp(max=1.0)))
-    optimizer.step()
-    for part, start, share in starts:
-        part.copy_(start.lerp_(part, share))
+            count = counts.get(weight, 1)
+            yield from zip(weight.chunk(count), weight.grad.chunk(count), strict=True)

@@ -149,7 +149,7 @@ class TrainSettings(StrictModel):
     clip_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the largest norm that all gradients together may have"""
     clip_tensor_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """the largest norm that the gradient of any single weight tensor may have"""
+    """the largest norm that the gradient of any single map may have, as those of queries, keys and values"""
     clip_step_norm: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """the largest norm that the gradient of any single map may have: above it the map's step is scaled by
     the ratio of the two, while the optimiser averages the gradient itself"""

@@ -1,10 +1,10 @@
-"""Optimisers: the rule of Adagrad, and gradients clipped weight by weight."""
+"""Optimisers: the rule of Adagrad, gradients and steps clipped map by map."""
 
 import torch
 
 from activemem.blocks import Linear
 from activemem.engine.optimisers import build_optimizer
-from activemem.engine.optimisers.clipped_steps import clip_grad_norm_per_tensor, take_clipped_step
+from activemem.engine.optimisers.clipped_steps import clip_gradients_per_map, take_clipped_step
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings as OptimizerSettings
 
 
@@ -17,9 +17,16 @@ def weights(*gradients):
 
 def test_each_gradient_is_clipped_by_itself():
     large, small = weights([3.0, 4.0], [0.01, 0.0])
-    clip_grad_norm_per_tensor([large, small, torch.nn.Parameter(torch.zeros(1))], 0.5)
+    clip_gradients_per_map(torch.nn.ParameterList([large, small, torch.nn.Parameter(torch.zeros(1))]), 0.5)
     torch.testing.assert_close(large.grad, torch.tensor([0.3, 0.4]))
     torch.testing.assert_close(small.grad, torch.tensor([0.01, 0.0]))
+
+
+def test_the_maps_of_one_weight_are_clipped_one_by_one():
+    merged = Linear(2, 1, bias=False, maps=3)
+    merged.weight.grad = torch.tensor([[3.0, 4.0], [0.1, 0.0], [0.0, 2.0]])
+    clip_gradients_per_map(merged, 0.5)
+    torch.testing.assert_close(merged.weight.grad, torch.tensor([[0.3, 0.4], [0.1, 0.0], [0.0, 0.5]]))
 
 
 def test_gradients_are_clipped_bit_for_bit_as_all_at_once():
@@ -30,7 +37,7 @@ def test_gradients_are_clipped_bit_for_bit_as_all_at_once():
     scales = [(0.03 / (norm + 1e-6)).clamp(max=1.0) for norm in torch._foreach_norm(gradients)]  # pyright: ignore[reportPrivateImportUsage]
     expected = torch._foreach_mul(gradients, scales)  # pyright: ignore[reportPrivateImportUsage]
     made = weights(*(gradient.tolist() for gradient in gradients))
-    clip_grad_norm_per_tensor(made, 0.03)
+    clip_gradients_per_map(torch.nn.ParameterList(made), 0.03)
     for weight, gradient in zip(made, expected, strict=True):
         assert weight.grad is not None
         assert torch.equal(weight.grad, gradient)
