@@ -154,7 +154,7 @@ def test_the_first_paper_s_table_is_a_study_of_144_trials():
     assert len(study.trials) == 144
     first = study.trials[0]
     assert first.settings.model.recipe == "4 * (cgru(k=20) >> ff(512))"
-    assert first.id == "be3ce55dfb804acd"
+    assert first.id == "98d17cd27cbe97e8"
 
 
 @pytest.mark.parametrize(
