@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from ...diagnostics import nearest_hint
 from ..schema.factors import SEED
 from ..schema.level_names import level_text
-from ..schema.settings import Level
 from .comparisons import Constant, Number, Quantity
 from .context import Bindings, ClaimContext
 from .level_sets import resolve_level
@@ -43,7 +42,8 @@ def select_quantities(
 ) -> tuple[Quantity, ...] | None:
     """A metric in each cell with the named levels; None if something is wrong with it, which is noted."""
     metric = _metric(context, node, bound)
-    named, sound = dict[str, Level](), metric is not None
+    each, sound = context.each, metric is not None
+    named = {} if each is None else {each: context.scope.factors[each][0]}
     for factor, level in _selectors(context, node):
         known = resolve_level(context, factor, level, bound) if factor in context.scope.factors else None
         if known is not None:

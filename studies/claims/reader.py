@@ -87,14 +87,19 @@ def _resolve(spec: ClaimSpec, said: SyntaxNode, scope: Scope, faults: FaultColle
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """A claim with the cells that it is about: itself with all, or with those of each level of its factor."""
+    """A claim with the cells that it is about: itself with all, or with those of each level of its factor.
+
+    A level that no cell has, as one that a sample of cells leaves out, is passed over.
+    """
     factor = spec.each
     if factor is None:
         yield spec, scope
         return
     for level in scope.factors[factor]:
-        name = f"at {factor}={one_line(level_text(level))}: {spec.name}"
-        yield spec.model_copy(update={"name": name}), scope.at_level(factor, level)
+        within = scope.at_level(factor, level)
+        if within.cells:
+            name = f"at {factor}={one_line(level_text(level))}: {spec.name}"
+            yield spec.model_copy(update={"name": name}), within
 
 
 def _scopes(

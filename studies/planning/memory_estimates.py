@@ -145,10 +145,9 @@ def step_memory(
     These are the longest that it may train on, where no others are given. Batches of so many tokens are held
     where they hold most. Frozen numbers have no gradient. Without a `state` none are frozen, and the
     optimiser keeps as much of each as it does of any. With `checkpoints` of activations one sub-layer after
-    the other holds more than its input. Steps that are
-    `recorded` hold what the longest needs a second time: recordings share it, and what is computed as it is,
-    as evaluations and the steps behind which a length is recorded, has its own. Gradients are there twice
-    before the first.
+    the other holds more than its input. Steps that are `recorded` hold what the longest needs a second time:
+    recordings share it, and what is computed as it is, as evaluations and the steps behind which a length is
+    recorded, has its own. Gradients are there twice before the first.
     """
     train, interface = settings.train, settings.task.interface
     if tokens is None and train.batch_tokens is not None:

@@ -66,9 +66,30 @@ def test_what_is_wrong_is_said_once(each, holds, message):
     assert str(raised.value).count(message) == max(1, holds.count("task="))
 
 
-def test_a_study_that_has_no_such_factor_makes_no_claim_and_its_other_faults_are_told():
-    text = (
-        STUDY_TEXT.replace('"not"', '"nott"') + "\n[[claim]]\nname = 'a'\nholds = 'loss > 3'\neach = 'tsk'\n"
-    )
-    with pytest.raises(StudyError, match="nott"):
-        load_study(text)
+def test_a_level_that_a_sample_of_cells_leaves_out_is_passed_over():
+    sampled = "[study]\ndesign = 'random'\ncells = 3\ndesign_seed = 0"
+    factors = "[factors]\nmixer = ['sa']\ntask = ['not']\nseed = [0]\nwidth = [8, 16, 24, 32]\n"
+    text = STUDY_TEXT.partition("[factors]")[0].replace("[study]", sampled) + factors
+    study = study_with_claims("max_length > 3", each="width", text=text)
+    widths = sorted({trial.levels["width"] for trial in study.trials})
+    assert len(widths) == 3
+    assert [claim.spec.name for claim in study.claims] == [f"at width={width}: 0" for width in widths]
+
+
+def test_a_cell_that_lacks_is_told_with_the_level():
+    written = STUDY_TEXT.partition("[factors]")[0] + "[factors]\nseed = [0]\n"
+    cells = """cells = [
+    { mixer = "sa", task = "not", width = 8 },
+    { mixer = "conv(k=3)", task = "not", width = 8 },
+    { mixer = "sa", task = "reverse", width = 8 },
+]
+"""
+    with pytest.raises(StudyError, match=r"has no cell with task=reverse, mixer=conv\(k=3\)$"):
+        study_with_claims(BEATS.format(""), each="task", text=cells + written)
+
+
+def test_where_factors_have_faults_a_claim_is_not_held_against_them():
+    claim = "\n[[claim]]\nname = 'a'\nholds = 'loss > 3'\neach = 'tsk'\n"
+    with pytest.raises(StudyError, match="1 fault") as raised:
+        load_study(STUDY_TEXT.replace('["reverse", "not", "addition"]', "[]") + claim)
+    assert "tsk" not in str(raised.value)
