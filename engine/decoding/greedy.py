@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ...blocks.models.seq2seq_model import PAD, TransductionModel
+from .output_costs import OutputCosts
 from .outputs import Bounds, Outputs, log_probabilities
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """Rows that are outputs of the same sentences, of which only the likeliest are asked for.
+    """Rows that are outputs of the same sentences, of which only those that are worth most are asked for.
 
     `sentence` (rows,) tells whose they are, `best` (sentences,) has the best score of those that have ended,
-    less what `costs` says of them, which is nothing below 0; it is kept up to date.
+    less what they cost; it is kept up to date.
     """
 
     sentence: Tensor
     best: Tensor
-    costs: Callable[[Tensor, Outputs], Tensor]
+    costs: OutputCosts
 
     def record(self, rows: Tensor, outputs: Outputs) -> None:
         """Take note of outputs that have ended, those of these rows."""
         sentence = self.sentence[rows]
-        self.best.scatter_reduce_(0, sentence, outputs.scores - self.costs(sentence, outputs), "amax")
+        worth = outputs.scores - self.costs.total(sentence, outputs.symbols)
+        self.best.scatter_reduce_(0, sentence, worth, "amax")
 
-    def beaten(self, rows: Tensor, scores: Tensor) -> Tensor:
-        """Which beginnings have scores so far that are below the best: they only get worse."""
-        return scores < self.best[self.sentence[rows]]
+    def beaten(self, rows: Tensor, beginnings: Outputs, left: Bounds) -> Tensor:
+        """Which beginnings, that so many symbols may follow, are worth less than the best already."""
+        sentence = self.sentence[rows]
+        worth = beginnings.scores - self.costs.least(sentence, beginnings.symbols, left)
+        return worth < self.best[sentence]
 
 
 def greedy_search(
@@ -45,7 +48,14 @@ def greedy_search(
     symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
     scores = torch.zeros(batch, dtype=torch.float64, device=device)
     rows, place = torch.arange(batch, device=device), 0  # the outputs that have not ended
-    state, previous = model.begin(sources, bounds.max_length), sources.new_full((batch,), PAD)
+    if race is not None:
+        going = torch.ones(batch, dtype=torch.bool, device=device)
+        nothing = Outputs(symbols=symbols[:, :0], scores=scores)
+        rows = rows[_still_racing(race, rows, nothing, going, bounds)]
+    if not len(rows):
+        return Outputs(symbols=symbols, scores=scores)
+    bounds = bounds.select(rows)
+    state, previous = model.begin(sources[rows], bounds.max_length), sources.new_full((len(rows),), PAD)
     while len(rows):
         logits, state = model.step(state, previous)
         place += 1
@@ -54,7 +64,8 @@ def greedy_search(
         scores[rows] += gains
         going = previous != end
         if race is not None:
-            going = _still_racing(race, rows, Outputs(symbols=symbols, scores=scores), going)
+            written = Outputs(symbols=symbols[:, :place], scores=scores)
+            going = _still_racing(race, rows, written, going, bounds.after(place))
         kept = torch.nonzero(going).squeeze(1)
         if len(kept) < len(rows):
             rows, previous, bounds, state = (
@@ -78,10 +89,9 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tens
     return symbols, gains.nan_to_num(nan=-torch.inf)
 
 
-def _still_racing(race: Race, rows: Tensor, outputs: Outputs, going: Tensor) -> Tensor:
-    """Which rows go on; those that are given up get their score here."""
-    ended, scores = rows[~going], outputs.scores
-    race.record(ended, Outputs(symbols=outputs.symbols[ended], scores=scores[ended]))
-    beaten = going & race.beaten(rows, scores[rows])
-    scores[rows[beaten]] = -torch.inf
+def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
+    """Which rows go on, that so many symbols may follow; those that are given up get their score here."""
+    race.record(rows[~going], written.select(rows[~going]))
+    beaten = going & race.beaten(rows, written.select(rows), left)
+    written.scores[rows[beaten]] = -torch.inf
     return going & ~beaten

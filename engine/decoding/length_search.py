@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +14,7 @@ from .beam import beam_search
 from .greedy import Race, greedy_search
 from .length_line import LengthLine
 from .length_penalty import Ranking
+from .output_costs import NoCosts, OutputCosts
 from .outputs import Bounds, Outputs
 
 MAX_POSITIONS = 16384
@@ -25,14 +25,14 @@ MAX_POSITIONS = 16384
 class SizeSearch:
     """Which sizes are tried: from a source's length to `ratio` times it and `margin` more; and what is best.
 
-    That is the likeliest output, or the one whose log-probability is highest after `cost` is taken from it:
-    of 0 or more nats, for the row of the source and the symbols with their end. With a `line` the one size
-    within these bounds is tried that is nearest to what the line estimates.
+    That is the likeliest output, or the one whose log-probability is highest after its cost is taken from
+    it; the costs are those of the sources by row. With a `line` the one size within these bounds is tried
+    that is nearest to what the line estimates.
     """
 
     ratio: float = 2.0
     margin: int = 0
-    cost: Callable[[int, list[int]], float] | None = None
+    costs: OutputCosts | None = None
     line: LengthLine | None = None
 
     def tried(self, lengths: Tensor, longest: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,19 +42,6 @@ class SizeSearch:
         if self.line is not None:
             least = most = self.line.estimate(lengths).clamp(least, most)
         return least, most
-
-    def costs(self, sentences: Tensor, outputs: Outputs) -> Tensor:
-        """What outputs (rows, longest) of these sentences (rows,) cost; 0 where they were given up."""
-        found = torch.zeros_like(outputs.scores)
-        if self.cost is None:
-            return found
-        for row, (sentence, score) in enumerate(
-            zip(sentences.tolist(), outputs.scores.tolist(), strict=True)
-        ):
-            if math.isfinite(score):
-                symbols = outputs.symbols[row]
-                found[row] = self.cost(sentence, symbols[symbols != PAD].tolist())
-        return found
 
 
 def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
@@ -79,16 +66,19 @@ def search_lengths(
     Kaiser and Bengio 2016, section 3. `max_length` (batch,) bounds the sizes. Where outputs have costs, what
     was found without a beam stays unless the beam's is better. With a line nothing is searched for its size.
     """
-    if beam > 1 and sizes.line is not None and sizes.cost is None:
+    costs = sizes.costs
+    if beam > 1 and sizes.line is not None and costs is None:
         told, _ = sizes.tried((sources != PAD).sum(1), max_length)
         return _beams(model, sources, told, beam, end)
     chosen, found = _best_sizes(model, sources, max_length, end, sizes)
     if beam == 1:
         return found
-    widely, everyone = _beams(model, sources, chosen, beam, end), torch.arange(len(sources))
-    if sizes.cost is None:
+    widely = _beams(model, sources, chosen, beam, end)
+    if costs is None:
         return widely
-    better = widely.scores - sizes.costs(everyone, widely) >= found.scores - sizes.costs(everyone, found)
+    everyone = torch.arange(len(sources), device=sources.device)
+    worth = [each.scores - costs.total(everyone, each.symbols) for each in (widely, found)]
+    better = worth[0] >= worth[1]
     return Outputs(
         symbols=torch.where(better[:, None], widely.symbols, found.symbols[:, : widely.symbols.shape[1]]),
         scores=torch.where(better, widely.scores, found.scores),
@@ -113,9 +103,10 @@ def _best_sizes(
 ) -> tuple[Tensor, Outputs]:
     """The best size (batch,) of each sentence, and the greedy outputs of these sizes.
 
-    A size is given up as soon as it is less likely than what another one has written is worth.
+    A size is given up as soon as it cannot be worth what another one has written: by its likelihood so far,
+    and by what it will cost at least.
     """
-    lengths = (sources != PAD).sum(1)
+    costs, lengths = sizes.costs or NoCosts(), (sources != PAD).sum(1)
     least, most = sizes.tried(lengths, longest)
     tried = torch.arange(int((most - least).max()) + 1, device=sources.device)
     sentence, more = torch.nonzero(tried <= (most - least)[:, None], as_tuple=True)  # (outputs,)
@@ -125,10 +116,10 @@ def _best_sizes(
     best = scores.new_full(lengths.shape, -torch.inf)
     for rows in _chunks(told, MAX_POSITIONS):
         of, bounds = sentence[rows], size_bounds(lengths[sentence[rows]], told[rows])
-        race = Race(sentence=of, best=best, costs=sizes.costs)
+        race = Race(sentence=of, best=best, costs=costs)
         written = greedy_search(model, _trim_padding(sources[of]), bounds, end=end, race=race)
         scores[rows], symbols[rows, : written.symbols.shape[1]] = written.scores, written.symbols
-    worth = scores - sizes.costs(sentence, Outputs(symbols=symbols, scores=scores))
+    worth = scores - costs.total(sentence, symbols)
     table = scores.new_full((len(sources), len(tried)), -torch.inf)
     table[sentence, more] = worth
     chosen = torch.zeros_like(table, dtype=torch.long)

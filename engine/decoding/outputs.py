@@ -23,6 +23,12 @@ class Bounds:
         """Those of some outputs."""
         return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
+    def after(self, place: int) -> Self:
+        """How many symbols may still come behind so many: those of an output that has not ended."""
+        return type(self)(
+            min_length=(self.min_length - place).clamp(min=1), max_length=self.max_length - place
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
@@ -34,6 +40,10 @@ class Outputs:
 
     symbols: Tensor
     scores: Tensor
+
+    def select(self, index: Tensor) -> Self:
+        """Those of some rows."""
+        return type(self)(symbols=self.symbols[index], scores=self.scores[index])
 
 
 def log_probabilities(logits: Tensor) -> Tensor:

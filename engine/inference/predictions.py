@@ -29,8 +29,8 @@ from ..objectives.generation import (
     output_sizes,
     prefers_trees,
     search_outputs,
-    tree_cost,
 )
+from ..objectives.tree_costs import TreeCosts
 
 BATCH_SIZE = 32
 
@@ -180,9 +180,10 @@ def _sentence_answer(
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
 
     def answer(inputs: list[Tensor]) -> list[str]:
-        cost = tree_cost([source.decode(each.tolist()) for each in inputs], target) if trees else None
+        sentences = [source.decode(each.tolist()) for each in inputs]
+        costs = TreeCosts.of(sentences, target) if trees else None
         sources = pad_sequence(inputs, batch_first=True)
-        found = search_outputs(model, sources, decoding, sizes=sizes, cost=cost)
+        found = search_outputs(model, sources, decoding, sizes=sizes, costs=costs)
         return [target.decode(symbols) for symbols in found]
 
     return answer
@@ -194,7 +195,7 @@ def _drawn_answer(model: TransductionModel, settings: TrialSettings) -> Answer:
 
     def answer(inputs: list[Tensor]) -> list[str]:
         sources = pad_sequence(inputs, batch_first=True)
-        found = search_outputs(model, sources, decoding, sizes=sizes, cost=None)
+        found = search_outputs(model, sources, decoding, sizes=sizes, costs=None)
         return [number_line(symbols) for symbols in found]
 
     return answer

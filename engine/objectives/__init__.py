@@ -2,8 +2,8 @@
 
 `base` is their interface; `tagging`, `seq2seq`, `language_modelling`, `regression` and `labelled` are the
 kinds, `generated` those of tasks whose examples plug-ins draw. `text_scores` says how likely a text is,
-`generation` measures what a model writes, `registered_metrics` what plug-ins measure; `drawn_batches` are
-those of a corpus that a training has drawn.
+`generation` measures what a model writes, `tree_costs` say what keeps that from being a tree,
+`registered_metrics` are those of plug-ins; `drawn_batches` are those of a corpus that a training has drawn.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -26,24 +26,18 @@ from ..data import ParallelText, gold_trees, iter_pair_eval, open_pairs, open_tr
 from ..data.pairs.batches import PairBatch
 from ..data.pairs.corpus import PairSplit
 from ..data.token_files import Split
-from ..data.trees.linearised import count_faults, parse_linearised
+from ..data.trees.linearised import parse_linearised
 from ..data.vocabularies.base import END, PADDING, START, Vocabulary
-from ..decoding import LengthLine, SizeSearch, decode
+from ..decoding import LengthLine, OutputCosts, SizeSearch, decode
 from ..measures import bleu, bleu_by_length, score_brackets
 from ..tasks.memory_degradation import as_pairs, generate_splits
 from .base import Metrics
+from .tree_costs import TreeCosts
 
 MAX_LENGTH_RATIO = 2
 """Outputs may be at most this many times as long as their sources, plus MARGIN symbols."""
 
 MAX_LENGTH_MARGIN = 10
-
-OutputCost = Callable[[int, list[int]], float]
-"""The cost of an output beside its likelihood, in nats, by the pair's number in the split."""
-
-TAG_COST, BRACKET_COST = 1000.0, 100.0
-"""In nats per missing or surplus tag or bracket, if trees are preferred (the program of Kaiser and Bengio
-2016)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,27 +114,16 @@ class PairData:
             return _number_lines(split.target)
         return [self.text.target.normalise(sentence) for sentence in split.sentences("target")]
 
-    def tree_costs(self, split: PairSplit) -> OutputCost | None:
-        """The cost of an output that is not a tree of its source; None if trees are not preferred."""
+    def tree_costs(self, split: PairSplit) -> TreeCosts | None:
+        """The costs of outputs that are no trees of a split's sources; None if trees are not preferred."""
         if not self._prefer_trees or self.text is None:
             return None
-        return tree_cost(split.sentences("source"), self.text.target)
+        return TreeCosts.of(split.sentences("source"), self.text.target)
 
     def sentences(self, outputs: Sequence[Sequence[int]]) -> list[str]:
         """Outputs as text; of drawn pairs, the numbers of their symbols."""
         decode_one = number_line if self.text is None else self.text.target.decode
         return [decode_one(output) for output in outputs]
-
-
-def tree_cost(sources: Sequence[str], target: Vocabulary) -> OutputCost:
-    """The cost of an output that is not a tree of its source, of these by number."""
-    words = [len(sentence.split(" ")) for sentence in sources]
-
-    def cost(pair: int, output: list[int]) -> float:
-        tags, brackets = count_faults(target.decode(output).split(), words[pair])
-        return TAG_COST * tags + BRACKET_COST * brackets
-
-    return cost
 
 
 def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: TrialSettings) -> Metrics:
@@ -179,8 +162,8 @@ def generate(
     if decoding.sizes == "estimated":
         sizes = replace(sizes, line=pairs.length_line)
     for batch in iter_scored_pairs(split, train, parts):
-        cost = None if costs is None else partial(_cost_in_batch, costs, batch.pairs.tolist())
-        found = search_outputs(model, batch.sources.to(device), decoding, sizes=sizes, cost=cost)
+        of_batch = None if costs is None else costs.select(batch.pairs.to(device))
+        found = search_outputs(model, batch.sources.to(device), decoding, sizes=sizes, costs=of_batch)
         outputs.update(zip(batch.pairs.tolist(), found, strict=True))
     return [outputs[number] for number in range(len(outputs))]
 
@@ -191,7 +174,7 @@ def search_outputs(
     decoding: Decoding,
     *,
     sizes: SizeSearch,
-    cost: OutputCost | None,
+    costs: OutputCosts | None,
 ) -> list[list[int]]:
     """The outputs of a batch of sources (batch, n), padded with 0, each with its end."""
     lengths = (sources != PADDING).sum(1)
@@ -200,7 +183,7 @@ def search_outputs(
         sources,
         max_length=_max_lengths(lengths, sizes.ratio, sizes.margin),
         try_lengths=model.body.depends_on_target_length,
-        sizes=replace(sizes, cost=cost),
+        sizes=replace(sizes, costs=costs),
         beam=decoding.beam,
         length_penalty=decoding.length_penalty,
         coverage_penalty=decoding.coverage_penalty,
@@ -212,11 +195,6 @@ def _max_lengths(lengths: Tensor, ratio: float, margin: int) -> Tensor:
     """The length of the longest output that any search may give for each source."""
     ratio, margin = max(ratio, MAX_LENGTH_RATIO), max(margin, MAX_LENGTH_MARGIN)
     return (ratio * lengths.double()).floor().long() + margin
-
-
-def _cost_in_batch(costs: OutputCost, pairs: Sequence[int], row: int, output: list[int]) -> float:
-    """The cost of an output by its row in a batch of these pairs."""
-    return costs(pairs[row], output)
 
 
 def write_outputs(

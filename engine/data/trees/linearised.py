@@ -15,14 +15,11 @@ def linearise(tree: Tree) -> list[str]:
     return symbols if tree.label == ROOT else [*symbols, f"){tree.label}"]
 
 
-def count_faults(symbols: Sequence[str], words: int) -> tuple[int, int]:
-    """How many tags there are too many or too few for so many words, and closing brackets for opening ones.
-
-    What the program of Kaiser and Bengio 2016 holds against an output, whatever the labels and their order.
-    """
-    closing = sum(symbol.startswith(")") and len(symbol) > 1 for symbol in symbols)
-    opening = sum(symbol.startswith("(") and len(symbol) > 1 for symbol in symbols)
-    return abs(len(symbols) - closing - opening - words), abs(closing - opening)
+def bracket_of(symbol: str) -> int:
+    """1 for an opening bracket, -1 for a closing one, 0 for a tag."""
+    if len(symbol) == 1:
+        return 0
+    return symbol.startswith("(") - symbol.startswith(")")
 
 
 def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | None:
@@ -34,9 +31,9 @@ def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | Non
     stack: list[tuple[str, list[Tree | Leaf]]] = [(ROOT, [])]
     waiting = iter(words)
     for symbol in symbols:
-        if symbol.startswith("(") and len(symbol) > 1:
+        if bracket_of(symbol) > 0:
             stack.append((symbol[1:], []))
-        elif symbol.startswith(")") and len(symbol) > 1:
+        elif bracket_of(symbol) < 0:
             label, children = stack.pop()
             if not stack or label != symbol[1:] or not children:
                 return None
