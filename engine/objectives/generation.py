@@ -27,7 +27,7 @@ from ..data.pairs.batches import PairBatch
 from ..data.pairs.corpus import PairSplit
 from ..data.token_files import Split
 from ..data.trees.linearised import parse_linearised
-from ..data.vocabularies.base import END, PADDING, START, Vocabulary
+from ..data.vocabularies.base import END, PADDING, START
 from ..decoding import LengthLine, OutputCosts, SizeSearch, decode
 from ..measures import bleu, bleu_by_length, score_brackets
 from ..tasks.memory_degradation import as_pairs, generate_splits

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..data.trees.linearised import bracket_of
-from ..data.vocabularies.base import END, PADDING, START, Vocabulary
+from ..data.vocabularies.base import END, PADDING, Vocabulary
 from ..decoding import Bounds, OutputCosts
 
 TAG_COST, BRACKET_COST = 1000.0, 100.0

@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from activemem.engine.core.cpu import _glibc
-from activemem.engine.decoding import LengthLine, SizeSearch, decode, length_search
+from activemem.engine.decoding import LengthLine, OutputCosts, SizeSearch, decode, length_search
 
 from . import references as plain
 from .references import SIZED, log_likelihood, make_model, make_sources
@@ -107,22 +107,29 @@ def test_parts_hold_as_many_outputs_as_fit_and_at_least_one():
     assert rows == [[1, 4], [3], [0], [2]]
 
 
-def far_from_five(_row, tokens):
+def far_from_five(tokens):
     """A cost that an untrained model does not keep small by itself."""
     return 50.0 * abs(len(tokens) - 5)
+
+
+class FarFromFive(OutputCosts):
+    """That cost, of many outputs."""
+
+    def total(self, sentences, symbols):
+        return 50.0 * ((symbols != 0).sum(1) - 5).abs().double()
 
 
 @pytest.mark.parametrize("kind", SIZED)
 def test_costs_are_taken_from_the_likelihood_of_each_size(kind):
     model, sources, moved = make_model(kind, sharpness=30.0), make_sources(LENGTHS), 0
-    sizes = SizeSearch(ratio=2.0, margin=2, cost=far_from_five)
+    sizes = SizeSearch(ratio=2.0, margin=2, costs=FarFromFive())
     likeliest = decode(model, sources, max_length=30, try_lengths=True)
     for row, each in enumerate(decode(model, sources, max_length=30, try_lengths=True, sizes=sizes)):
         source, outputs = alone(sources, row), []
         n = source.shape[1]
         for size in range(n, 2 * n + 2 + 1):  # each size by itself, the dearest ones too
             tokens = plain.greedy(model, source, size)
-            loss = -log_likelihood(model, source, tokens) + far_from_five(row, tokens)
+            loss = -log_likelihood(model, source, tokens) + far_from_five(tokens)
             outputs.append((loss, tokens))
         assert each.tokens == min(outputs)[1]
         moved += each.tokens != likeliest[row].tokens
@@ -132,13 +139,11 @@ def test_costs_are_taken_from_the_likelihood_of_each_size(kind):
 @pytest.mark.parametrize("kind", SIZED)
 def test_a_beam_with_a_dearer_output_than_the_greedy_one_is_left_out(kind):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
-    sizes = SizeSearch(cost=far_from_five)
+    sizes = SizeSearch(costs=FarFromFive())
     greedy = decode(model, sources, max_length=20, try_lengths=True, sizes=sizes)
     for row, each in enumerate(decode(model, sources, max_length=20, beam=2, try_lengths=True, sizes=sizes)):
         one = greedy[row]
-        assert (
-            each.score - far_from_five(row, each.tokens) >= one.score - far_from_five(row, one.tokens) - 1e-9
-        )
+        assert each.score - far_from_five(each.tokens) >= one.score - far_from_five(one.tokens) - 1e-9
         wide = plain.beam(model, alone(sources, row), likely_size(model, alone(sources, row)), 2)
         assert each.tokens in (one.tokens, wide)
 
@@ -149,7 +154,7 @@ def likely_size(model, source):
     outputs = {size: plain.greedy(model, source, size) for size in range(n, 2 * n + 1)}
     return max(
         outputs,
-        key=lambda size: log_likelihood(model, source, outputs[size]) - far_from_five(0, outputs[size]),
+        key=lambda size: log_likelihood(model, source, outputs[size]) - far_from_five(outputs[size]),
     )
 
 
@@ -207,14 +212,14 @@ def test_an_estimated_size_within_the_bounds_is_the_only_one_that_is_tried(kind,
 @pytest.mark.parametrize("kind", SIZED)
 def test_of_an_estimated_size_the_output_with_less_cost_is_found(kind):
     model, sources = make_model(kind, sharpness=30.0), make_sources(LENGTHS)
-    sizes = SizeSearch(line=LINES["between"], cost=far_from_five)
+    sizes = SizeSearch(line=LINES["between"], costs=FarFromFive())
     found = [
         decode(model, sources, max_length=9, beam=beam, try_lengths=True, sizes=sizes) for beam in (1, 2)
     ]
     for row, (greedy, wide) in enumerate(zip(*found, strict=True)):
         beam = plain.beam(model, alone(sources, row), min(ESTIMATES["between"][row], 2 * LENGTHS[row]), 2)
         assert wide.tokens in (greedy.tokens, beam)
-        worth = [each.score - far_from_five(row, each.tokens) for each in (greedy, wide)]
+        worth = [each.score - far_from_five(each.tokens) for each in (greedy, wide)]
         assert worth[1] >= worth[0] - 1e-9
 
 

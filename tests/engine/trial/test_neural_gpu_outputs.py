@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from activemem.engine.data.trees.linearised import count_faults, parse_linearised
+from activemem.engine.data.trees.linearised import bracket_of, parse_linearised
 from activemem.engine.measures import bleu
 from activemem.engine.objectives.generation import Decoding, PairData, generate
 from activemem.engine.probes.trained_models import load_kept_model
@@ -109,8 +109,8 @@ def test_of_the_lengths_that_are_tried_trees_are_preferred(tmp_path, monkeypatch
 
 def faults(source, output):
     """How far an output is from a tree of its source."""
-    tags, brackets = count_faults(output.split(" "), len(source.split(" ")))
-    return 10 * tags + brackets
+    kinds = [bracket_of(symbol) for symbol in output.split(" ")]
+    return 10 * abs(kinds.count(0) - len(source.split(" "))) + abs(sum(kinds))
 
 
 def rewrite(study, store, folder, *, prefer_trees):

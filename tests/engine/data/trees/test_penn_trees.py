@@ -10,7 +10,7 @@ import pytest
 
 from activemem.engine.corpora import DataError
 from activemem.engine.data.trees.corpus import gold_trees, open_treebank
-from activemem.engine.data.trees.linearised import count_faults, linearise, parse_linearised
+from activemem.engine.data.trees.linearised import linearise, parse_linearised
 from activemem.engine.data.trees.penn_trees import Leaf, Tree, parse_trees, strip_annotations
 from activemem.studies.catalog.datasets import CorpusError, Treebank
 from activemem.studies.catalog.registry import dataset_names, require_dataset
@@ -193,25 +193,3 @@ def test_a_treebank_is_written_once(tmp_path):
     open_treebank(Task(), tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == written
     assert not list(tmp_path.rglob("*.unfinished"))
-
-
-def program_faults(words, res, tags):
-    """The rule of the program of Kaiser and Bengio 2016, which knows tags by a list of them: its symbols."""
-    nclose = len([x for x in res if x[0] == "/"])
-    npostags = len([x for x in res if x in tags])
-    return abs(npostags - words), abs(nclose - (len(res) - nclose - npostags))
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["(S NN VB )S", "(S (NP NN )NP", ")S )S NN", "NN NN NN", "(S (S (S", "(NP -LRB- NN -RRB- )NP", ""],
-)
-@pytest.mark.parametrize("words", [0, 2, 5])
-def test_what_keeps_symbols_from_being_a_tree_is_counted_as_the_program_does(line, words):
-    symbols = line.split()
-    theirs = [x.replace(")", "/") if x.startswith(")") else x.removeprefix("(") for x in symbols]
-    assert count_faults(symbols, words) == program_faults(words, theirs, {"NN", "VB", "-LRB-", "-RRB-"})
-
-
-def test_a_tree_of_its_sentence_has_no_faults():
-    assert count_faults(["(S", "(NP", "NN", ")NP", "VB", ")S"], 2) == (0, 0)
