@@ -20,7 +20,7 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
 
     Raises DataError for what has no symbol, and for a text in which nothing can be scored.
     """
-    data = text.encode()
+    data, end = text.encode(), symbols.end_of_line
     encoded = symbols.encode_bytes(sentences_as_lines(data) if task.batching == "sentences" else data)
     split = Split(
         tokens=torch.tensor(encoded.tokens),
@@ -31,7 +31,7 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
     if task.batching == "stream":
         if len(split.tokens) < 2 or split.words < 2:
             raise DataError(f"expected at least two words, got {len(text)} characters")
-        return score_stream(model, split, batch_size=BATCH_SIZE, context=task.context, device=_CPU)
+        return score_stream(model, split, batch_size=BATCH_SIZE, context=task.context, end=end, device=_CPU)
     if not bool(((split.line_lengths > 1) & (split.line_lengths <= task.longest + 1)).any()):
         raise DataError(f"expected a line of 1 to {task.longest} tokens, got none")
-    return score_lines(model, split, batch_size=BATCH_SIZE, longest=task.longest, device=_CPU)
+    return score_lines(model, split, batch_size=BATCH_SIZE, longest=task.longest, end=end, device=_CPU)

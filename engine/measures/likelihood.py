@@ -8,37 +8,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likelihood:
-    """Summed negative log-probabilities of outputs, and the tokens and words that these are.
+    """Minus the log-probability of outputs in nats, the number of their tokens, and that of their words.
 
-    The end of a sentence is a token and a word. A vocabulary that spells rare words has more tokens than
-    words, so that only perplexities per word can be compared across vocabularies.
+    The end of a line is a token and a word. A vocabulary that spells rare words has more tokens than words,
+    so that only perplexities per word can be compared across vocabularies.
     """
 
-    nats: float = 0.0
-    tokens: int = 0
-    words: int = 0
-
-    def __add__(self, other: Likelihood) -> Likelihood:
-        return Likelihood(
-            nats=self.nats + other.nats, tokens=self.tokens + other.tokens, words=self.words + other.words
-        )
+    nats: float
+    tokens: int
+    words: int
 
     @property
-    def per_token(self) -> float:
-        """The perplexity per token; infinite where it is beyond all numbers."""
-        return perplexity(self.nats, self.tokens)
+    def loss(self) -> float:
+        """Nats per token."""
+        return self.nats / self.tokens
 
     @property
-    def per_word(self) -> float:
-        """The perplexity per word."""
-        return perplexity(self.nats, self.words)
+    def bits_per_token(self) -> float:
+        """Bits per token: per character where these are the tokens."""
+        return self.loss / math.log(2)
 
-
-def perplexity(nats: float, count: int) -> float:
-    """The exponential of the mean of so many losses, infinite where it is beyond all numbers."""
-    if count < 1:
-        raise ValueError(f"expected at least 1 output, got {count}")
-    try:
-        return math.exp(nats / count)
-    except OverflowError:
-        return math.inf
+    @property
+    def word_perplexity(self) -> float:
+        """The perplexity per word, whatever the tokens are: at most e to the 700, and 1 of no words."""
+        return math.exp(min(self.nats / max(self.words, 1), 700.0))

@@ -44,7 +44,7 @@ class LanguageObjective(Objective[Model]):
         """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
 
         Loss in nats per token, and of lines in nats per position; bits per character, or perplexity per word
-        whatever the tokens are.
+        whatever the tokens are, with ends of lines as words and without them.
         """
         limit = None if last else self._task.dev_tokens
         measured = self._measures(model, self._truncate(self._text.dev, limit), "dev")
@@ -98,7 +98,10 @@ class LanguageObjective(Objective[Model]):
             measured[f"{name}_loss_padded"] = score.padded_loss
         if self._task.tokens == "characters":
             return measured | {f"{name}_bpc": score.bits_per_token}
-        return measured | {f"{name}_perplexity": score.word_perplexity}
+        return measured | {
+            f"{name}_perplexity": score.word_perplexity,
+            f"{name}_perplexity_without_ends": score.without_ends.word_perplexity,
+        }
 
 
 class StreamObjective(LanguageObjective):
@@ -186,6 +189,7 @@ class StreamObjective(LanguageObjective):
             batch_size=self.settings.train.batch_size,
             parts=self.evaluation_parts,
             context=self._task.context,
+            end=self._text.symbols.end_of_line,
             device=self.device,
             registered=registered,
         )
@@ -264,6 +268,7 @@ class LineObjective(LanguageObjective):
             batch_size=self.settings.train.batch_size,
             parts=self.evaluation_parts,
             longest=self._task.longest,
+            end=self._text.symbols.end_of_line,
             device=self.device,
             registered=registered,
         )

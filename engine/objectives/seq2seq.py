@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from ..corpora import DataError
 from ..data.pairs.batches import PairBatch, collate, iter_pair_batches
 from ..data.pairs.corpus import PairSplit
 from ..data.vocabularies import vocabulary_to_dict
+from ..measures import Likelihood
 from .base import CausalView, Metrics, Objective, StepShape, on_device, scored_on_device
 from .drawn_batches import DrawnBatches
 from .generation import Decoding, PairData, generate, iter_scored_pairs, score_outputs, write_outputs
@@ -209,9 +209,10 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             right += int((scores.argmax(-1) == scored).sum())
             symbols += len(scored)
             words += batch.words
+        found = Likelihood(nats=nats, tokens=symbols, words=words)
         return {
-            f"{name}_loss": nats / symbols,
-            f"{name}_perplexity": math.exp(min(nats / words, 700.0)),
+            f"{name}_loss": found.loss,
+            f"{name}_perplexity": found.word_perplexity,
             f"{name}_accuracy": right / symbols,
             **registered.compute(),
         }

@@ -11,36 +11,30 @@ from torch import Tensor
 from ...blocks import Model
 from ...blocks.core.streaming import StreamState
 from ...grammar import analyse
+from ...studies.catalog.tasks import IGNORED
 from ..data import Split, iter_line_eval, iter_stream_eval
+from ..measures import Likelihood
 from .registered_metrics import RegisteredMetrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextScore:
-    """Minus the log-probability of a text in nats, the number of its tokens, and that of its words.
+class TextScore(Likelihood):
+    """How likely a text is, and the ends of its lines among its words.
 
     `padded_loss` is given for lines: the mean over all positions of their batches, padding included.
     """
 
-    nats: float
-    tokens: int
-    words: int
+    ends: Likelihood
     padded_loss: float | None = None
 
     @property
-    def loss(self) -> float:
-        """Nats per token."""
-        return self.nats / self.tokens
-
-    @property
-    def bits_per_token(self) -> float:
-        """Bits per token: per character where these are the tokens."""
-        return self.loss / math.log(2)
-
-    @property
-    def word_perplexity(self) -> float:
-        """The perplexity per word, whatever the tokens are."""
-        return math.exp(min(self.nats / self.words, 700.0))
+    def without_ends(self) -> Likelihood:
+        """How likely the words are that are no ends of lines, each after all that stands before it."""
+        return Likelihood(
+            nats=self.nats - self.ends.nats,
+            tokens=self.tokens - self.ends.tokens,
+            words=self.words - self.ends.words,
+        )
 
 
 @torch.no_grad()
@@ -50,19 +44,20 @@ def score_stream(
     *,
     batch_size: int,
     context: int,
+    end: int,
     device: torch.device,
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
     """The score of a text in rows that overlap by the model's reach, which equals one pass over the whole.
 
-    The rows are computed in so many parts.
+    `end` is the symbol of the end of a line. The rows are computed in so many parts.
     """
     reach = analyse(model.recipe, model.config, length=1).reach.left
     rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
     rows = max(1, min(rows, batch_size))
     warm_up = 0 if rows == 1 else int(reach)
-    nats, tokens, streams = 0.0, 0, [StreamState()] * parts
+    total, streams = _Total(end), [StreamState()] * parts
     for batch in iter_stream_eval(split.tokens, batch_size=rows, context=context, warm_up=warm_up):
         if batch.reset:
             streams = [StreamState()] * parts
@@ -72,9 +67,8 @@ def score_stream(
             losses, streams[part] = model.nll_stream(inputs, targets, streams[part])
             if registered is not None:
                 registered.update(losses, targets, scored)
-            nats += float(losses[scored].double().sum())
-            tokens += int(scored.sum())
-    return TextScore(nats=nats, tokens=tokens, words=split.words - 1)  # the first token is given
+            total.add(losses[scored], targets[scored])
+    return total.score(split.words - 1)  # the first token is given
 
 
 @torch.no_grad()
@@ -84,15 +78,17 @@ def score_lines(
     *,
     batch_size: int,
     longest: int,
+    end: int,
     device: torch.device,
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
     """The score of lines, each a sequence of its own; empty and too long ones are left out.
 
-    Batches are computed in so many parts; their padding is counted as if they were not.
+    `end` is the symbol of a line's end. Batches are computed in so many parts; their padding is counted as if
+    they were not.
     """
-    nats, words = 0.0, 0
+    total, words = _Total(end), 0
     scored: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
     for batch in iter_line_eval(split, batch_size=max(1, batch_size // parts), max_length=longest):
         inputs, targets, lengths = (part.to(device) for part in batch[:3])
@@ -100,13 +96,38 @@ def score_lines(
         valid = torch.arange(losses.shape[1], device=device) < lengths[:, None]
         if registered is not None:
             registered.update(losses, targets, valid)
-        nats += float(losses.sum())
+        total.add(losses, targets.where(valid, IGNORED))
         words += batch.words
         scored.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))
     numbers, losses, lengths = map(torch.cat, zip(*scored, strict=True))
     order = numbers.argsort()
     padded = _padded_loss(losses[order], lengths[order], batch_size)
-    return TextScore(nats=nats, tokens=int(lengths.sum()), words=words, padded_loss=padded)
+    return total.score(words, padded)
+
+
+class _Total:
+    """What has been scored of a text, in which `end` is the end of a line."""
+
+    def __init__(self, end: int) -> None:
+        self._end, self._nats, self._tokens = end, [0.0, 0.0], [0, 0]  # of all, and of ends
+
+    def add(self, losses: Tensor, targets: Tensor) -> None:
+        """Take note of the losses of these targets, of one shape; those of ignored ones are 0."""
+        ends = targets == self._end
+        for place, (nats, counted) in enumerate([(losses, targets != IGNORED), (losses[ends], ends)]):
+            self._nats[place] += float(nats.double().sum())
+            self._tokens[place] += int(counted.sum())
+
+    def score(self, words: int, padded_loss: float | None = None) -> TextScore:
+        """The score of all, which stands for so many words."""
+        (nats, end_nats), (tokens, ends) = self._nats, self._tokens
+        return TextScore(
+            nats=nats,
+            tokens=tokens,
+            words=words,
+            ends=Likelihood(nats=end_nats, tokens=ends, words=ends),
+            padded_loss=padded_loss,
+        )
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:

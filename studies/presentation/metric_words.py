@@ -294,7 +294,11 @@ _RULES: Mapping[str, _Rule] = {
     "loss": _training_loss,
     **{f"{split}_{name}": _split_score for split in ("dev", "test") for name in _SPLIT_TITLES},
     **{f"{split}_loss_padded": _padded_loss for split in ("dev", "test")},
-    **{f"{split}_{name}": _text_score for split in ("dev", "test") for name in ("bpc", "perplexity")},
+    **{
+        f"{split}_{name}": _text_score
+        for split in ("dev", "test")
+        for name in ("bpc", "perplexity", "perplexity_without_ends")
+    },
     **dict.fromkeys(
         ("bleu", "bleu_tokenized", "f1", "f1_of_all", "precision", "recall", "tree_share"), _written
     ),

@@ -63,8 +63,9 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
         grows = settings.train.lengths is None
         return ("accuracy", "length", "max_length") if grows else ("dev_loss", "dev_accuracy", "dev_exact")
     if isinstance(task, LanguageModelSettings):
-        scored = "dev_bpc" if task.tokens == "characters" else "dev_perplexity"
-        return ("dev_loss", scored, *(() if task.batching == "stream" else ("dev_loss_padded",)))
+        words = ("dev_perplexity", "dev_perplexity_without_ends")
+        scored = ("dev_bpc",) if task.tokens == "characters" else words
+        return ("dev_loss", *scored, *(() if task.batching == "stream" else ("dev_loss_padded",)))
     if isinstance(task, GeneratedTask):
         return _of_examples(task)
     if isinstance(task, LabelledSettings):

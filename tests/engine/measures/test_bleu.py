@@ -5,8 +5,7 @@ import math
 import pytest
 import sacrebleu
 
-from activemem.engine.measures import Likelihood, bleu, bleu_by_length
-from activemem.engine.measures.likelihood import perplexity
+from activemem.engine.measures import bleu, bleu_by_length
 
 REFERENCES = ["The cat sat on the mat.", "It is raining again, isn't it?", "Nobody knows why the dog barks."]
 HYPOTHESES = ["The cat sat on the mat.", "It rains again, isn't it?", "Nobody knows why the dogs bark."]
@@ -48,15 +47,3 @@ def test_bleu_by_length_has_1_to_10_words_together_then_11_to_20():
     assert long.bleu == bleu(HYPOTHESES[1:2], REFERENCES[1:2])
     (all_of_them,) = bleu_by_length(HYPOTHESES, REFERENCES, lengths, width=11)
     assert all_of_them.bleu == bleu(HYPOTHESES, REFERENCES)
-
-
-def test_perplexities_are_of_summed_losses_over_tokens_and_over_words():
-    whole = Likelihood(nats=6 * math.log(2), tokens=6, words=2) + Likelihood(
-        nats=2 * math.log(4), tokens=2, words=2
-    )
-    assert whole.per_token == pytest.approx(2 ** (10 / 8))
-    assert whole.per_word == pytest.approx(2 ** (10 / 4))
-    assert perplexity(1e6, 1) == math.inf
-    with pytest.raises(ValueError) as fault:
-        _ = Likelihood().per_word
-    assert str(fault.value) == "expected at least 1 output, got 0"

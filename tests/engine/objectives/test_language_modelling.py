@@ -121,6 +121,34 @@ def test_words_have_a_perplexity_and_characters_bits(folder):
     assert "test_perplexity" not in characters
 
 
+@pytest.mark.parametrize(
+    "task", [LINES, LINES | {"batching": "stream", "context": 7}], ids=["lines", "stream"]
+)
+def test_a_perplexity_is_told_without_the_ends_of_lines_too(folder, task):
+    training = Training(settings(task=task, epochs=1), CPU, folder)
+    measured = training.advance()
+    text = training.objective._text
+    split, end = text.test, text.symbols.end_of_line
+    if task is LINES:
+        inputs, lengths = split.padded_lines(
+            [line for line, n in enumerate(split.line_lengths) if 1 < n <= 301]
+        )
+        targets, valid = inputs, torch.arange(inputs.shape[1]) < lengths[:, None]
+        with torch.no_grad():
+            inputs = torch.nn.functional.pad(targets, (1, -1), value=0)
+            nats = training.model.nll(inputs, targets, lengths)[valid]
+        targets = targets[valid]
+    else:
+        tokens = split.tokens.long()[None]
+        with torch.no_grad():
+            nats = training.model.nll_stream(tokens[:, :-1], tokens[:, 1:], StreamState())[0][0]
+        targets = tokens[0, 1:]
+    words = nats[targets != end]
+    assert 0 < len(words) < len(nats)
+    assert measured["test_perplexity"] == pytest.approx(math.exp(float(nats.mean())), rel=1e-5)
+    assert measured["test_perplexity_without_ends"] == pytest.approx(math.exp(float(words.mean())), rel=1e-5)
+
+
 def test_only_the_last_epoch_scores_the_test_split(folder):
     training = Training(settings(epochs=2), CPU, folder)
     first, last = training.advance(), training.advance()
