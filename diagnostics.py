@@ -69,10 +69,10 @@ class FaultCollector:
         return _truncate(printable(self.text[start:end].strip()))
 
 
-def nearest(word: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known name most like the word, whatever its capitals, or None where none is near."""
     names = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), names, n=1, cutoff=cutoff)
+    close = get_close_matches(word.lower(), names, n=1)
     return names[close[0]] if close else None
 
 

@@ -54,6 +54,10 @@ class Layout:
 
     root: Path
 
+    def __post_init__(self) -> None:
+        if os.path.exists(self.root) and not os.path.isdir(self.root):  # noqa: PTH110, PTH112 -- never raise
+            raise StoreError(f"{self.root}: expected the folder of a store, got a file")
+
     @property
     def unfinished(self) -> Path:
         """The folder of files that are being written, or whose writer died."""

@@ -79,6 +79,5 @@ def _open_store(results: str | None) -> Store:
 
     store = load_settings({"results": results}).store
     if results is not None and store.address is None and not store.root.is_dir():
-        found = "a file" if store.root.exists() else "none"
-        raise StoreError(f"{store.root}: expected the folder of a store, got {found}")
+        raise StoreError(f"{store.root}: expected the folder of a store, got none")
     return store

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from ...diagnostics import nearest
+from ...diagnostics import nearest_hint
 from ...plugins import OpenRegistry
 from .datasets import Corpus, CorpusError, Dataset, ParallelCorpus, Treebank
 
@@ -49,11 +49,10 @@ def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
 
 
 def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
-    """The dataset of that kind and name; CorpusError with the nearest name if there is none."""
+    """The dataset of that kind and name; CorpusError with the nearest name, or all, if there is none."""
     found = _datasets().get(name)
     if not isinstance(found, kind):
-        hint = nearest(name, dataset_names(kind), cutoff=0)
-        raise CorpusError(f"unknown {kind.KIND} '{name}'; nearest: {hint}")
+        raise CorpusError(f"unknown {kind.KIND} '{name}'{nearest_hint(name, dataset_names(kind))}")
     return found
 
 

@@ -75,7 +75,8 @@ def _levels(
 def level_fault(factor: str, level: object) -> str | None:
     """What is wrong with a level by itself, or None."""
     if factor == SEED and (isinstance(level, bool) or not isinstance(level, int) or not 0 <= level < 2**63):
-        return f"expected a whole number of at least 0, got {format_value(level)}"
+        most = " and below 2^63" if isinstance(level, int) and level >= 2**63 else ""
+        return f"expected a whole number of at least 0{most}, got {format_value(level)}"
     if not isinstance(level, str | int | float | bool):
         return f"expected a text, a number or true or false, got {format_value(level)}"
     if level == ABSENT:

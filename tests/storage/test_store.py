@@ -183,6 +183,13 @@ def test_a_name_that_can_be_a_folder_is_taken(store, study):
     assert store.trials()["study"].to_list() == [study]
 
 
+def test_a_file_is_no_store(tmp_path):
+    (tmp_path / "rows.parquet").touch()
+    with pytest.raises(StoreError) as caught:
+        Store(tmp_path / "rows.parquet")
+    assert str(caught.value) == f"{tmp_path}/rows.parquet: expected the folder of a store, got a file"
+
+
 def test_a_folder_that_cannot_be_listed_is_an_error_and_no_empty_store(root, store):
     root.mkdir()
     (root / "trials").write_text("no folder")

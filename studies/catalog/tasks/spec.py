@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from pydantic import field_validator
 
-from ....diagnostics import nearest
+from ....diagnostics import nearest_hint
 from ....errors import ActivememError
 from ....plugins import OpenRegistry
 from ...text.pydantic_messages import InvalidTableError, validate
@@ -132,10 +132,10 @@ def lookup_task(name: str) -> TaskSpec | None:
 
 
 def require_task(name: str) -> TaskSpec:
-    """The task of that name; TaskError with the nearest name if there is none."""
+    """The task of that name; TaskError with the nearest name, or all, if there is none."""
     spec = lookup_task(name)
     if spec is None:
-        raise TaskError(f"unknown task '{name}'; nearest: {nearest(name, TASKS, cutoff=0)}")
+        raise TaskError(f"unknown task '{name}'{nearest_hint(name, TASKS)}")
     return spec
 
 

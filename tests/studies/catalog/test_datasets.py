@@ -64,7 +64,7 @@ def test_a_name_is_taken_for_every_kind():
 def test_a_name_of_another_kind_is_none_of_this_kind():
     with pytest.raises(CorpusError) as caught:
         require_dataset("wsj", ParallelCorpus)
-    assert str(caught.value).startswith("unknown parallel corpus 'wsj'; nearest: ")
+    assert str(caught.value).startswith("unknown parallel corpus 'wsj'; known: multi30k-en-de, ")
     with pytest.raises(CorpusError) as caught:
         require_dataset("multi30k-de")
     assert str(caught.value) == "unknown corpus 'multi30k-de'; nearest: multi30k-en-de"

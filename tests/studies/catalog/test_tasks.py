@@ -97,6 +97,12 @@ def test_an_unknown_task_is_an_error_that_names_the_nearest():
     assert str(caught.value) == "unknown task 'revers'; nearest: reverse"
 
 
+def test_an_unknown_task_that_is_like_none_is_an_error_that_names_all():
+    with pytest.raises(TaskError) as caught:
+        require_task("xyz")
+    assert str(caught.value) == f"unknown task 'xyz'; known: {', '.join(sorted(TASKS))}"
+
+
 @pytest.mark.parametrize(
     ("name", "length", "message"),
     [

@@ -168,6 +168,9 @@ def test_treebanks_are_asked_for_by_name():
     with pytest.raises(CorpusError) as fault:
         require_dataset("wjs", Treebank)
     assert str(fault.value) == "unknown treebank 'wjs'; nearest: wsj"
+    with pytest.raises(CorpusError) as fault:
+        require_dataset("nosuch", Treebank)
+    assert str(fault.value) == "unknown treebank 'nosuch'; known: wsj, wsj-sample"
     assert dataset_names(Treebank) == ("wsj", "wsj-sample")
 
 
