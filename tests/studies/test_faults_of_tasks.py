@@ -1,0 +1,130 @@
+"""What a task cannot be given is told under the line where it stands."""
+
+import pytest
+
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ..study_texts import study_text
+
+TEXT = study_text(
+    task={"name": "reverse"}, train={"steps_per_epoch": 3}, factors={"mixer": ["sa", "conv(k=3)"]}
+)
+
+
+def message(text, *overrides):
+    with pytest.raises(StudyError) as caught:
+        load_study(text, overrides)
+    return str(caught.value)
+
+
+def test_a_penalty_on_coverage_needs_attention():
+    text = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace("curriculum = { start = 5 }\n", "")
+    text = text.replace('"sa", "conv(k=3)"', '"seq2seq(lstm, lstm)"')
+    name = text[text.index("[task]") :].splitlines()[1]
+    text = text.replace(
+        name, 'name = "translation"\ncorpus = "multi30k-en-fr"\ntokens = "words"\ncoverage_penalty = 0.2'
+    )
+    assert message(text).splitlines()[-1] == (
+        "       [task] coverage_penalty: it has no effect, since seq2seq(lstm, lstm) has no attention "
+        "weights: leave it out, or give the decoder an attention"
+    )
+
+
+def test_sizes_are_estimated_only_for_models_that_are_told_them():
+    text = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace("curriculum = { start = 5 }\n", "")
+    text = text.replace('"sa", "conv(k=3)"', '"seq2seq(lstm, lstm)", "neural_gpu"')
+    name = text[text.index("[task]") :].splitlines()[1]
+    text = text.replace(
+        name, 'name = "translation"\ncorpus = "multi30k-en-fr"\ntokens = "words"\nsizes = "estimated"'
+    )
+    told = message(text)
+    assert told.count("[task] sizes: it has no effect") == 1
+    assert "since seq2seq(lstm, lstm) is not told how long an output will be: leave it out" in told
+
+
+LANGUAGE = TEXT.replace("curriculum = { start = 5 }\n", "").replace(
+    TEXT[TEXT.index("[task]") :].splitlines()[1], 'name = "language_model"\ncorpus = "paradise-lost"'
+)
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        (
+            "train.sampling=0.1",
+            "[train] sampling: language_model has one sequence, and this is for two: leave it out",
+        ),
+        (
+            'task.tokens="spelled"',
+            "[task] tokens: expected 'characters', 'words' or 'bpe', got 'spelled'",
+        ),
+        (
+            "task.beam=1",
+            "[task] language_model: unknown key 'beam'; known: batching, context, corpus, dev_tokens, "
+            "longest, name, pieces, random_offset, tokens",
+        ),
+        ("task.contxt=64", "[task] language_model: unknown key 'contxt'; nearest: context"),
+    ],
+)
+def test_what_a_task_would_ignore_is_told(override, told):
+    text = LANGUAGE.replace('"sa", "conv(k=3)"', '"conv(k=3)", "conv(k=2)"')
+    assert message(text, override).splitlines()[-1].strip() == told
+
+
+def test_a_vocabulary_that_its_clusters_do_not_fit_is_told():
+    text = LANGUAGE.replace('"sa", "conv(k=3)"', '"conv(k=3)", "conv(k=2)"')
+    assert "expected cutoffs that rise and stay below vocab, got 900 of " in message(
+        text, "model.cutoffs=[900]"
+    )
+
+
+def test_a_plateau_needs_a_dev_split():
+    assert "plateau needs the loss on a dev split, and reverse has none" in message(
+        TEXT, 'train.schedule={name="plateau"}'
+    )
+
+
+def test_a_key_that_a_task_does_not_take_is_a_fault_even_with_its_default():
+    text = TEXT.replace("[task]\n", "[task]\nbeam = 1\n")
+    assert message(text).splitlines()[-1].strip() == (
+        "[task] reverse: unknown key 'beam'; known: dev_sequences, name, test_lengths, test_sequences, vocab"
+    )
+    found = message(LANGUAGE.replace('corpus = "paradise-lost"', ""))
+    assert found.splitlines()[-1].strip() == (
+        "[task] missing key 'corpus'; known: enwik8, paradise-lost, text8, text8-6m, wikitext-103, wikitext-2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (["train.batch_tokens=20"], "expected at least 61, room for a pair of 61 tokens, got 20"),
+        (
+            ["train.batch_tokens=100", "train.accumulate=2"],
+            "expected at least 122, room for a pair of 61 tokens in each of accumulate = 2 parts, got 100",
+        ),
+        (
+            ["train.batch_tokens=1000", "train.accumulate=100"],
+            "[train] expected batch_size of at least accumulate = 100, got 32",
+        ),
+        (
+            ["train.batch_tokens=1000", "train.accumulate=2", 'train.measure=["gradient_noise"]'],
+            "[train] gradient_noise counts the sequences of a step, which batch_tokens lets vary",
+        ),
+    ],
+)
+def test_batches_of_tokens_without_room_are_told(overrides, told):
+    text = study_text(
+        model={"recipe": "seq2seq(gru, gru)"},
+        task={
+            "name": "translation",
+            "corpus": "multi30k-en-fr",
+            "tokens": "words",
+            "pieces": 300,
+            "longest": 60,
+        },
+        train={"batch_size": 32, "curriculum": None},
+        factors={"seed": [0]},
+    )
+    assert message(text, *overrides).splitlines()[-1].strip().endswith(told)
