@@ -57,10 +57,10 @@ def outcomes(folder):
 
 @pytest.mark.heavy
 def test_a_step_that_never_ends_is_left_soon_after_the_time_limit_and_the_next_trials_run(folder):
-    status, _ = run(folder, "loop", ACTIVEMEM_TIME_LIMIT_S="2")
-    late = "time limit of 2 s passed at epoch 1"
+    status, _ = run(folder, "loop", ACTIVEMEM_TIME_LIMIT_S="8")  # others end within it on a busy machine
+    late = "time limit of 8 s passed at epoch 1"
     assert (status, outcomes(folder)) == (1, [(0, "failed", late), (1, "done", None)] * 2)
-    assert Store(folder / "results").trials()["seconds"].max() < 2 + 5 + 30
+    assert Store(folder / "results").trials()["seconds"].max() < 8 + 5 + 30
 
 
 @pytest.mark.parametrize(
