@@ -2,43 +2,30 @@
 
 import pytest
 
-from activemem.studies.study import load_study
-from activemem.studies.text.errors import StudyError
-
 from ..study_texts import study_text
-
-TEXT = study_text(
-    task={"name": "reverse"}, train={"steps_per_epoch": 3}, factors={"mixer": ["sa", "conv(k=3)"]}
-)
+from .fault_messages import TEXT, message
 
 
-def message(text, *overrides):
-    with pytest.raises(StudyError) as caught:
-        load_study(text, overrides)
-    return str(caught.value)
+def translation(models, key):
+    """What is told of a study that translates with these models and has this key in its task."""
+    text = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace("curriculum = { start = 5 }\n", "")
+    text = text.replace('"sa", "conv(k=3)"', models)
+    name = text[text.index("[task]") :].splitlines()[1]
+    return message(
+        text.replace(name, f'name = "translation"\ncorpus = "multi30k-en-fr"\ntokens = "words"\n{key}')
+    )
 
 
 def test_a_penalty_on_coverage_needs_attention():
-    text = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace("curriculum = { start = 5 }\n", "")
-    text = text.replace('"sa", "conv(k=3)"', '"seq2seq(lstm, lstm)"')
-    name = text[text.index("[task]") :].splitlines()[1]
-    text = text.replace(
-        name, 'name = "translation"\ncorpus = "multi30k-en-fr"\ntokens = "words"\ncoverage_penalty = 0.2'
-    )
-    assert message(text).splitlines()[-1] == (
+    told = translation('"seq2seq(lstm, lstm)"', "coverage_penalty = 0.2")
+    assert told.splitlines()[-1] == (
         "       [task] coverage_penalty: it has no effect, since seq2seq(lstm, lstm) has no attention "
         "weights: leave it out, or give the decoder an attention"
     )
 
 
 def test_sizes_are_estimated_only_for_models_that_are_told_them():
-    text = TEXT.replace("2 * ({mixer} >> ff(8))", "{mixer}").replace("curriculum = { start = 5 }\n", "")
-    text = text.replace('"sa", "conv(k=3)"', '"seq2seq(lstm, lstm)", "neural_gpu"')
-    name = text[text.index("[task]") :].splitlines()[1]
-    text = text.replace(
-        name, 'name = "translation"\ncorpus = "multi30k-en-fr"\ntokens = "words"\nsizes = "estimated"'
-    )
-    told = message(text)
+    told = translation('"seq2seq(lstm, lstm)", "neural_gpu"', 'sizes = "estimated"')
     assert told.count("[task] sizes: it has no effect") == 1
     assert "since seq2seq(lstm, lstm) is not told how long an output will be: leave it out" in told
 

@@ -15,16 +15,7 @@ from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
 from ..study_texts import study_text
-
-TEXT = study_text(
-    task={"name": "reverse"}, train={"steps_per_epoch": 3}, factors={"mixer": ["sa", "conv(k=3)"]}
-)
-
-
-def message(text, *overrides):
-    with pytest.raises(StudyError) as caught:
-        load_study(text, overrides)
-    return str(caught.value)
+from .fault_messages import TEXT, message
 
 
 def test_a_study_with_everything_wrong_is_told_everything_at_once(tmp_path):

@@ -1,0 +1,18 @@
+"""What is told of a study with faults, and a study that has none yet."""
+
+import pytest
+
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ..study_texts import study_text
+
+TEXT = study_text(
+    task={"name": "reverse"}, train={"steps_per_epoch": 3}, factors={"mixer": ["sa", "conv(k=3)"]}
+)
+
+
+def message(text, *overrides):
+    with pytest.raises(StudyError) as caught:
+        load_study(text, overrides)
+    return str(caught.value)
