@@ -264,7 +264,7 @@ class Recurrent(Block):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """One layer: its outputs, and the states (batch, width) behind each row's last valid position."""
         has_kernels = self.use_fused and _has_kernels(x, layer.weight_x)
-        if has_kernels and _is_half_of_cudnn(x):
+        if has_kernels and _has_no_half(x):
             with torch.autocast(x.device.type, enabled=False):
                 return self._run(layer, x.float(), tuple(part.float() for part in start), mask)
         if has_kernels and not _is_one_step_of_cudnn(x):
@@ -293,13 +293,13 @@ def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
     return torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
 
 
-def _is_half_of_cudnn(x: Tensor) -> bool:
-    """Whether autocast would give the kernel of a GPU sixteen bits.
+def _has_no_half(x: Tensor) -> bool:
+    """Whether autocast would give a kernel sixteen bits that it lacks or overflows: it computes in thirty-two.
 
-    It takes float16 for them whatever autocast is to take, which overflows where bfloat16 does not: the
-    kernel then computes in single precision.
+    That of a GPU takes float16 for them whatever autocast is to take. OneDNN's LSTM has none without AVX-512.
     """
-    return x.is_cuda and torch.is_autocast_enabled("cuda")
+    has_half = not x.is_cuda and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+    return torch.is_autocast_enabled(x.device.type) and not has_half
 
 
 def _is_one_step_of_cudnn(x: Tensor) -> bool:

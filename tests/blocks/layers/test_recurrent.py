@@ -208,3 +208,14 @@ def test_nothing_is_dropped_behind_the_last_layer():
     x = random_sequences(2, 5)
     assert block.train()(x).equal(block.eval()(x))
     assert not stack.train()(x).equal(stack.eval()(x))
+
+
+@pytest.mark.parametrize("text", ["lstm(layers=2)", "gru"])
+def test_a_processor_without_kernels_of_half_precision_has_them_in_single_precision(text, monkeypatch):
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX2")
+    block = make_block(parse_block(text), causal=True, dtype=torch.float32)
+    x = random_sequences(3, 5, dtype=torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = block(x)
+    assert found.dtype == torch.float32
+    assert_close(found, block(x), rtol=0.0, atol=0.0)
