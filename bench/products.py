@@ -51,7 +51,7 @@ def times_ms(run: Callable[[], object]) -> tuple[float, float]:
     found = dict[bool, list[float]]()
     for _ in range(TURNS):
         for has_more in (True, False):
-            with patch.object(linear_maps, "_processor_has_more", lambda has_more=has_more: has_more):
+            with patch.object(linear_maps, "onednn_has_wider_vectors", lambda has_more=has_more: has_more):
                 run()
                 for _ in range(CALLS):
                     began = time.thread_time()
@@ -79,7 +79,7 @@ def main() -> None:
     prepare_cpu(1)
     if not torch.backends.mkldnn.is_available():
         sys.exit("expected a torch with oneDNN, got one without")
-    if not linear_maps._processor_has_more():
+    if not linear_maps.onednn_has_wider_vectors():
         print("this processor keeps what torch takes; oneDNN is measured all the same")
     print(f"{'':36}{'oneDNN':>10}{'torch':>10}{'ratio':>8}")
     for shape in SHAPES:

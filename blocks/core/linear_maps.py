@@ -50,27 +50,38 @@ def has_faster_products(x: Tensor, weight: Tensor, least: int) -> bool:
 
     From `least` products on it may. Transforms, and whoever rewrites operations, see those of torch.
     """
-    if torch.compiler.is_compiling():  # a program that is exported must not depend on the sizes
+    if not are_plain(x, weight) or x.dtype != torch.float32:
         return False
     rows = x.shape[:-1].numel() // weight.shape[:-2].numel()
     return (
         rows >= LEAST_ROWS
         and rows * weight.shape[-1] * weight.shape[-2] >= least
+        and onednn_has_wider_vectors()
+        and bool(torch.backends.mkldnn.enabled)
+    )
+
+
+def are_plain(x: Tensor, weight: Tensor) -> bool:
+    """Whether both are numbers of one kind on a CPU, seen by nobody who rewrites operations.
+
+    Transforms as `torch.vmap` do not know operations of ours, autocast has another kind of numbers, and a
+    program that is compiled or exported must not depend on sizes.
+    """
+    return (
+        not torch.compiler.is_compiling()
         and x.device.type == weight.device.type == "cpu"
-        and x.dtype == weight.dtype == torch.float32
+        and x.dtype == weight.dtype
         and type(x) is Tensor
         and type(weight) in (Tensor, nn.Parameter)
-        and _processor_has_more()
-        and torch.backends.mkldnn.enabled
-        and debug_unwrap(x) is x  # else it is within a transform, which does not know the operation
+        and debug_unwrap(x) is x
         and debug_unwrap(weight) is weight
         and not torch.is_autocast_enabled("cpu")
     )
 
 
 @cache
-def _processor_has_more() -> bool:
-    """Whether this processor has vectors that MKL uses on Intel's alone."""
+def onednn_has_wider_vectors() -> bool:
+    """Whether this processor has vectors that oneDNN uses, and MKL on Intel's alone."""
     if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
         return False
     if not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):

@@ -12,18 +12,8 @@ from ...grammar.model_config import BiasInit
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..core.activations import ACTIVATIONS, saturating_sigmoid
 from ..core.block import Block, Context, register_block
+from ..core.correlation import correlate
 from ..core.initialisation import ChannelWeights, Initialisable, draw_bias, glorot
-
-
-def correlate(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Slide (outputs, taps, width) over (batch, length, width): (batch, length - taps + 1, outputs).
-
-    A two-dimensional convolution of height one, because its channels-last form takes both as they lie in
-    memory; on a CPU it is faster than `conv1d` at every size that we measured, up to 1.9 times.
-    """
-    image = x.transpose(1, 2).unsqueeze(2)  # (batch, width, 1, length)
-    kernel = weight.transpose(1, 2).unsqueeze(2)  # (outputs, width, 1, taps)
-    return functional.conv2d(image, kernel, bias).squeeze(2).transpose(1, 2)
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -35,7 +25,8 @@ class Convolution(Initialisable):
     """W ∗ x + b with zero padding, for one or several maps of the same input side by side.
 
     Causal: k - 1 positions on the left; otherwise (k - 1) // 2 on the left and the rest on the right.
-    Only the taps that can touch data are computed.
+    Only the taps that can touch data are computed. `use_frequencies` set to False slides them from position
+    to position everywhere, which is the same up to rounding.
     """
 
     def __init__(self, *, width: int, k: int, causal: bool, bias_init: BiasInit, maps: int = 1) -> None:
@@ -44,6 +35,7 @@ class Convolution(Initialisable):
         self.bias_init: BiasInit = bias_init
         self.left = k - 1 if causal else (k - 1) // 2
         self.right = k - 1 - self.left
+        self.use_frequencies = not causal
         self.weight = nn.Parameter(torch.empty(maps * width, k, width))  # taps before inputs: see correlate
         self.bias = nn.Parameter(torch.empty(maps * width))
 
@@ -63,7 +55,7 @@ class Convolution(Initialisable):
         """Map (batch, length, width), zero at masked positions, to (batch, length, maps * width)."""
         left, right = min(self.left, x.shape[1] - 1), min(self.right, x.shape[1] - 1)
         taps = self.weight[:, self.left - left : self.left + right + 1]
-        return correlate(functional.pad(x, (0, 0, left, right)), taps, self.bias)
+        return correlate(x, taps, self.bias, left=left, right=right, by_frequencies=self.use_frequencies)
 
 
 @register_block("conv")
@@ -180,7 +172,7 @@ class PersistentConv(Block):
         touched = min(len(rows), length)
         rows = functional.pad(rows, (0, 0, 0, touched - 1)).unsqueeze(0)
         taps = self.convolution.weight[:, : self.convolution.left]
-        added = correlate(rows, taps)  # (1, touched, width)
+        added = correlate(rows, taps, by_frequencies=False)  # (1, touched, width)
         return functional.pad(added, (0, 0, 0, length - touched))
 
     def _from_right(self, length: int, mask: Tensor | None) -> Tensor | None:
@@ -191,7 +183,7 @@ class PersistentConv(Block):
         touched = min(len(rows), length)
         rows = functional.pad(rows, (0, 0, touched - 1, 0)).unsqueeze(0)
         taps = self.convolution.weight[:, self.convolution.left + 1 :]
-        added = correlate(rows, taps)  # (1, touched, width)
+        added = correlate(rows, taps, by_frequencies=False)  # (1, touched, width)
         if mask is None:
             return functional.pad(added, (0, 0, length - touched, 0))
         # row 0: too far from the end; row touched: the last valid position, and all that is masked after it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +18,6 @@ from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, glorot
 from ..core.linear_maps import linear
 from ..core.transducer import State
-
-ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 HELD = 1e9
 """What a gate is moved by that is to be shut, or open, to the last bit."""
@@ -294,7 +292,7 @@ def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _has_no_half(x: Tensor) -> bool:
-    """Whether autocast would give a kernel sixteen bits that it lacks or overflows: it computes in thirty-two.
+    """Whether autocast would give a kernel sixteen bits that it lacks or overflows: then it has thirty-two.
 
     That of a GPU takes float16 for them whatever autocast is to take. OneDNN's LSTM has none without AVX-512.
     """
@@ -308,14 +306,6 @@ def _is_one_step_of_cudnn(x: Tensor) -> bool:
     A decoder whose attention is fed back asks for one after the other: copies of all are kept for gradients.
     """
     return x.is_cuda and x.shape[1] == 1
-
-
-def disable_fused_kernels(model: ModuleT) -> ModuleT:
-    """The model, its recurrent blocks without kernels from now on: what is counted in it can be seen."""
-    for part in model.modules():
-        if isinstance(part, Recurrent):
-            part.use_fused = False
-    return model
 
 
 def _has_kernels(*tensors: Tensor) -> bool:

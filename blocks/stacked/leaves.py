@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..core.correlation import stacked_correlate
 from ..core.initialisation import Embedding, Linear
 from ..core.linear_maps import stacked_linear
 from ..layers.attention import SelfAttention
@@ -105,22 +106,20 @@ class StackedConvolution(nn.Module):
     def __init__(self, convolutions: Sequence[Convolution]) -> None:
         super().__init__()
         self.left, self.right = convolutions[0].left, convolutions[0].right
+        self.use_frequencies = convolutions[0].use_frequencies
         self.weight = stacked_parameter([each.weight for each in convolutions])
         self.bias = stacked_parameter([each.bias for each in convolutions])
 
     def forward(self, x: Tensor) -> Tensor:
         """(models · batch, length, width), zero around it, to (models · batch, length, outputs)."""
         left, right = min(self.left, x.shape[1] - 1), min(self.right, x.shape[1] - 1)
-        taps = self.weight[:, :, self.left - left : self.left + right + 1]
-        return self.correlate(functional.pad(x, (0, 0, left, right)), taps)
+        return self.correlate(x, self.weight[:, :, self.left - left : self.left + right + 1], left, right)
 
-    def correlate(self, x: Tensor, taps: Tensor) -> Tensor:
+    def correlate(self, x: Tensor, taps: Tensor, left: int = 0, right: int = 0) -> Tensor:
         """Slide (models, outputs, taps, width) over (models · batch, length, width), and add the biases."""
-        models, outputs, count, width = taps.shape
-        image = x.unflatten(0, (models, -1)).permute(1, 0, 3, 2).flatten(1, 2).unsqueeze(2)
-        kernel = taps.transpose(2, 3).reshape(models * outputs, width, 1, count)
-        y = functional.conv2d(image, kernel, self.bias.flatten(), groups=models).squeeze(2)
-        return y.unflatten(1, (models, outputs)).permute(1, 0, 3, 2).flatten(0, 1)
+        return stacked_correlate(
+            x, taps, self.bias, left=left, right=right, by_frequencies=self.use_frequencies
+        )
 
 
 class StackedPadding(nn.Module):

@@ -23,7 +23,6 @@ from torch.testing import assert_close
 from ...grammar import Cost, CostContext, ModelConfig, Norm, Reach, Role, lookup, nodes
 from ...grammar.vocabulary.registry import spec_of
 from ..core.block import Block
-from ..layers.recurrent import disable_fused_kernels
 from .fixtures import (
     VOCAB,
     WIDTH,
@@ -35,6 +34,7 @@ from .fixtures import (
     prefix_mask,
     random_sequences,
     saved_bytes,
+    use_plain_operations,
     valid_outputs,
 )
 from .module_checks import (
@@ -156,7 +156,7 @@ def parameters_are_counted(text: str, *, causal: bool) -> None:
 def flops_are_counted(text: str, *, causal: bool) -> None:
     """Products and sums are counted to one percent, at a short length and at a longer one."""
     node = parse_block(text)
-    block = disable_fused_kernels(make_block(node, causal=causal, dtype=torch.float32))
+    block = use_plain_operations(make_block(node, causal=causal, dtype=torch.float32))
     for length in (3, 40):
         cost, _ = _stated(node, causal=causal, length=length)
         batches = (random_sequences(batch, length, dtype=torch.float32) for batch in (1, 3))
@@ -189,7 +189,7 @@ def training_memory_is_stated(text: str, *, causal: bool) -> None:
                 attention_dropout=dropout,
             )
             batch = (1, 3)[(number // 2 + number + place) % 2]
-            saved = saved_bytes(disable_fused_kernels(model), batch=batch, length=length)
+            saved = saved_bytes(use_plain_operations(model), batch=batch, length=length)
             assert_memory_stated(saved, length=length, stated=analysis.memory(batch).activations)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,11 @@ from ...grammar import Analysis, ModelConfig, Norm, Role, analyse, lookup, nodes
 from ..core.block import Block, Context, build_block
 from ..core.initialisation import initialise
 from ..core.transducer import AnyTransducer, build_transducer_block
+from ..layers.convolutions import Convolution
+from ..layers.recurrent import Recurrent
 from ..models.sequence_model import Model, build
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 WIDTH = 6
 """The width of the model around a block that is looked at."""
@@ -41,6 +45,16 @@ def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
     """The outputs up to a length, or where a mask is true; all of y where a pool gave it."""
     pooled = y.dim() == (1 if isinstance(valid, int) else 2)
     return y if pooled else y[:valid] if isinstance(valid, int) else y[valid]
+
+
+def use_plain_operations(model: ModuleT) -> ModuleT:
+    """The model, from now on without faster forms of what it computes: what is counted in it can be seen."""
+    for part in model.modules():
+        if isinstance(part, Recurrent):
+            part.use_fused = False
+        elif isinstance(part, Convolution):
+            part.use_frequencies = False
+    return model
 
 
 def make_generator(seed: int) -> torch.Generator:

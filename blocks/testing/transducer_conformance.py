@@ -22,10 +22,17 @@ from torch.testing import assert_close
 
 from ...grammar import Analysis, Norm, analyse
 from ..core.transducer import AnyTransducer
-from ..layers.recurrent import disable_fused_kernels
 from ..models.seq2seq_model import TransductionModel
 from ..models.sequence_model import build
-from .fixtures import VOCAB, count_saved_bytes, make_generator, make_transducer, prefix_mask, random_sequences
+from .fixtures import (
+    VOCAB,
+    count_saved_bytes,
+    make_generator,
+    make_transducer,
+    prefix_mask,
+    random_sequences,
+    use_plain_operations,
+)
 from .module_checks import (
     assert_dropout_acts,
     assert_flops_counted,
@@ -122,7 +129,7 @@ def flops_are_counted(text: str) -> None:
     """Products and sums are counted to one percent, at two lengths of source and target."""
     for length, batch in ((3, 200), (20, 50)):  # what is done once a batch must not count
         model, analysis = _build_and_analyse(text, length=length)
-        run = partial(disable_fused_kernels(model).eval(), *_tokens(batch, length))
+        run = partial(use_plain_operations(model).eval(), *_tokens(batch, length))
         assert_flops_counted(run, batch=batch, length=length, stated=analysis.flops)
 
 
@@ -135,7 +142,7 @@ def training_memory_is_stated(text: str) -> None:
     for number, (norm, length) in enumerate(product(norms, (2, 30, 70))):  # and each with both rates
         dropout = (0.0, 0.1)[number % 2]
         model, analysis = _build_and_analyse(text, length=length, norm=norm, dropout=dropout)
-        loss = partial(disable_fused_kernels(model).train().nll, *_tokens(3, length))
+        loss = partial(use_plain_operations(model).train().nll, *_tokens(3, length))
         stated = analysis.memory(3).activations
         assert_memory_stated(count_saved_bytes(model, loss), length=length, stated=stated)
 

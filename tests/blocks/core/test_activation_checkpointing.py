@@ -6,12 +6,12 @@ import torch
 from activemem import analyse
 from activemem.blocks import build
 from activemem.blocks.core.residual_stack import PoolingLayer, SideInputs, outermost_stacks
-from activemem.blocks.testing.conformance import disable_fused_kernels
 from activemem.blocks.testing.fixtures import (
     count_saved_bytes,
     make_generator,
     random_sequences,
     saved_bytes,
+    use_plain_operations,
 )
 
 BATCH, LENGTH, WIDTH = 3, 20, 8
@@ -27,7 +27,7 @@ RECIPES = [
 def make(recipe, checkpoints=True, **settings):
     """A model that keeps the inputs of sub-layers alone, and its analysis."""
     settings = {"d_model": WIDTH, "vocab": 5, **settings}
-    model = disable_fused_kernels(build(recipe, generator=make_generator(0), **settings)).train()
+    model = use_plain_operations(build(recipe, generator=make_generator(0), **settings)).train()
     for stack in outermost_stacks(model):
         stack.checkpoints = checkpoints
     return model, analyse(recipe, length=LENGTH, activation_checkpointing=checkpoints, **settings)

@@ -27,7 +27,7 @@ def _any_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Every processor that has oneDNN takes its products here."""
     if not torch.backends.mkldnn.is_available():
         pytest.skip("this torch has no oneDNN")
-    monkeypatch.setattr(linear_maps, "_processor_has_more", lambda: True)
+    monkeypatch.setattr(linear_maps, "onednn_has_wider_vectors", lambda: True)
     yield
 
 
@@ -188,9 +188,9 @@ def test_an_exported_map_takes_any_rows(strict: bool) -> None:
 
 def test_processors_of_intel_keep_what_torch_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    linear_maps._processor_has_more.cache_clear()
+    linear_maps.onednn_has_wider_vectors.cache_clear()
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: "vendor_id : GenuineIntel\n")
     try:
-        assert not linear_maps._processor_has_more()
+        assert not linear_maps.onednn_has_wider_vectors()
     finally:
-        linear_maps._processor_has_more.cache_clear()
+        linear_maps.onednn_has_wider_vectors.cache_clear()

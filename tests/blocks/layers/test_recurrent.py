@@ -8,13 +8,14 @@ from torch.testing import assert_close
 from activemem.blocks import build
 from activemem.blocks.core.streaming import StreamState
 from activemem.blocks.layers import recurrent
-from activemem.blocks.layers.recurrent import RecurrentState, disable_fused_kernels, side_by_side
+from activemem.blocks.layers.recurrent import RecurrentState, side_by_side
 from activemem.blocks.testing.fixtures import (
     make_block,
     make_generator,
     parse_block,
     prefix_mask,
     random_sequences,
+    use_plain_operations,
 )
 
 from ..references import gru_layer, lstm_layer
@@ -53,7 +54,7 @@ def test_the_kernels_give_what_the_written_out_steps_give(text, lengths, dtype):
     x, start = random_sequences(5, 7, dtype=dtype), drawn_state(block, 5, dtype)
     mask = None if lengths is None else prefix_mask(lengths, 7)
     fused = ran(block, x, start, mask)
-    plain = ran(disable_fused_kernels(block), x, start, mask)
+    plain = ran(use_plain_operations(block), x, start, mask)
     close = 1e-11 if dtype == torch.float64 else 2e-5
     for one, other in zip(fused, plain, strict=True):
         assert_close(one, other, rtol=close, atol=close)

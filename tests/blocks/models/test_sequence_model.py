@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from activemem.blocks import BuildError, Model, build
 from activemem.blocks.core.block import find_block, register_block
 from activemem.blocks.layers.feedforward import FeedForward
-from activemem.blocks.testing.fixtures import make_generator
+from activemem.blocks.testing.fixtures import make_generator, use_plain_operations
 from activemem.grammar import Cost, Reach, RecipeError, Role, Spec, analyse, parse, register
 from activemem.grammar.vocabulary import registry
 
@@ -63,7 +63,7 @@ def test_the_analysis_counts_the_parameters_exactly(text, causal, norm):
 @pytest.mark.parametrize("text", RECIPES)
 def test_the_analysis_counts_the_flops_to_one_percent(text, causal):
     sizes = {"d_model": 16, "vocab": 11, "causal": causal}
-    model = build(text, **sizes).eval()
+    model = use_plain_operations(build(text, **sizes)).eval()
     with FlopCounterMode(display=False) as counter:
         model(torch.zeros(32, 40, dtype=torch.int64))
     stated = analyse(parse(text), **sizes, length=40)

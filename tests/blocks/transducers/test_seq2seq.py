@@ -7,8 +7,13 @@ from torch.testing import assert_close
 from activemem.blocks import Context
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.core.transducer import build_transducer_block
-from activemem.blocks.layers.recurrent import disable_fused_kernels
-from activemem.blocks.testing.fixtures import make_transducer, parse_block, prefix_mask, random_sequences
+from activemem.blocks.testing.fixtures import (
+    make_transducer,
+    parse_block,
+    prefix_mask,
+    random_sequences,
+    use_plain_operations,
+)
 from activemem.blocks.transducers.cross_attention import CrossAttention
 from activemem.grammar import ModelConfig
 
@@ -109,7 +114,7 @@ def test_under_autocast_outputs_are_near_those_in_full_precision(cell, fused):
     source, target = (x.float() for x in pair())
     masks = prefix_mask(SOURCES, 6), prefix_mask(TARGETS, 5)
     expected = model(source, target, *masks)
-    model = model if fused else disable_fused_kernels(model)
+    model = model if fused else use_plain_operations(model)
     with torch.autocast("cpu", torch.bfloat16):
         found = model(source, target, *masks)
     assert_close(found.float(), expected, rtol=0.05, atol=0.05)

@@ -1,0 +1,227 @@
+"""Weights that slide along sequences: position by position, or on a CPU by frequencies where that is faster.
+
+By frequencies there are fewer products. What is correlated around a circle is multiplied frequency by
+frequency (the correlation theorem), and half of the frequencies tell the others, so that a matrix of weights
+meets the inputs at N / 2 complex numbers rather than at each pair of a position and a tap. A complex product
+is three real ones (Gauss). The transforms to and fro are products by small fixed matrices.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+from torch.autograd.function import FunctionCtx
+from torch.nn import functional
+
+from .linear_maps import are_plain, onednn_has_wider_vectors
+
+GAIN = 1.25
+"""Products by frequencies must be so many times fewer: they are smaller, and more of them move memory."""
+
+GAIN_BESIDE_WIDER_VECTORS = 2.0
+"""The same where torch's convolutions have vectors that its products lack."""
+
+LEAST_PRODUCTS = 2**19
+"""Of fewer products the time goes into the calls."""
+
+MOST_NUMBERS = 2**23
+"""No more transformed numbers of a model are held: they would be read from far."""
+
+CACHED_NUMBERS = 2**19
+"""So many transformed numbers of several models are at hand at once."""
+
+
+def correlate(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    left: int = 0,
+    right: int = 0,
+    by_frequencies: bool,
+) -> Tensor:
+    """Slide (outputs, taps, width) over (batch, length, width) with so many zeros before and after it.
+
+    Returns (batch, left + length + right - taps + 1, outputs). With `by_frequencies` it is so computed where
+    that is faster. Then an output depends on all positions, if only by rounding: not where causal models see.
+    """
+    biases = None if bias is None else bias.unsqueeze(0)
+    return stacked_correlate(
+        x, weight.unsqueeze(0), biases, left=left, right=right, by_frequencies=by_frequencies
+    )
+
+
+def stacked_correlate(
+    x: Tensor,
+    weights: Tensor,
+    biases: Tensor | None = None,
+    *,
+    left: int = 0,
+    right: int = 0,
+    by_frequencies: bool,
+) -> Tensor:
+    """As `correlate` of each of several models, whose batches follow one another: (models · batch, …).
+
+    Weights are (models, outputs, taps, width), biases (models, outputs).
+    """
+    if not (by_frequencies and is_faster_by_frequencies(x, weights, left, right)):
+        return _by_positions(x, weights, biases, left, right)
+    biases = weights.new_zeros(weights.shape[:2]) if biases is None else biases
+    return _ByFrequencies.apply(x, weights, biases, (left, right))  # pyright: ignore -- torch has no type
+
+
+def is_faster_by_frequencies(x: Tensor, weights: Tensor, left: int, right: int) -> bool:
+    """Whether there are so many fewer products, of plain numbers on a CPU, that they take less time."""
+    if not are_plain(x, weights) or x.dtype not in (torch.float32, torch.float64):
+        return False
+    models, outputs, taps, width = weights.shape
+    sequences, length = len(x) // models, x.shape[1]
+    positions = left + length + right - taps + 1
+    by_positions = sequences * positions * taps * width * outputs
+    products = 3 * ((length + max(left, right)) // 2) + 1
+    of_inputs = sequences * width * length
+    of_weights = 2 * outputs * width * taps  # there and back they cost twice what they count
+    of_outputs = sequences * outputs * (width + positions)
+    gain = GAIN_BESIDE_WIDER_VECTORS if onednn_has_wider_vectors() else GAIN
+    return (
+        by_positions >= max(LEAST_PRODUCTS / models, gain * products * (of_inputs + of_weights + of_outputs))
+        and _transformed_numbers(products, sequences, width, outputs) <= MOST_NUMBERS
+    )
+
+
+def _transformed_numbers(products: int, sequences: int, width: int, outputs: int) -> int:
+    """Those of a model: of its inputs, weights and outputs."""
+    return products * (sequences * width + outputs * width + sequences * outputs)
+
+
+def _by_positions(x: Tensor, weights: Tensor, biases: Tensor | None, left: int, right: int) -> Tensor:
+    """A two-dimensional convolution of height one, each model a group of it.
+
+    Its channels-last form takes both as they lie in memory; on a CPU it is faster than `conv1d` at every size
+    that we measured, up to 1.9 times.
+    """
+    models, outputs, taps, width = weights.shape
+    padded = functional.pad(x, (0, 0, left, right))
+    image = padded.unflatten(0, (models, -1)).permute(1, 0, 3, 2).flatten(1, 2).unsqueeze(2)
+    kernel = weights.transpose(2, 3).reshape(models * outputs, width, 1, taps)
+    flat = None if biases is None else biases.flatten()
+    y = functional.conv2d(image, kernel, flat, groups=models).squeeze(2)
+    return y.unflatten(1, (models, outputs)).permute(1, 0, 3, 2).flatten(0, 1)
+
+
+class _Context(FunctionCtx):
+    """What the backward pass finds."""
+
+    padding: tuple[int, int]
+    transforms: tuple[Tensor, Tensor, Tensor]
+    saved_tensors: tuple[Tensor, ...]
+    needs_input_grad: tuple[bool, ...]
+
+
+class _ByFrequencies(torch.autograd.Function):
+    """The same up to rounding; of several models so many at once as a cache holds."""
+
+    @staticmethod
+    def forward(
+        ctx: _Context, x: Tensor, weights: Tensor, biases: Tensor, padding: tuple[int, int]
+    ) -> Tensor:
+        """The outputs (models · batch, positions, outputs)."""
+        models, outputs, taps, width = weights.shape
+        batch, length = len(x) // models, x.shape[1]
+        ctx.padding, ctx.transforms = padding, _transforms(length, taps, *padding, x.dtype)
+        of_inputs, of_weights, of_products = ctx.transforms
+        rows, y = x.unflatten(0, (models, batch)), x.new_empty(models, batch, len(of_products), outputs)
+        kept = [x, weights, biases]
+        at_once = CACHED_NUMBERS // _transformed_numbers(len(of_inputs), batch, width, outputs)
+        for part in _parts(models, at_once):
+            inputs = _product(of_inputs, rows[part].permute(2, 0, 1, 3)).flatten(0, 1)
+            slid = _product(of_weights, weights[part].permute(2, 0, 1, 3)).flatten(0, 1)
+            products = torch.bmm(inputs, slid.mT).unflatten(0, (len(of_inputs), -1))
+            found = _product(of_products, products).permute(1, 2, 0, 3)
+            torch.add(found, biases[part, None, None], out=y[part])
+            kept += [inputs, slid]
+        ctx.save_for_backward(*kept)
+        return y.flatten(0, 1)
+
+    @staticmethod
+    def backward(  # pyright: ignore -- one output
+        ctx: _Context, dy: Tensor
+    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        """Of inputs, weights and biases; where gradients are to have gradients, position by position."""
+        x, weights, _, *kept = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            dx, dw, db = _gradients_by_positions(ctx, dy)
+            return dx, dw, db, None
+        models, (of_inputs, of_weights, of_products) = len(weights), ctx.transforms
+        dy = dy.unflatten(0, (models, -1))
+        dx, dw = torch.empty_like(x), torch.empty_like(weights)
+        of_rows = dx.unflatten(0, (models, -1))
+        for part, inputs, slid in zip(
+            _parts(models, len(kept[1]) // len(of_inputs)), kept[::2], kept[1::2], strict=True
+        ):
+            towards = _product(of_products.T, dy[part].permute(2, 0, 1, 3)).flatten(0, 1)
+            back = torch.bmm(towards, slid).unflatten(0, (len(of_inputs), -1))
+            of_rows[part] = _product(of_inputs.T, back).permute(1, 2, 0, 3)
+            back = torch.bmm(towards.mT, inputs).unflatten(0, (len(of_inputs), -1))
+            dw[part] = _product(of_weights.T, back).permute(1, 2, 0, 3)
+        return dx, dw, dy.sum((1, 2)), None
+
+
+def _gradients_by_positions(ctx: _Context, dy: Tensor) -> list[Tensor | None]:
+    """Those of inputs, weights and biases, which have gradients themselves."""
+    given, needed = ctx.saved_tensors[:3], ctx.needs_input_grad[:3]
+    y = _by_positions(given[0], given[1], given[2], *ctx.padding)
+    wanted = [each for each, is_needed in zip(given, needed, strict=True) if is_needed]
+    found = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
+    return [next(found) if is_needed else None for is_needed in needed]
+
+
+def _parts(models: int, at_once: int) -> list[slice]:
+    """The models, so many at once, at least one."""
+    at_once = max(1, at_once)
+    return [slice(first, first + at_once) for first in range(0, models, at_once)]
+
+
+def _product(matrix: Tensor, x: Tensor) -> Tensor:
+    """The first dimension mapped by a matrix."""
+    return torch.mm(matrix, x.reshape(len(x), -1)).view(-1, *x.shape[1:])
+
+
+@lru_cache(maxsize=64)
+def _transforms(
+    length: int, taps: int, left: int, right: int, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Of inputs (products, length), of weights (products, taps), of their products (positions, products).
+
+    With ω = 2πf / N on a circle of N positions, Σ x exp(-iωt) over positions t transforms the inputs, and
+    Σ w exp(iωj) over taps j the weights; the inverse of their product is the correlation. Of (a + ib)(c + id)
+    are formed c(a + b), a(d - c) and b(c + d): the first less the third is the real part, the first and the
+    second are the imaginary one.
+    """
+    around = length + max(left, right)  # what is read behind an end are zeros
+    turn = 2 * math.pi / around
+    with torch.inference_mode(False), torch.device("cpu"):
+        t = torch.arange(length, dtype=torch.float64)
+        j = torch.arange(taps, dtype=torch.float64) - left
+        positions = torch.arange(left + length + right - taps + 1, dtype=torch.float64)
+        of_inputs, of_weights = [torch.ones_like(t)], [torch.ones_like(j)]
+        of_products = [torch.ones_like(positions)]
+        for f in range(1, around // 2 + 1):
+            a, c, real = ((turn * f * each).cos() for each in (t, j, positions))
+            b, d, imaginary = ((turn * f * each).sin() for each in (-t, j, -positions))
+            if 2 * f == around:  # real, and by itself
+                of_inputs.append(a)
+                of_weights.append(c)
+                of_products.append(real)
+                continue
+            of_inputs += [a + b, a, b]
+            of_weights += [c, d - c, c + d]
+            of_products += [2 * (real + imaginary), 2 * imaginary, -2 * real]
+        return (
+            torch.stack(of_inputs).to(dtype),
+            torch.stack(of_weights).to(dtype),
+            (torch.stack(of_products, 1) / around).to(dtype),
+        )

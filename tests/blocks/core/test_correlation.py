@@ -1,0 +1,213 @@
+"""Weights that slide along sequences: by frequencies as by definition, and where only positions will do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.export import Dim
+
+from activemem.blocks.core import correlation
+from activemem.blocks.core.correlation import correlate, is_faster_by_frequencies, stacked_correlate
+from activemem.blocks.layers.convolutions import Convolution
+
+SEQUENCES, LENGTH, WIDTH, OUTPUTS, TAPS = 32, 20, 32, 48, 10
+"""Large enough for frequencies."""
+
+SIZES = [
+    (1, 20, 10, 4, 5),  # models, length, taps, zeros before and after: as a convolution has them
+    (3, 7, 13, 6, 6),
+    (2, 9, 2, 0, 1),
+    (2, 8, 5, 4, 0),
+    (3, 9, 4, 0, 0),  # as behind learnt padding
+    (1, 5, 3, 4, 7),
+    (2, 6, 1, 0, 0),
+    (1, 1, 1, 0, 0),
+]
+
+
+@pytest.fixture(autouse=True)
+def _one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every processor takes frequencies at the same sizes here."""
+    monkeypatch.setattr(correlation, "onednn_has_wider_vectors", lambda: False)
+
+
+def draw(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    """Normal numbers that want a gradient."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype).requires_grad_()
+
+
+def large(dtype: torch.dtype = torch.float32, models: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+    """Inputs, weights as large as if they were drawn for these sizes, and biases."""
+    x = draw(models * SEQUENCES, LENGTH, WIDTH, dtype=dtype)
+    weights = draw(models, OUTPUTS, TAPS, WIDTH, seed=1, dtype=dtype).detach() / math.sqrt(TAPS * WIDTH)
+    return x, weights.requires_grad_(), draw(models, OUTPUTS, seed=2, dtype=dtype)
+
+
+def by_definition(x: Tensor, weights: Tensor, biases: Tensor, left: int, right: int) -> Tensor:
+    """Each output by itself: a loop over models, positions and taps."""
+    models, outputs, taps, _ = weights.shape
+    parts: list[Tensor] = []
+    for rows, weight, bias in zip(x.chunk(models), weights, biases, strict=True):
+        positions: list[Tensor] = []
+        for place in range(left + x.shape[1] + right - taps + 1):
+            y = bias.expand(len(rows), outputs)
+            for tap in range(taps):
+                if 0 <= (seen := place + tap - left) < x.shape[1]:
+                    y = y + rows[:, seen] @ weight[:, tap].T
+            positions.append(y)
+        parts.append(torch.stack(positions, 1))
+    return torch.cat(parts)
+
+
+@pytest.mark.parametrize("by_frequencies", [False, True])
+@pytest.mark.parametrize(("models", "length", "taps", "left", "right"), SIZES)
+def test_outputs_and_gradients_are_those_of_the_definition(
+    models: int,
+    length: int,
+    taps: int,
+    left: int,
+    right: int,
+    by_frequencies: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: by_frequencies)
+    given = [draw(models * 2, length, 3), draw(models, 4, taps, 3, seed=1), draw(models, 4, seed=2)]
+    y = stacked_correlate(*given, left=left, right=right, by_frequencies=True)
+    expected = by_definition(*given, left, right)
+    torch.testing.assert_close(y, expected, rtol=0.0, atol=1e-13)
+    towards = draw(*y.shape, seed=3).detach()
+    found = torch.autograd.grad(y, given, towards)
+    for each, other in zip(found, torch.autograd.grad(expected, given, towards), strict=True):
+        torch.testing.assert_close(each, other, rtol=0.0, atol=1e-12)
+
+
+def test_gradients_have_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: True)
+    given = (draw(4, 5, 2), draw(2, 3, 3, 2, seed=1), draw(2, 3, seed=2))
+
+    def slide(x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
+        return stacked_correlate(x, weights, biases, left=1, right=1, by_frequencies=True).tanh()
+
+    assert torch.autograd.gradcheck(slide, given)
+    assert torch.autograd.gradgradcheck(slide, given)
+
+
+@pytest.mark.parametrize("models", [1, 3])
+def test_single_precision_is_no_worse_than_position_by_position(
+    models: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = large(models=models)
+    assert is_faster_by_frequencies(*given[:2], left=4, right=5)
+    exact = tuple(each.detach().double().requires_grad_() for each in given)
+
+    def pass_both_ways(x: Tensor, weights: Tensor, biases: Tensor) -> tuple[Tensor, ...]:
+        y = stacked_correlate(x, weights, biases, left=4, right=5, by_frequencies=True)
+        towards = draw(*y.shape, seed=3).detach().to(y.dtype)
+        return y.detach(), *torch.autograd.grad(y, [x, weights, biases], towards)
+
+    found = pass_both_ways(*given)
+    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: False)
+    for each, plain, truth in zip(found, pass_both_ways(*given), pass_both_ways(*exact), strict=True):
+        size = float(truth.abs().max())
+        error, of_plain = (float((other.double() - truth).abs().max()) for other in (each, plain))
+        assert error <= max(1.5 * of_plain, 3e-7 * size)
+
+
+def test_what_is_causal_sees_nothing_behind() -> None:
+    layer = Convolution(width=WIDTH, k=TAPS, causal=True, bias_init="zero")
+    layer.initialise(torch.Generator().manual_seed(0))
+    x = large()[0].detach()
+    changed = x.clone()
+    changed[:, 12:] = 1e6
+    torch.testing.assert_close(layer(changed)[:, :12], layer(x)[:, :12], rtol=0.0, atol=0.0)
+
+
+def test_what_is_masked_is_not_seen() -> None:
+    x, weights, biases = large()
+    assert is_faster_by_frequencies(x, weights, left=4, right=5)
+    short = x.detach().clone()
+    short[:, 12:] = 0.0
+    whole = correlate(short, weights[0], biases[0], left=4, right=5, by_frequencies=True)[:, :12]
+    alone = correlate(short[:, :12], weights[0], biases[0], left=4, right=5, by_frequencies=True)
+    torch.testing.assert_close(whole, alone, rtol=0.0, atol=2e-6)
+
+
+def test_a_failure_stays_with_its_model_and_its_sequence() -> None:
+    x, weights, biases = (each.detach() for each in large(models=2))
+    x[3, 2, 1] = torch.nan
+    y = stacked_correlate(x, weights, biases, left=4, right=5, by_frequencies=True)
+    assert [*y.isnan().any(2).any(1).nonzero()] == [3]
+    weights[1, 0, 0, 0] = torch.inf
+    y = stacked_correlate(x, weights, biases, left=4, right=5, by_frequencies=True)
+    assert y[4:SEQUENCES].isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda x, weights: (x[:1], weights),  # of one sequence all weights would be transformed
+        lambda x, weights: (x[:, :4], weights[:, :, :3]),
+        lambda x, weights: (x[..., :2], weights[:, :2, :, :2]),
+        lambda x, weights: (x.to("meta"), weights.to("meta")),
+        lambda x, weights: (x.half(), weights.half()),
+        lambda x, weights: (x.double(), weights),
+    ],
+    ids=["one sequence", "few taps", "narrow", "no processor's", "half precision", "mixed"],
+)
+def test_positions_are_taken_one_by_one_where_frequencies_gain_nothing(
+    given: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+) -> None:
+    x, weights = given(*large()[:2])
+    taps = weights.shape[2]
+    assert not is_faster_by_frequencies(x, weights, left=(taps - 1) // 2, right=taps // 2)
+
+
+def test_half_precision_by_autocast_is_torch_s_own_convolution() -> None:
+    x, weights, biases = large()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert not is_faster_by_frequencies(x, weights, left=4, right=5)
+        assert correlate(x, weights[0], biases[0], by_frequencies=True).dtype == torch.bfloat16
+
+
+def test_transforms_made_without_gradients_serve_those_with() -> None:
+    correlation._transforms.cache_clear()
+    x, weights, _ = large()
+    with torch.inference_mode():
+        expected = correlate(x, weights[0], left=4, right=5, by_frequencies=True)
+    y = correlate(x, weights[0], left=4, right=5, by_frequencies=True)
+    y.sum().backward()
+    torch.testing.assert_close(y, expected.clone(), rtol=0.0, atol=0.0)
+    assert weights.grad is not None
+
+
+def test_models_that_are_mapped_over_have_them_too() -> None:
+    x, weights, biases = (each.detach() for each in large(torch.float64, models=3))
+
+    def of_one(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return correlate(rows, weight, bias, left=4, right=5, by_frequencies=True)
+
+    y = torch.vmap(of_one)(x.unflatten(0, (3, -1)), weights, biases).flatten(0, 1)
+    expected = stacked_correlate(x, weights, biases, left=4, right=5, by_frequencies=True)
+    torch.testing.assert_close(y, expected, rtol=0.0, atol=1e-13)
+
+
+def test_a_compiled_one_is_one_graph() -> None:
+    x, weight, bias = (each.detach() for each in (large()[0], large()[1][0], large()[2][0]))
+    compiled = torch.compile(correlate, backend="eager", fullgraph=True)
+    expected = correlate(x, weight, bias, left=4, right=5, by_frequencies=True)
+    torch.testing.assert_close(compiled(x, weight, bias, left=4, right=5, by_frequencies=True), expected)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_exported_one_takes_any_length(strict: bool) -> None:
+    layer = Convolution(width=WIDTH, k=TAPS, causal=False, bias_init="zero")
+    layer.initialise(torch.Generator().manual_seed(0))
+    x = large()[0].detach()
+    sizes = ({0: Dim("batch"), 1: Dim("length", min=TAPS)},)
+    program = torch.export.export(layer, (x,), dynamic_shapes=sizes, strict=strict).module()
+    for rows in (x, x[:3, :12]):
+        torch.testing.assert_close(program(rows), layer(rows))
