@@ -44,9 +44,11 @@ def median_ms(steps: dict[str, Callable[[], Tensor]], inputs: Sequence[Tensor]) 
 
 
 def convolutions(width: int, k: int, length: int) -> None:
-    """Torch's conv1d with all taps and with those that can touch data, unfold and matmul, and ours."""
-    ours = Convolution(width=width, k=k, causal=False, bias_init="zero")
+    """Ours, by positions alone, torch's conv1d with all taps and with those that can touch data, unfolded."""
+    ours, by_positions = (Convolution(width=width, k=k, causal=False, bias_init="zero") for _ in range(2))
     ours.initialise(None)
+    by_positions.load_state_dict(ours.state_dict())
+    by_positions.use_frequencies = False
     x = torch.randn(BATCH, length, width, requires_grad=True)
     weight = ours.weight.detach().permute(0, 2, 1).contiguous().requires_grad_()  # (outputs, width, k)
     left, right = min(ours.left, length - 1), min(ours.right, length - 1)
@@ -64,8 +66,10 @@ def convolutions(width: int, k: int, length: int) -> None:
         windows = functional.pad(x, (0, 0, left, right)).unfold(1, left + right + 1, 1)
         return windows.flatten(2) @ weight[..., taps].flatten(1).T + ours.bias
 
-    ways = {"ours": lambda: ours(x), "whole": whole, "cropped": cropped, "unfolded": unfolded}
-    report(f"conv D {width:3} k {k} L {length:2}", median_ms(ways, [x, weight, *ours.parameters()]))
+    ways = {"ours": lambda: ours(x), "positions": lambda: by_positions(x), "whole": whole}
+    ways |= {"cropped": cropped, "unfolded": unfolded}
+    inputs = [x, weight, *ours.parameters(), *by_positions.parameters()]
+    report(f"conv D {width:3} k {k} L {length:2}", median_ms(ways, inputs))
 
 
 def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) -> None:
@@ -113,7 +117,7 @@ def report(label: str, found: dict[str, float]) -> None:
 def main() -> None:
     """All comparisons at the sizes of the algorithmic studies."""
     torch.set_num_threads(1)
-    for width in (64, 128):
+    for width in (16, 64, 128):
         for k in (10, 20):
             for length in (5, 10, 20, 40):
                 convolutions(width, k, length)

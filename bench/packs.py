@@ -18,6 +18,7 @@ from typing import Literal
 import torch
 from clock import CPU, make_clock
 
+from activemem.engine.core.cpu import prepare_cpu
 from activemem.engine.core.events import Ended
 from activemem.engine.core.resources import Machine
 from activemem.engine.packs.graphed_passes import GraphedPacks
@@ -42,8 +43,11 @@ MIXERS = (
 WIDTHS, LENGTHS = (16, 64), (10, 20)
 
 
-STUDIES = {("reverse", "sort", "not", "remember"): 3, ("reverse",): 12}
-"""The tasks of a study of a mixer, and their seeds; trials train together while of one length."""
+STUDIES = {("reverse", "sort", "addition", "multiply", "not", "remember"): 3, ("reverse",): 12}
+"""The tasks of a study of a mixer, and their seeds; trials train together while of one length.
+
+The first is `algorithmic-small` of that mixer, but for its width, its lengths and how long it trains.
+"""
 
 STUDY_EPOCHS, STUDY_STEPS = 3, 40
 """Each trial of a study is so long."""
@@ -160,7 +164,7 @@ def show(title: str, measure: Callable[[str, int, int], float]) -> None:
 
 def main() -> None:
     """All comparisons of steps, or of studies."""
-    torch.set_num_threads(1)
+    prepare_cpu(1)
     given = [each for each in sys.argv[1:] if each != "--studies"]
     trials, rounds = (*map(int, given), *(8, 5)[len(given) :])[:2]
     if "--studies" in sys.argv:

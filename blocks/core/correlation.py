@@ -81,7 +81,7 @@ def is_faster_by_frequencies(x: Tensor, weights: Tensor, left: int, right: int) 
     sequences, length = len(x) // models, x.shape[1]
     positions = left + length + right - taps + 1
     by_positions = sequences * positions * taps * width * outputs
-    products = 3 * ((length + max(left, right)) // 2) + 1
+    products = _products(_positions_around(length, left, right))
     of_inputs = sequences * width * length
     of_weights = 2 * outputs * width * taps  # there and back they cost twice what they count
     of_outputs = sequences * outputs * (width + positions)
@@ -190,7 +190,7 @@ def _product(matrix: Tensor, x: Tensor) -> Tensor:
     return torch.mm(matrix, x.reshape(len(x), -1)).view(-1, *x.shape[1:])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _transforms(
     length: int, taps: int, left: int, right: int, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -199,29 +199,40 @@ def _transforms(
     With ω = 2πf / N on a circle of N positions, Σ x exp(-iωt) over positions t transforms the inputs, and
     Σ w exp(iωj) over taps j the weights; the inverse of their product is the correlation. Of (a + ib)(c + id)
     are formed c(a + b), a(d - c) and b(c + d): the first less the third is the real part, the first and the
-    second are the imaginary one.
+    second are the imaginary one. Frequency 0 is real, and so is N / 2.
     """
-    around = length + max(left, right)  # what is read behind an end are zeros
-    turn = 2 * math.pi / around
+    around = _positions_around(length, left, right)
     with torch.inference_mode(False), torch.device("cpu"):
-        t = torch.arange(length, dtype=torch.float64)
-        j = torch.arange(taps, dtype=torch.float64) - left
-        positions = torch.arange(left + length + right - taps + 1, dtype=torch.float64)
-        of_inputs, of_weights = [torch.ones_like(t)], [torch.ones_like(j)]
-        of_products = [torch.ones_like(positions)]
-        for f in range(1, around // 2 + 1):
-            a, c, real = ((turn * f * each).cos() for each in (t, j, positions))
-            b, d, imaginary = ((turn * f * each).sin() for each in (-t, j, -positions))
-            if 2 * f == around:  # real, and by itself
-                of_inputs.append(a)
-                of_weights.append(c)
-                of_products.append(real)
-                continue
-            of_inputs += [a + b, a, b]
-            of_weights += [c, d - c, c + d]
-            of_products += [2 * (real + imaginary), 2 * imaginary, -2 * real]
-        return (
-            torch.stack(of_inputs).to(dtype),
-            torch.stack(of_weights).to(dtype),
-            (torch.stack(of_products, 1) / around).to(dtype),
-        )
+        frequencies = torch.arange(around // 2 + 1).unsqueeze(1)
+
+        def turned(count: int, first: int = 0) -> tuple[Tensor, Tensor]:
+            """The cosines and sines of ωt, (frequencies, count)."""
+            steps = frequencies * torch.arange(first, first + count) % around
+            angles = 2 * math.pi / around * steps.double()
+            return angles.cos(), angles.sin()
+
+        a, b = turned(length)
+        c, d = turned(taps, -left)
+        real, imaginary = turned(left + length + right - taps + 1)
+        b, imaginary = -b, -imaginary
+        of_inputs = _by_three(around, a, torch.stack([a + b, a, b], 1))
+        of_weights = _by_three(around, c, torch.stack([c, d - c, c + d], 1))
+        of_products = _by_three(around, real, 2 * torch.stack([real + imaginary, imaginary, -real], 1))
+        return of_inputs.to(dtype), of_weights.to(dtype), (of_products.T / around).to(dtype).contiguous()
+
+
+def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
+    """A row for each real frequency, the first and of an even circle the last, and three for each other."""
+    ends = -1 if around % 2 == 0 else None
+    last = of_real[around // 2 :] if ends else of_real[:0]
+    return torch.cat([of_real[:1], of_complex[1:ends].flatten(0, 1), last])
+
+
+def _positions_around(length: int, left: int, right: int) -> int:
+    """The positions of the circle: what is read before the first or behind the last one are zeros."""
+    return length + max(left, right)
+
+
+def _products(around: int) -> int:
+    """How many a circle takes."""
+    return 3 * ((around - 1) // 2) + (1 if around % 2 else 2)
