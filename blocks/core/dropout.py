@@ -13,6 +13,7 @@ from math import prod
 
 import torch
 from torch import Generator, Tensor, nn
+from torch.func import debug_unwrap
 from torch.nn import functional
 
 _VALUES = 2**16
@@ -175,7 +176,7 @@ def draw_dropout(
             drawn.append(draws[:, begin:end])
             continue
         part = bits[:, 4 * begin : 4 * end][:, : prod(call.shape)]
-        drawn.append(_write_factors(part, call.rate, call.dtype).unflatten(1, call.shape))
+        drawn.append(_factors(part, call.rate, call.dtype).unflatten(1, call.shape))
     return drawn
 
 
@@ -222,12 +223,9 @@ def _is_kept(bits: Tensor, rate: float) -> Tensor:
 
 def _factors(bits: Tensor, rate: float, dtype: torch.dtype) -> Tensor:
     """Zero where 16 bits are among the lowest, what scales the rest elsewhere."""
-    return _is_kept(bits, rate).to(dtype).mul_(_scale(rate))
-
-
-def _write_factors(bits: Tensor, rate: float, dtype: torch.dtype) -> Tensor:
-    """As `_factors`, in one pass less; not within a vmap."""
-    kept = torch.empty(bits.shape, dtype=dtype, device=bits.device)
+    if torch.compiler.is_compiling() or debug_unwrap(bits) is not bits:  # a vmap knows no `out`
+        return _is_kept(bits, rate).to(dtype).mul_(_scale(rate))
+    kept = torch.empty(bits.shape, dtype=dtype, device=bits.device)  # in one pass less
     return torch.ge(bits, _least_kept(rate), out=kept).mul_(_scale(rate))
 
 
