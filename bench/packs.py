@@ -60,7 +60,9 @@ def recipe(mixer: str, width: int) -> str:
 
 
 def settings(mixer: str, width: int, length: int, seed: int, task: str, *, steps: int) -> TrialSettings:
-    """Those of algorithmic-small, as wide and as long."""
+    """Those of algorithmic-small, as wide and as long; sums and products have odd lengths, one less."""
+    if task in ("addition", "multiply"):
+        length -= 1 - length % 2
     return TrialSettings.model_validate(
         {
             "model": {
