@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from activemem.blocks.core import correlation
 from activemem.engine.packs.form import alone_reason, form_of
 from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
 from activemem.engine.trial.training import Training
@@ -86,6 +87,14 @@ def test_every_block_trains_as_it_does_alone(make, name):
     assert stacking_fault(make(0, text)) is None
     rounding = 1e-4 if name == "hyena" else 1e-5  # its sines of ten times what enters them grow thrice
     advance_both(make, rounding, text, **PROGRAM)
+    advance_both(make, 1e-10, text, double=True)
+
+
+@pytest.mark.parametrize("block", ["conv", "persistent_conv", "highway_conv", "cgru"])
+def test_convolutions_by_frequencies_train_as_they_do_alone(make, block, monkeypatch):
+    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: True)
+    text = f"2 * ({block}(k=4) >> ff(16))"
+    advance_both(make, 1e-6, text, **PROGRAM)
     advance_both(make, 1e-10, text, double=True)
 
 
