@@ -23,6 +23,7 @@ from unittest.mock import patch
 import torch
 from released_attention import ReleasedAttention
 from torch import Tensor
+from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
 from activemem.blocks import Block, Context, build_block
@@ -114,10 +115,40 @@ def beside_released(
     theirs = ReleasedAttention.of(ours, dropout).to(size.device)
     past, x = (torch.randn(size.batch, length, width, device=size.device) for length in (SPAN, size.length))
     x.requires_grad_()
-    return {
+    layers = {
         "all_attn": lambda: x + ours.forward_with_past(x, past),
         "released": lambda: x + theirs(x, past),
     }
+    return layers if adaptive or dropout else {**layers, "multiplied": products_alone(size, heads)}
+
+
+def products_alone(size: Size, heads: int) -> Callable[[], Tensor]:
+    """What a layer with full spans multiplies: no softmax, no window, nothing moved that need not be."""
+    batch, length, width = size.batch, size.length, heads * HEAD_WIDTH
+    past, x = (torch.randn(batch, count, width, device=size.device) for count in (SPAN, length))
+
+    def weights(*shape: int) -> Tensor:
+        return torch.randn(*shape, device=size.device).mul_(0.05).requires_grad_()
+
+    x.requires_grad_()
+    query, key_value, output = (weights(count * width, width) for count in (1, 2, 1))
+    keys, vectors = (weights(heads, VECTORS, HEAD_WIDTH) for _ in range(2))
+    positions = weights(SPAN, HEAD_WIDTH)
+
+    def by_sequence(rows: Tensor) -> Tensor:
+        """(batch, positions, width) to (batch · heads, positions, head_width)."""
+        return rows.unflatten(2, (heads, -1)).transpose(1, 2).flatten(0, 1)
+
+    def run() -> Tensor:
+        q, new = by_sequence(functional.linear(x, query)), functional.linear(x, key_value)
+        k, v = map(by_sequence, functional.linear(past, key_value).chunk(2, -1))
+        beside = q.unflatten(0, (batch, heads)).transpose(0, 1).flatten(1, 2)  # of a head those of all
+        y = (torch.bmm(beside, keys.mT) @ vectors).unflatten(1, (batch, length)).transpose(0, 1)
+        y = torch.bmm(torch.bmm(q, k.mT), v) + y.flatten(0, 1)
+        y = functional.linear(y.unflatten(0, (batch, heads)).transpose(1, 2).flatten(2), output)
+        return y + 0.0 * (new.sum() + (q.flatten(0, 1) @ positions.T).sum())
+
+    return run
 
 
 def by_products(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
