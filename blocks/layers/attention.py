@@ -96,12 +96,9 @@ class SelfAttention(Block):
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, (batch, heads or kv_heads, length, head_width), from `start` on."""
-        rows = self.qkv(x).unflatten(2, (self.heads + 2 * self.kv_heads, -1)).transpose(1, 2)
-        if self.kv_heads == self.heads:
-            q, k, v = rows.unflatten(1, (3, self.heads)).transpose(0, 1).contiguous().unbind(0)
-        else:
-            parts = rows.split([self.heads, self.kv_heads, self.kv_heads], 1)
-            q, k, v = (each.clone(memory_format=torch.contiguous_format) for each in parts)
+        rows = self.qkv(x).unflatten(2, (self.heads + 2 * self.kv_heads, -1))
+        parts = rows.split([self.heads, self.kv_heads, self.kv_heads], 2)  # gradients go back in one copy
+        q, k, v = (each.transpose(1, 2).clone(memory_format=torch.contiguous_format) for each in parts)
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
         if self.turns:

@@ -158,9 +158,8 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
     that come a short sequence's weights and its causal mask, of one byte a pair, as of any length where
     weights are dropped, or scores have a cap, whose tangents are kept, or biases, whose buckets are; or of a
     longer one a sum for each query, and what the heads give once more, as laid out for the last projection.
-    Of a norm come its input, what is divided and by what; of a turn sines and cosines; and of either what
-    queries and keys were before. Where weights are kept, their gradients and those of scores are held for a
-    while.
+    Of a norm come its input, what is divided and by what; of a turn sines and cosines. Where weights are
+    kept, their gradients and those of scores are held for a while.
     """
     length = context.length
     kv_heads = as_int(settings, "kv_heads") or heads
@@ -174,10 +173,7 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
     plain, relaid = dropped or learnt or capped or length <= MAX_UNFUSED_LENGTH, heads > 1
     weights = heads * length * ((3 if dropped else 1) + capped)
     known = 0 if plain or not biased else heads * length**2
-    if kv_heads == heads:  # values keep queries and keys as they are mapped beside them
-        extra = 2 * (turned or normed) * inner + normed * 2 * (inner + heads)
-    else:
-        extra = normed * (2 * (inner + shared) + heads + kv_heads)
+    extra = normed * (2 * (inner + shared) + heads + kv_heads)
     once = turned * 2 * length * head_width + learnt * 2 * (2 * length - 1)
     return Cost(
         parameters=projections + normed * 2 * head_width + learnt * heads * BUCKETS,
