@@ -24,6 +24,7 @@ import step
 import torch
 
 from activemem import __version__
+from activemem.engine.core.cpu import prepare_cpu
 from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
 from activemem.engine.graphs.recorded_work import Recordings
 from activemem.engine.packs.graphed_passes import GraphedPacks
@@ -88,6 +89,8 @@ def layers(seconds: float, device: torch.device) -> Iterator[Row]:
         found = attention.median_ms(pair, seconds)
         what = f"8 rows of `all_attn(N={attention.VECTORS}, heads=4)`, width 256{kind}"
         yield Row(what, "the layer of the released program", found["all_attn"], found["released"])
+        if "multiplied" in found:
+            yield Row(what, "what both multiply, nothing else", found["all_attn"], found["multiplied"])
 
 
 def packed(rounds: int, device: torch.device) -> Iterator[Row]:
@@ -176,7 +179,7 @@ def rows(seconds: float, device: torch.device) -> Iterator[Row]:
 def main() -> None:
     """Measure, print, and write where it is asked for."""
     given = [each for each in sys.argv[1:] if not each.startswith("--")]
-    torch.set_num_threads(1)
+    prepare_cpu(1)  # as workers do: whoever is compared has it, too
     device = torch.device("cuda" if "--cuda" in sys.argv else "cpu")
     found = table(float(given[0]) if given else 20.0, device)
     print(found)
