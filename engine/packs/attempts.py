@@ -20,7 +20,7 @@ from .graphed_passes import GraphedPacks
 from .pack import Member, Pack
 from .stacked_steps import stacking_fault
 
-CACHED_NUMBERS = 2**15 * 10
+CACHED_NUMBERS = 2**19
 """On a CPU a layer's outputs in all of a pack are at most so many numbers: more of them leave its caches."""
 
 LEAST_CAPPED = 4

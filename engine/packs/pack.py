@@ -14,7 +14,7 @@ import torch
 from ..core.interruption import TimeLimitPassed, interruptible, leave_if_asked
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
-from .gate import Gate, MeasuredRatio
+from .gate import LEAST_RATIO, Gate, MeasuredRatio
 from .graphed_passes import GraphedPacks
 from .stacked_steps import StackedSteps
 
@@ -102,13 +102,23 @@ class Pack:
     def _is_faster(self) -> bool:
         """Whether steps are faster together, as it is remembered, or measured by the next steps."""
         passes = self._is_told()
-        if passes is None and self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS):
+        if passes is None and self._can_measure:
             (trials, tokens), ratio = self._size, self._measured_ratio()
+            if (
+                ratio is not None and ratio < LEAST_RATIO and self._can_measure
+            ):  # a busy moment must not decide
+                again = self._measured_ratio()
+                ratio = None if again is None else (ratio + again) / 2
             if self._gate is not None and ratio is not None:
                 measured = MeasuredRatio(trials=trials, tokens=tokens, ratio=round(ratio, 3))
                 self._gate.remember(self._gated_form, measured)
                 passes = measured.passes
         return bool(passes)
+
+    @property
+    def _can_measure(self) -> bool:
+        """Whether enough steps of the epoch are left."""
+        return self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS)
 
     def _measured_ratio(self) -> float | None:
         """How much longer a step takes alone than together, the costs of stacking spread over an epoch.
