@@ -103,12 +103,7 @@ class Pack:
         """Whether steps are faster together, as it is remembered, or measured by the next steps."""
         passes = self._is_told()
         if passes is None and self._can_measure:
-            (trials, tokens), ratio = self._size, self._measured_ratio()
-            if (
-                ratio is not None and ratio < LEAST_RATIO and self._can_measure
-            ):  # a busy moment must not decide
-                again = self._measured_ratio()
-                ratio = None if again is None else (ratio + again) / 2
+            (trials, tokens), ratio = self._size, self._sure_ratio()
             if self._gate is not None and ratio is not None:
                 measured = MeasuredRatio(trials=trials, tokens=tokens, ratio=round(ratio, 3))
                 self._gate.remember(self._gated_form, measured)
@@ -119,6 +114,14 @@ class Pack:
     def _can_measure(self) -> bool:
         """Whether enough steps of the epoch are left."""
         return self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS)
+
+    def _sure_ratio(self) -> float | None:
+        """As measured; what speaks against steps together is measured twice, lest a busy moment decides."""
+        ratio = self._measured_ratio()
+        if ratio is None or ratio >= LEAST_RATIO or not self._can_measure:
+            return ratio
+        again = self._measured_ratio()
+        return None if again is None else (ratio + again) / 2
 
     def _measured_ratio(self) -> float | None:
         """How much longer a step takes alone than together, the costs of stacking spread over an epoch.
