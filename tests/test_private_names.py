@@ -9,6 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 ROOMS = ("blocks", "cli", "engine", "grammar", "reporting", "storage", "studies")
 KNOWN = {
+    "blocks/core/linear_maps.py: from torch._C import _are_functorch_transforms_active",
     "blocks/core/linear_maps.py: torch.ops.mkldnn._linear_pointwise",
     "blocks/layers/recurrent.py: from torch._C._functorch import is_batchedtensor",
     "blocks/testing/fixtures.py: storage._cdata",

@@ -28,10 +28,13 @@ LEAST_PRODUCTS = 2**19
 """Of fewer products the time goes into the calls."""
 
 MOST_NUMBERS = 2**23
-"""No more transformed numbers of a model are held: they would be read from far."""
+"""No more transformed numbers of a model are made: they would be read from far."""
 
-CACHED_NUMBERS = 2**19
-"""So many transformed numbers of several models are at hand at once."""
+MOST_FACTORS = 2**19
+"""No more numbers stand in the matrices of a transform, which are kept for the next one of its sizes."""
+
+NUMBERS_AT_ONCE = 2**19
+"""Of several models so many transformed numbers are made at once: they stay in the caches."""
 
 
 def correlate(
@@ -80,15 +83,15 @@ def is_faster_by_frequencies(x: Tensor, weights: Tensor, left: int, right: int) 
     models, outputs, taps, width = weights.shape
     sequences, length = len(x) // models, x.shape[1]
     positions = left + length + right - taps + 1
-    by_positions = sequences * positions * taps * width * outputs
-    products = _products(_positions_around(length, left, right))
-    of_inputs = sequences * width * length
-    of_weights = 2 * outputs * width * taps  # there and back they cost twice what they count
-    of_outputs = sequences * outputs * (width + positions)
+    products = _count_products(_positions_around(length, left, right))
+    slid = sequences * positions * taps * width * outputs
+    each = sequences * (width * length + width * outputs + outputs * positions)
+    each += 2 * outputs * width * taps  # transforms of weights cost twice what they count
     gain = GAIN_BESIDE_WIDER_VECTORS if onednn_has_wider_vectors() else GAIN
     return (
-        by_positions >= max(LEAST_PRODUCTS / models, gain * products * (of_inputs + of_weights + of_outputs))
+        slid >= max(LEAST_PRODUCTS / models, gain * products * each)
         and _transformed_numbers(products, sequences, width, outputs) <= MOST_NUMBERS
+        and products * (length + taps + positions) <= MOST_FACTORS
     )
 
 
@@ -135,12 +138,12 @@ class _ByFrequencies(torch.autograd.Function):
         of_inputs, of_weights, of_products = ctx.transforms
         rows, y = x.unflatten(0, (models, batch)), x.new_empty(models, batch, len(of_products), outputs)
         kept = [x, weights, biases]
-        at_once = CACHED_NUMBERS // _transformed_numbers(len(of_inputs), batch, width, outputs)
+        at_once = NUMBERS_AT_ONCE // _transformed_numbers(len(of_inputs), batch, width, outputs)
         for part in _parts(models, at_once):
-            inputs = _product(of_inputs, rows[part].permute(2, 0, 1, 3)).flatten(0, 1)
-            slid = _product(of_weights, weights[part].permute(2, 0, 1, 3)).flatten(0, 1)
+            inputs = _mapped(of_inputs, rows[part].permute(2, 0, 1, 3)).flatten(0, 1)
+            slid = _mapped(of_weights, weights[part].permute(2, 0, 1, 3)).flatten(0, 1)
             products = torch.bmm(inputs, slid.mT).unflatten(0, (len(of_inputs), -1))
-            found = _product(of_products, products).permute(1, 2, 0, 3)
+            found = _mapped(of_products, products).permute(1, 2, 0, 3)
             torch.add(found, biases[part, None, None], out=y[part])
             kept += [inputs, slid]
         ctx.save_for_backward(*kept)
@@ -162,17 +165,19 @@ class _ByFrequencies(torch.autograd.Function):
         for part, inputs, slid in zip(
             _parts(models, len(kept[1]) // len(of_inputs)), kept[::2], kept[1::2], strict=True
         ):
-            towards = _product(of_products.T, dy[part].permute(2, 0, 1, 3)).flatten(0, 1)
+            towards = _mapped(of_products.T, dy[part].permute(2, 0, 1, 3)).flatten(0, 1)
             back = torch.bmm(towards, slid).unflatten(0, (len(of_inputs), -1))
-            of_rows[part] = _product(of_inputs.T, back).permute(1, 2, 0, 3)
+            of_rows[part] = _mapped(of_inputs.T, back).permute(1, 2, 0, 3)
             back = torch.bmm(towards.mT, inputs).unflatten(0, (len(of_inputs), -1))
-            dw[part] = _product(of_weights.T, back).permute(1, 2, 0, 3)
+            dw[part] = _mapped(of_weights.T, back).permute(1, 2, 0, 3)
         return dx, dw, dy.sum((1, 2)), None
 
 
 def _gradients_by_positions(ctx: _Context, dy: Tensor) -> list[Tensor | None]:
     """Those of inputs, weights and biases, which have gradients themselves."""
-    given, needed = ctx.saved_tensors[:3], ctx.needs_input_grad[:3]
+    x, weights, biases, *_ = ctx.saved_tensors
+    given = [each.view_as(each) for each in (x, weights, biases)]  # which may depend on one another
+    needed = ctx.needs_input_grad[:3]
     y = _by_positions(given[0], given[1], given[2], *ctx.padding)
     wanted = [each for each, is_needed in zip(given, needed, strict=True) if is_needed]
     found = iter(torch.autograd.grad(y, wanted, dy, create_graph=True))
@@ -185,12 +190,12 @@ def _parts(models: int, at_once: int) -> list[slice]:
     return [slice(first, first + at_once) for first in range(0, models, at_once)]
 
 
-def _product(matrix: Tensor, x: Tensor) -> Tensor:
+def _mapped(matrix: Tensor, x: Tensor) -> Tensor:
     """The first dimension mapped by a matrix."""
     return torch.mm(matrix, x.reshape(len(x), -1)).view(-1, *x.shape[1:])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _transforms(
     length: int, taps: int, left: int, right: int, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -233,6 +238,6 @@ def _positions_around(length: int, left: int, right: int) -> int:
     return length + max(left, right)
 
 
-def _products(around: int) -> int:
+def _count_products(around: int) -> int:
     """How many a circle takes."""
     return 3 * ((around - 1) // 2) + (1 if around % 2 else 2)

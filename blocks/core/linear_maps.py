@@ -12,8 +12,8 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch._C import _are_functorch_transforms_active
 from torch.autograd.function import FunctionCtx
-from torch.func import debug_unwrap
 from torch.nn import functional
 from torch.utils.flop_counter import register_flop_formula
 
@@ -73,8 +73,7 @@ def are_plain(x: Tensor, weight: Tensor) -> bool:
         and x.dtype == weight.dtype
         and type(x) is Tensor
         and type(weight) in (Tensor, nn.Parameter)
-        and debug_unwrap(x) is x
-        and debug_unwrap(weight) is weight
+        and not _are_functorch_transforms_active()  # also of what they do not touch
         and not torch.is_autocast_enabled("cpu")
     )
 

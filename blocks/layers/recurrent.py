@@ -262,7 +262,7 @@ class Recurrent(Block):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """One layer: its outputs, and the states (batch, width) behind each row's last valid position."""
         has_kernels = self.use_fused and _has_kernels(x, layer.weight_x)
-        if has_kernels and _has_no_half(x):
+        if has_kernels and _needs_single_precision(x):
             with torch.autocast(x.device.type, enabled=False):
                 return self._run(layer, x.float(), tuple(part.float() for part in start), mask)
         if has_kernels and not _is_one_step_of_cudnn(x):
@@ -291,8 +291,8 @@ def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
     return torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
 
 
-def _has_no_half(x: Tensor) -> bool:
-    """Whether autocast would give a kernel sixteen bits that it lacks or overflows: then it has thirty-two.
+def _needs_single_precision(x: Tensor) -> bool:
+    """Whether autocast is on and the kernel of the device cannot have the sixteen bits that it gives.
 
     That of a GPU takes float16 for them whatever autocast is to take. OneDNN's LSTM has none without AVX-512.
     """

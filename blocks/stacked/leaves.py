@@ -101,7 +101,7 @@ class StackedGain(nn.Module):
 
 
 class StackedConvolution(nn.Module):
-    """Convolutions along the sequence, each model a group of one."""
+    """Convolutions along the sequence, by the weights of each model."""
 
     def __init__(self, convolutions: Sequence[Convolution]) -> None:
         super().__init__()

@@ -121,7 +121,7 @@ class Pack:
         if ratio is None or ratio >= LEAST_RATIO or not self._can_measure:
             return ratio
         again = self._measured_ratio()
-        return None if again is None else (ratio + again) / 2
+        return ratio if again is None else (ratio + again) / 2
 
     def _measured_ratio(self) -> float | None:
         """How much longer a step takes alone than together, the costs of stacking spread over an epoch.

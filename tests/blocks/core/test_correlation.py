@@ -96,6 +96,54 @@ def test_gradients_have_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.autograd.gradgradcheck(slide, given)
 
 
+def test_gradients_have_gradients_where_inputs_are_of_the_same_weights(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, weights = draw(4, 5, 2), draw(2, 2, 3, 2, seed=1)
+
+    def second(by_frequencies: bool) -> tuple[Tensor, ...]:
+        monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: by_frequencies)
+        y = x
+        for _ in range(2):
+            y = stacked_correlate(y, weights, left=1, right=1, by_frequencies=True).tanh()
+        (first,) = torch.autograd.grad(y.square().sum(), [weights], create_graph=True)
+        return torch.autograd.grad(first.square().sum(), [x, weights])
+
+    for found, expected in zip(second(True), second(False), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("numbers_at_once", [1, 7_000])
+def test_models_may_be_computed_in_parts(numbers_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [draw(5 * 4, 9, 3), draw(5, 4, 4, 3, seed=1), draw(5, 4, seed=2)]
+    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: True)
+
+    def pass_both_ways() -> tuple[Tensor, ...]:
+        y = stacked_correlate(*given, left=1, right=2, by_frequencies=True)
+        return y.detach(), *torch.autograd.grad(y.square().sum(), given)
+
+    whole = pass_both_ways()
+    monkeypatch.setattr(correlation, "NUMBERS_AT_ONCE", numbers_at_once)
+    for found, expected in zip(pass_both_ways(), whole, strict=True):
+        torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-12)
+
+
+def test_what_is_frozen_gets_no_gradient() -> None:
+    x, weights, biases = large()
+    y = stacked_correlate(x.detach(), weights, biases.detach(), left=4, right=5, by_frequencies=True)
+    y.sum().backward()
+    assert weights.grad is not None
+    assert biases.grad is None
+
+
+def test_what_a_vmap_does_not_map_is_computed_in_it() -> None:
+    x, weights, biases = (each.detach() for each in large(torch.float64))
+    added = torch.stack([biases[0], 2.0 * biases[0]])
+    y = torch.vmap(lambda bias: correlate(x, weights[0], bias, left=4, right=5, by_frequencies=True))(added)
+    expected = correlate(x, weights[0], left=4, right=5, by_frequencies=True)
+    torch.testing.assert_close(y, expected + added[:, None, None], rtol=0.0, atol=1e-12)
+
+
 @pytest.mark.parametrize("models", [1, 3])
 def test_single_precision_is_no_worse_than_position_by_position(
     models: int, monkeypatch: pytest.MonkeyPatch
@@ -164,6 +212,20 @@ def test_positions_are_taken_one_by_one_where_frequencies_gain_nothing(
     x, weights = given(*large()[:2])
     taps = weights.shape[2]
     assert not is_faster_by_frequencies(x, weights, left=(taps - 1) // 2, right=taps // 2)
+
+
+def test_wider_vectors_of_convolutions_and_large_sizes_speak_against_frequencies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x, weights = large()[0][:, :10], large()[1][..., :TAPS, :]
+    assert is_faster_by_frequencies(x, weights[:, :16], left=4, right=5)
+    with monkeypatch.context() as patch:
+        patch.setattr(correlation, "onednn_has_wider_vectors", lambda: True)
+        assert not is_faster_by_frequencies(x, weights[:, :16], left=4, right=5)
+    for bound in ("MOST_NUMBERS", "MOST_FACTORS"):
+        with monkeypatch.context() as patch:
+            patch.setattr(correlation, bound, 500)
+            assert not is_faster_by_frequencies(x, weights[:, :16], left=4, right=5)
 
 
 def test_half_precision_by_autocast_is_torch_s_own_convolution() -> None:
