@@ -186,7 +186,8 @@ def _device_factors(call: RandomCall, generator: Generator, device: torch.device
         bounds, shape = (-(2**63), 2**63 - 1), (call.num_draws,)
         return torch.randint(*bounds, shape, generator=generator, device=device)
     ones = torch.ones(call.shape, dtype=call.dtype, device=device)
-    process = torch.cuda.default_generators[generator.device.index]
+    place = generator.device.index  # None where it was made for "cuda", as a worker's are
+    process = torch.cuda.default_generators[torch.cuda.current_device() if place is None else place]
     before = process.graphsafe_get_state()
     process.graphsafe_set_state(
         generator

@@ -45,8 +45,8 @@ def test_nothing_is_dropped_outside_of_training_or_at_rate_zero():
 class Numbers:
     """A generator of a GPU, which can draw from the state of another."""
 
-    def __init__(self, state):
-        self.device, self.state = torch.device("cuda", 0), state
+    def __init__(self, state, device="cuda"):
+        self.device, self.state = torch.device(device), state
 
     def graphsafe_get_state(self):
         return Numbers(self.state)
@@ -55,7 +55,10 @@ class Numbers:
         self.state = other.state
 
 
-def test_dropout_of_a_gpu_draws_from_the_state_of_each_generator_and_leaves_the_process_its_own(monkeypatch):
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_dropout_of_a_gpu_draws_from_the_state_of_each_generator_and_leaves_the_process_its_own(
+    monkeypatch, device
+):
     process, drawn = Numbers("process"), []
 
     def drop(ones, rate):
@@ -64,10 +67,11 @@ def test_dropout_of_a_gpu_draws_from_the_state_of_each_generator_and_leaves_the_
             raise RuntimeError("out of memory")
         return ones
 
-    monkeypatch.setattr(torch.cuda, "default_generators", [process])
+    monkeypatch.setattr(torch.cuda, "default_generators", (Numbers("another"), process))
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     monkeypatch.setattr(dropout.functional, "dropout", drop)
     calls = [DropoutCall(torch.Size([2, 3]), rate, torch.float32) for rate in (0.1, 0.2)]
     with pytest.raises(RuntimeError, match="memory"):
-        draw_dropout(calls, [Numbers("first"), Numbers("second")], torch.device("meta"))
+        draw_dropout(calls, [Numbers("first", device), Numbers("second", device)], torch.device("meta"))
     assert drawn == [("first", 0.1), ("second", 0.1), ("first", 0.2), ("second", 0.2)]
     assert process.state == "process"
