@@ -23,6 +23,7 @@ from activemem.engine.core.events import Ended
 from activemem.engine.core.resources import Machine
 from activemem.engine.packs.graphed_passes import GraphedPacks
 from activemem.engine.packs.stacked_steps import StackedSteps
+from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.cohorts import Worker
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
@@ -146,13 +147,22 @@ def studies_ratio(tasks: Sequence[str], seeds: int, mixer: str, width: int, leng
                     )
                     for task, seed in cells
                 )
-                worker = Worker(Store(Path(name, pack, str(turn))), Machine(gpus=0, pack=pack))
-                attempts = worker.attempts([Job(trial=each, attempt=0, run="bench") for each in trials])
+                jobs = [Job(trial=each, attempt=0, run="bench") for each in trials]
+                machine, store = Machine(gpus=0, pack=pack), Store(Path(name, pack, str(turn)))
                 began = time.process_time()
-                ended = [event for event in worker.events(attempts) if isinstance(event, Ended)]
+                assert train(jobs, Worker(store, machine), machine.most_packed) == ["done"] * len(cells)
                 taken[pack] += time.process_time() - began
-                assert [event.status for event in ended] == ["done"] * len(cells)
     return taken["off"] / taken["auto"]
+
+
+def train(jobs: Sequence[Job], worker: Worker, pack: int) -> list[str]:
+    """Train trials in the cohorts in which a run hands them to one worker; how each ended."""
+    source, ended = GridCohorts(jobs, pack=pack), list[str]()
+    while (cohort := source.next_cohort()) is not None:
+        name, taken = cohort
+        ended += [each.status for each in worker.events(worker.attempts(taken)) if isinstance(each, Ended)]
+        source.cohort_ended(name, completed=True)
+    return ended
 
 
 def show(title: str, measure: Callable[[str, int, int], float]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Protocol
 
 from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS
@@ -27,7 +28,13 @@ HANDING_OUT_S = 0.02
 """What Tune takes for a cohort, one after the other: cohorts are never so short that workers wait for it."""
 
 FEW = 4
-"""Of so many that train together a worker gets its share at once, of more the half, to end with others."""
+"""Of so many that train together a worker gets its share at once, whatever the work that is left."""
+
+PACKS = 2
+"""A cohort has trials of one form for up to so many packs: lengths part them, and there are more of each."""
+
+ROUNDS_OF_PACKS = 1.25
+"""As `ROUNDS`, of trials that train together: many gain more, and so fewer rounds are worth it."""
 
 _REMEMBERED = 8  # cohorts whose speed counts for the next; the slowest of them does
 
@@ -63,7 +70,8 @@ class GridCohorts:
 
     Cohorts have the work of COHORT_S seconds, known from those that have ended, less towards the end: the
     parts of what is left become smaller as in guided self-scheduling (Polychronopoulos and Kuck 1987).
-    With `pack` those that train together are handed out together, up to so many.
+    With `pack` those that train together are handed out together: to one worker all that a cohort has room
+    for, to one of several what is its share of the work that is left.
     """
 
     def __init__(
@@ -112,13 +120,20 @@ class GridCohorts:
         if form is None:
             return 1
         alike = [place for place, (_, job) in enumerate(left) if self._forms[job.trial.id] == form]
-        share = -(-len(alike) // workers)
-        if share > FEW:
-            share = -(-share // 2)
-        chosen = dict.fromkeys(alike[: min(self._pack, share)])
+        chosen = dict.fromkeys(alike[: self._share([left[place][0] for place in alike], workers)])
         others = [each for place, each in enumerate(left) if place not in chosen]
         self._jobs[self._next :] = [*(left[place] for place in chosen), *others]
         return len(chosen)
+
+    def _share(self, work: Sequence[float], workers: int) -> int:
+        """How many of the tasks of a form, which are so much work, one of so many workers gets at once."""
+        most = PACKS * self._pack
+        even = -(-len(work) // -(-len(work) // most))  # no few are left behind
+        if workers == 1:
+            return even
+        share = self._left / (ROUNDS_OF_PACKS * workers)
+        fitting = sum(until <= share for until in accumulate(work[:even]))
+        return max(fitting, min(FEW, even, -(-len(work) // workers)))
 
     def may_have_more(self) -> bool:
         """Never: all are known from the beginning."""

@@ -67,6 +67,18 @@ def test_workers_end_nearly_together(kind, workers, pack, monkeypatch):
     assert took <= 1.15 * ideal(tasks, workers)
 
 
+@pytest.mark.parametrize(("workers", "sizes"), [(1, [32] * 3), (2, [32, 25, 15, 9, 6, 4]), (16, [4] * 12)])
+def test_trials_of_a_form_are_handed_out_as_many_as_train_together(workers, sizes, monkeypatch):
+    monkeypatch.setattr(cohort_sources, "form_of", str)
+    found = makespan(jobs(np.full(96, 20.0)), workers, pack=16)[1]
+    assert found[: len(sizes)] == sizes
+
+
+def test_trials_of_a_form_are_parted_evenly_for_one_worker(monkeypatch):
+    monkeypatch.setattr(cohort_sources, "form_of", str)
+    assert makespan(jobs([1.0, 2.0] * 33), 1, pack=16)[1] == [17, 17, 16, 16]
+
+
 def test_short_trials_are_handed_out_many_at_once_and_one_worker_has_them_in_order():
     now = 0.0
     tasks = jobs(np.full(3000, 0.3))
