@@ -18,6 +18,7 @@ from .form import form_of
 from .gate import Gate
 from .graphed_passes import GraphedPacks
 from .pack import Member, Pack
+from .stacked_optimiser import plan_of
 from .stacked_steps import stacking_fault
 
 CACHED_NUMBERS = 2**19
@@ -99,7 +100,7 @@ class Packer:
             if training is not None and (form := self._form(training)) is not None:
                 shape = f"{training.objective.step_shape}, {training.steps_left} steps"
                 found.append(((form, shape), Member(attempt, training)))
-        found.sort(key=lambda each: (each[0], each[1].training.num_symbols))  # so that few are made wider
+        found.sort(key=_place)
         for (form, _), group in groupby(found, key=itemgetter(0)):
             members = [member for _, member in group]
             packs = -(-len(members) // self._most_at_once(members[0].training))
@@ -132,6 +133,12 @@ class Packer:
             _log.info("%s: trials train one by one: %s", settings.model.recipe, fault)
             return None
         return form
+
+
+def _place(found: tuple[tuple[str, str], Member]) -> tuple[tuple[str, str], str, int]:
+    """The place of a trial beside others: few plans are together, and few weights are made wider."""
+    shape, (_, training) = found
+    return shape, plan_of(training), training.num_symbols
 
 
 def _advance(attempts: Sequence[Attempt]) -> Iterator[Event]:

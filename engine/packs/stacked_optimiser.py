@@ -1,14 +1,19 @@
-"""One optimiser for the stacked weights of trainings whose optimisers have one rule and the same settings."""
+"""Moves the stacked weights of trainings: those that stand side by side and have one plan by one optimiser.
+
+A plan is all that rates and decays depend on. Trainings with another one have an optimiser of theirs; those
+whose rule looks at whole weights, or whose gradients are looked at, move their weights one by one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from ...blocks.stacked import part_of, stack_weights
+from ...blocks.stacked import part_of
 from ..optimisers.lion import Lion
 from ..trial.training import Training
 
@@ -21,87 +26,142 @@ _STEP = "step"
 Weights = Mapping[str, Tensor]
 
 
-class StackedOptimiser:
-    """The optimiser of stacked weights; what it keeps of each training is handed back in the end."""
+class StackedOptimisers:
+    """Moves the stacked weights of trainings, each by its plan.
 
-    def __init__(
-        self, owned: Sequence[torch.optim.Optimizer], own: Sequence[Weights], stacked: Weights
-    ) -> None:
-        """Of the optimisers and the weights of each training, and the stacked weights by the same names."""
-        self._owned, self._own, self._stacked = owned, own, stacked
-        names = {weight: name for name, weight in own[0].items()}
-        groups = [
-            {**group, "params": [stacked[names[weight]] for weight in group["params"]]}
-            for group in owned[0].param_groups
+    `own` are the weights of each training, by the names of the stacked ones, which they are views of. What
+    is kept of them is handed back to the optimiser of each training in the end.
+    """
+
+    def __init__(self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights) -> None:
+        steps = _steps_taken([training.optimizer for training in trainings])
+        alike = [
+            (plan_of(training), _layout(training.optimizer), taken) if _is_by_number(training) else None
+            for training, taken in zip(trainings, steps, strict=True)
         ]
-        make = cast("Callable[..., torch.optim.Optimizer]", type(owned[0]))
-        given = {"betas": (0.0, 0.0), "weight_decay": 0.0} if isinstance(owned[0], Lion) else {}
-        self._made = make(groups, lr=groups[0]["lr"], **given)  # each group has its own
-        self._made.state.clear()  # Adagrad has it from the beginning
-        for name, weight in stacked.items():
-            states = [_state(each, of[name]) for each, of in zip(owned, own, strict=True)]
-            if states[0]:
-                self._made.state[weight] = {
-                    key: _join(key, [state[key] for state in states]) for key in states[0]
-                }
+        self._parts: list[_AtOnce | _OneByOne] = []
+        for key, group in groupby(range(len(trainings)), alike.__getitem__):
+            places = list(group)
+            part = slice(places[0], places[-1] + 1)
+            make = _OneByOne if key is None else _AtOnce
+            self._parts.append(make(trainings[part], own[part], stacked, part))
 
     def step(self) -> None:
-        """Move all weights, by the rates that the trainings have now."""
+        """Move all weights by their gradients and by the rates that the trainings have now."""
+        for part in self._parts:
+            part.step()
+
+    def unstack(self) -> None:
+        """Give each training's optimiser what is kept of its weights."""
+        for part in self._parts:
+            part.unstack()
+
+
+def plan_of(training: Training) -> str:
+    """All that the rates and decays of a training depend on, but for its groups of weights."""
+    train = training.settings.train
+    return repr((train.optimizer, train.schedule, train.epochs, train.steps_per_epoch))
+
+
+class _AtOnce:
+    """One optimiser for neighbours of one plan: it has their part of the stacked weights."""
+
+    def __init__(
+        self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights, part: slice
+    ) -> None:
+        self._owned, self._own = [training.optimizer for training in trainings], own
+        self._stacked, self._part = stacked, part
+        self._weights = {name: weight.detach()[part] for name, weight in stacked.items()}
+        self._made = _made_as(self._owned[0], own[0], self._weights)
+        for name, weight in self._weights.items():
+            for place, (optimizer, each) in enumerate(zip(self._owned, own, strict=True)):
+                for key, value in _state(optimizer, each[name]).items():
+                    _put(self._made.state[weight], key, value, place, weight)
+
+    def step(self) -> None:
+        """Move the weights."""
         for place, group in enumerate(self._made.param_groups):
             rates = {each.param_groups[place]["lr"] for each in self._owned}
-            assert len(rates) == 1, "one schedule gives one rate"
+            assert len(rates) == 1, "one plan gives one rate"
             group["lr"] = rates.pop()
+        for name, weight in self._weights.items():
+            grad = self._stacked[name].grad
+            weight.grad = None if grad is None else grad[self._part]
         self._made.step()
         for each in self._owned:
             vars(each)["_opt_called"] = True  # torch's schedulers look whether it has taken a step
 
     def unstack(self) -> None:
-        """Give each training's optimiser its part of the state."""
-        for name, weight in self._stacked.items():
+        """Give each optimiser its part of the state."""
+        for name, weight in self._weights.items():
             for key, value in _state(self._made, weight).items():
                 for place, (optimizer, own) in enumerate(zip(self._owned, self._own, strict=True)):
-                    optimizer.state[own[name]][key] = _part(key, value, place, own[name])
+                    optimizer.state[own[name]][key] = _taken_from(key, value, place, own[name])
 
 
-def stack_optimisers(
-    trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights
-) -> StackedOptimiser | None:
-    """One optimiser in place of those of trainings; None where each has to move its weights itself."""
-    first, owned = trainings[0], [each.optimizer for each in trainings]
-    if type(first.optimizer) not in _BY_NUMBER:
-        return None
-    if any(_plan(each) != _plan(first) or not _moves_plainly(each) for each in trainings):
-        return None
-    return None if _steps_differ(owned, own, stacked) else StackedOptimiser(owned, own, stacked)
+class _OneByOne:
+    """Trainings that move their weights themselves."""
+
+    def __init__(
+        self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights, part: slice
+    ) -> None:
+        self._trainings, self._own, self._stacked, self._part = trainings, own, stacked, part
+
+    def step(self) -> None:
+        """Move the weights of each by its part of the gradients."""
+        for place, (training, own) in enumerate(
+            zip(self._trainings, self._own, strict=True), self._part.start
+        ):
+            for name, weight in own.items():
+                grad = self._stacked[name].grad
+                weight.grad = None if grad is None else part_of(grad, place, weight)
+            training.move_weights()
+
+    def unstack(self) -> None:
+        """Their optimisers have all that is kept."""
 
 
-def _steps_differ(owned: Sequence[torch.optim.Optimizer], own: Sequence[Weights], stacked: Weights) -> bool:
-    """Whether optimisers have taken other numbers of steps; a GPU that has them is waited for once."""
-    both = list(zip(owned, own, strict=True))
-    taken = ([_state(of, of_own[name]).get(_STEP) for of, of_own in both] for name in stacked)
-    found = ([step for step in each if isinstance(step, Tensor)] for each in taken)
-    counts = [torch.stack(each) for each in found if each]
-    if not counts:
-        return False
-    rows = torch.stack(counts)  # (weights, optimisers)
-    return bool((rows != rows[:, :1]).any())
-
-
-def _plan(training: Training) -> tuple[object, ...]:
-    """All that a training's rates and decays depend on, and what it has kept so far."""
-    train = training.settings.train
-    groups = [{**group, "params": len(group["params"])} for group in training.optimizer.param_groups]
-    kept = [sorted(state) for state in training.optimizer.state.values()]
-    return train.optimizer, train.schedule, train.epochs, train.steps_per_epoch, groups, kept
-
-
-def _moves_plainly(training: Training) -> bool:
-    """Whether nothing but the optimiser looks at gradients, and its rate does not depend on the losses."""
+def _is_by_number(training: Training) -> bool:
+    """Whether each number is moved by itself: nothing but the rule looks at gradients, no rate at losses."""
     train = training.settings.train
     clips = (train.clip_norm, train.clip_tensor_norm, train.clip_step_norm)
     return (
-        clips == (None, None, None) and not train.measure and train.schedule.name not in ("recent", "plateau")
+        type(training.optimizer) in _BY_NUMBER
+        and clips == (None, None, None)
+        and not train.measure
+        and train.schedule.name not in ("recent", "plateau")
     )
+
+
+def _layout(optimizer: torch.optim.Optimizer) -> str:
+    """The groups of an optimiser, with how many weights each has, and what it has kept of them so far."""
+    groups = [{**group, "params": len(group["params"])} for group in optimizer.param_groups]
+    return repr((groups, [sorted(state) for state in optimizer.state.values()]))
+
+
+def _steps_taken(optimizers: Sequence[torch.optim.Optimizer]) -> list[list[float]]:
+    """How many steps of each weight each optimiser has counted; a GPU that has them is waited for once."""
+    counted = [
+        [state[_STEP] for state in each.state.values() if isinstance(state.get(_STEP), Tensor)]
+        for each in optimizers
+    ]
+    flat = [count for each in counted for count in each]
+    steps = iter(torch.stack(flat).tolist() if flat else [])
+    return [[next(steps) for _ in each] for each in counted]
+
+
+def _made_as(optimizer: torch.optim.Optimizer, own: Weights, stacked: Weights) -> torch.optim.Optimizer:
+    """An optimiser of stacked weights with the rule and the groups of that of one training's own."""
+    names = {weight: name for name, weight in own.items()}
+    groups = [
+        {**group, "params": [stacked[names[weight]] for weight in group["params"]]}
+        for group in optimizer.param_groups
+    ]
+    make = cast("Callable[..., torch.optim.Optimizer]", type(optimizer))
+    given = {"betas": (0.0, 0.0), "weight_decay": 0.0} if isinstance(optimizer, Lion) else {}
+    made = make(groups, lr=groups[0]["lr"], **given)  # each group has its own
+    made.state.clear()  # Adagrad has it from the beginning
+    return made
 
 
 def _state(optimizer: torch.optim.Optimizer, weight: Tensor) -> dict[str, Any]:
@@ -109,15 +169,18 @@ def _state(optimizer: torch.optim.Optimizer, weight: Tensor) -> dict[str, Any]:
     return optimizer.state.get(weight, {})
 
 
-def _join(key: str, values: Sequence[object]) -> object:
-    """The stacked form of what optimisers keep."""
-    if key != _STEP and isinstance(values[0], Tensor):
-        return stack_weights([value for value in values if isinstance(value, Tensor)])
-    return values[0].clone() if isinstance(values[0], Tensor) else values[0]
+def _put(state: dict[str, Any], key: str, value: object, place: int, weight: Tensor) -> None:
+    """Put what is kept of one training's weight into the state of the stacked one."""
+    if key == _STEP or not isinstance(value, Tensor):
+        state[key] = value.clone() if isinstance(value, Tensor) else value
+        return
+    if key not in state:
+        state[key] = torch.zeros_like(weight)
+    part_of(state[key], place, value).copy_(value)
 
 
-def _part(key: str, value: object, place: int, own: Tensor) -> object:
-    """The part of that of one training, for a weight of its own."""
+def _taken_from(key: str, value: object, place: int, own: Tensor) -> object:
+    """What is kept of one training's weight, of its own."""
     if isinstance(value, Tensor):
         return value.clone() if key == _STEP else part_of(value, place, own).clone()
     return value

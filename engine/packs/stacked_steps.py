@@ -16,7 +16,7 @@ from ..objectives import Stackable
 from ..objectives.base import on_device
 from ..trial.precision import float32_products
 from ..trial.training import Training
-from .stacked_optimiser import StackedOptimiser, stack_optimisers
+from .stacked_optimiser import StackedOptimisers
 from .stacked_passes import StackedPasses
 
 MOST_EVALUATED = 16
@@ -42,7 +42,7 @@ class StackedSteps:
         self._stacked = self._passes.weights
         self._own: list[dict[str, nn.Parameter]] = []
         self._homes: list[dict[str, Tensor]] = []  # where the weights are else
-        self._optimiser: StackedOptimiser | None = None
+        self._optimisers: StackedOptimisers | None = None
 
     def __enter__(self) -> Self:
         for training in self._trainings:
@@ -54,7 +54,7 @@ class StackedSteps:
             for place, (each, homes) in enumerate(zip(own, self._homes, strict=True)):
                 each[name].grad = None
                 each[name].data = part_of(stacked.detach(), place, homes[name]).copy_(homes[name])
-        self._optimiser = stack_optimisers(self._trainings, own, self._stacked)
+        self._optimisers = StackedOptimisers(self._trainings, own, self._stacked)
         return self
 
     def __exit__(
@@ -63,8 +63,8 @@ class StackedSteps:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._optimiser is not None:
-            self._optimiser.unstack()
+        if self._optimisers is not None:
+            self._optimisers.unstack()
         for each, homes in zip(self._own, self._homes, strict=True):
             for name, weight in each.items():
                 weight.data, weight.grad = homes[name].copy_(weight.data), None
@@ -77,9 +77,10 @@ class StackedSteps:
         """One step of each training; PackError if their batches differ in shape."""
         for training in self._trainings:
             training.begin_step()
+        assert self._optimisers is not None, "within the context"
         with float32_products(self._trainings[0].settings.train.precision):
             losses = self._passes.take(self._draw())
-            self._move_weights()
+            self._optimisers.step()
         for training, loss in zip(self._trainings, losses.unbind(), strict=True):
             training.end_packed_step(loss)
         for stacked in self._stacked.values():
@@ -113,18 +114,6 @@ class StackedSteps:
         if any(rows.shape != alike[0].shape for alike in drawn for rows in alike):
             raise PackError("expected batches of one shape")
         return [on_device(torch.stack(alike), self._trainings[0].device) for alike in drawn]
-
-    def _move_weights(self) -> None:
-        """Move all weights at once, or those of each training by its own optimiser."""
-        if self._optimiser is not None:
-            self._optimiser.step()
-            return
-        for name, stacked in self._stacked.items():
-            for place, own in enumerate(self._own):
-                grad = stacked.grad
-                own[name].grad = None if grad is None else part_of(grad, place, own[name])
-        for training in self._trainings:
-            training.move_weights()
 
 
 def _stackable(training: Training) -> Stackable:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from activemem.blocks.core import correlation
+from activemem.engine.packs import stacked_optimiser
 from activemem.engine.packs.form import alone_reason, form_of
 from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
 from activemem.engine.trial.training import Training
@@ -163,6 +164,29 @@ def test_each_has_its_own_rate_and_steps(make):
     with StackedSteps(packed) as stacked:
         stacked.step()
     assert_equal(alone, packed, 1e-10)
+
+
+RULES = [
+    {"optimizer": {"name": "adam", "lr": 1e-2}},
+    {"optimizer": {"name": "adam", "lr": 1e-2}},
+    {"optimizer": {"name": "adam", "lr": 1e-3, "betas": [0.5, 0.9], "weight_decay": 0.1}},
+    {"optimizer": {"name": "adam", "lr": 1e-2}, "clip_norm": 0.1},
+    {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
+    {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
+    {"optimizer": {"name": "adafactor", "lr": 1e-2}},
+]
+
+
+def test_each_has_its_own_rule_and_neighbours_of_one_are_moved_at_once(make, monkeypatch):
+    made, tasks = [], ["not", "reverse"]
+    make_as = stacked_optimiser._made_as
+    monkeypatch.setattr(stacked_optimiser, "_made_as", lambda *given: made.append(1) or make_as(*given))
+
+    def with_rule(seed, **options):
+        return make(seed, task=tasks[seed % 2], **RULES[seed], **options)
+
+    advance_both(with_rule, 1e-10, seeds=range(len(RULES)), double=True)
+    assert len(made) == 2 * 3  # in each of two packs after one another
 
 
 @pytest.mark.parametrize("recipe", ["sa(heads=2) >> ff(16)", "conv(k=3) + persistent_conv(k=3)", "cgru(k=3)"])
