@@ -68,14 +68,18 @@ def are_plain(x: Tensor, weight: Tensor) -> bool:
     program that is compiled or exported must not depend on sizes.
     """
     return (
-        not torch.compiler.is_compiling()
+        not are_operations_rewritten()
         and x.device.type == weight.device.type == "cpu"
         and x.dtype == weight.dtype
         and type(x) is Tensor
         and type(weight) in (Tensor, nn.Parameter)
-        and not _are_functorch_transforms_active()  # also of what they do not touch
         and not torch.is_autocast_enabled("cpu")
     )
+
+
+def are_operations_rewritten() -> bool:
+    """Whether a compiler or a transform as `torch.vmap` is under way, also of what it does not touch."""
+    return torch.compiler.is_compiling() or _are_functorch_transforms_active()
 
 
 @cache

@@ -75,3 +75,15 @@ def test_dropout_of_a_gpu_draws_from_the_state_of_each_generator_and_leaves_the_
         draw_dropout(calls, [Numbers("first", device), Numbers("second", device)], torch.device("meta"))
     assert drawn == [("first", 0.1), ("second", 0.1), ("first", 0.2), ("second", 0.2)]
     assert process.state == "process"
+
+
+@pytest.mark.parametrize("count", [1, 7, 16, 1001])
+def test_what_is_drawn_are_the_numbers_of_randint(count):
+    torch.manual_seed(count)
+    expected = [torch.randint(-(2**63), 2**63 - 1, (count,)) for _ in range(2)]
+    torch.manual_seed(count)
+    assert all(
+        torch.equal(dropout._draw_into(torch.empty(count, dtype=torch.int64)), each) for each in expected
+    )
+    own = torch.Generator().manual_seed(count)
+    assert torch.equal(dropout._draw_into(torch.empty(count, dtype=torch.int64), own), expected[0])
