@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -41,8 +42,12 @@ MIXERS = (
     "lstm",
     "gru",
 )
-WIDTHS, LENGTHS = (16, 64), (10, 20)
+WIDTHS = (16, 64)
+LENGTHS = (10, 10), (20, 20)
+"""The first and the last length of a curriculum."""
 
+GROWING = (10, 20)
+"""That of a study in which every epoch is longer by one, whatever was learnt."""
 
 STUDIES = {("reverse", "sort", "addition", "multiply", "not", "remember"): 3, ("reverse",): 12}
 """The tasks of a study of a mixer, and their seeds; trials train together while of one length.
@@ -51,7 +56,10 @@ The first is `algorithmic-small` of that mixer, but for its width, its lengths a
 """
 
 STUDY_EPOCHS, STUDY_STEPS = 3, 40
-"""Each trial of a study is so long."""
+"""Each trial of a study of one length is so long; one that has learnt it goes on to the next."""
+
+GROWING_STEPS = 20
+"""The steps of an epoch of a study that grows, at each length."""
 
 
 def recipe(mixer: str, width: int) -> str:
@@ -60,10 +68,14 @@ def recipe(mixer: str, width: int) -> str:
     return f"4 * ({mixer.replace('heads=4', heads)} >> ff({2 * width}))"
 
 
-def settings(mixer: str, width: int, length: int, seed: int, task: str, *, steps: int) -> TrialSettings:
+def settings(
+    mixer: str, width: int, lengths: tuple[int, int], seed: int, task: str, *, steps: int
+) -> TrialSettings:
     """Those of algorithmic-small, as wide and as long; sums and products have odd lengths, one less."""
+    first, last = lengths
     if task in ("addition", "multiply"):
-        length -= 1 - length % 2
+        first -= 1 - first % 2
+    growing = {"grow_at": 1e-9, "end": last} if lengths == GROWING else {}
     return TrialSettings.model_validate(
         {
             "model": {
@@ -77,9 +89,9 @@ def settings(mixer: str, width: int, length: int, seed: int, task: str, *, steps
             "train": {
                 "optimizer": {"name": "adam", "lr": 2e-3},
                 "batch_size": 32,
-                "epochs": STUDY_EPOCHS,
+                "epochs": last - lengths[0] + 1 if growing else STUDY_EPOCHS,
                 "steps_per_epoch": steps,
-                "curriculum": {"start": length},
+                "curriculum": {"start": first, **growing},
             },
             "seed": seed,
         }
@@ -88,7 +100,7 @@ def settings(mixer: str, width: int, length: int, seed: int, task: str, *, steps
 
 def make(mixer: str, width: int, length: int, seed: int, device: torch.device = CPU) -> Training:
     """A training whose epoch has no end."""
-    return Training(settings(mixer, width, length, seed, "reverse", steps=10**6), device)
+    return Training(settings(mixer, width, (length, length), seed, "reverse", steps=10**6), device)
 
 
 def times_ms(
@@ -128,11 +140,14 @@ def ratio(trainings: Sequence[Training], rounds: int) -> float:
     return found["alone"] / found["together"]
 
 
-def studies_ratio(tasks: Sequence[str], seeds: int, mixer: str, width: int, length: int) -> float:
+def studies_ratio(
+    tasks: Sequence[str], seeds: int, mixer: str, width: int, lengths: tuple[int, int]
+) -> float:
     """How much longer a study takes alone than with packs: trainings, evaluations, checkpoints and rows.
 
     The first of two turns measures for the gate, whose cost is in it.
     """
+    steps = GROWING_STEPS if lengths == GROWING else STUDY_STEPS
     cells = [(task, seed) for task in tasks for seed in range(seeds)]
     taken: dict[Literal["off", "auto"], float] = {"off": 0.0, "auto": 0.0}
     with tempfile.TemporaryDirectory() as name:
@@ -143,7 +158,7 @@ def studies_ratio(tasks: Sequence[str], seeds: int, mixer: str, width: int, leng
                     Trial(
                         study="packs",
                         levels={"task": task, "seed": seed},
-                        settings=settings(mixer, width, length, seed, task, steps=STUDY_STEPS),
+                        settings=settings(mixer, width, lengths, seed, task, steps=steps),
                     )
                     for task, seed in cells
                 )
@@ -165,12 +180,15 @@ def train(jobs: Sequence[Job], worker: Worker, pack: int) -> list[str]:
     return ended
 
 
-def show(title: str, measure: Callable[[str, int, int], float]) -> None:
+def show(
+    title: str, measure: Callable[[str, int, tuple[int, int]], float], spans: Sequence[tuple[int, int]]
+) -> None:
     """Print a line for each mixer."""
-    shapes = [(width, length) for width in WIDTHS for length in LENGTHS]
-    print(title.ljust(26) + "".join(f"d {width}, L {length}".rjust(12) for width, length in shapes))
+    shapes = list(product(WIDTHS, spans))
+    heads = (f"d {width}, L {'-'.join(map(str, sorted(set(span))))}" for width, span in shapes)
+    print(title.ljust(26) + "".join(head.rjust(14) for head in heads))
     for mixer in MIXERS:
-        ratios = (f"{measure(mixer, *shape):.2f}".rjust(12) for shape in shapes)
+        ratios = (f"{measure(mixer, *shape):.2f}".rjust(14) for shape in shapes)
         print(mixer.ljust(26) + "".join(ratios), flush=True)
 
 
@@ -181,13 +199,14 @@ def main() -> None:
     trials, rounds = (*map(int, given), *(8, 5)[len(given) :])[:2]
     if "--studies" in sys.argv:
         for tasks, seeds in STUDIES.items():
-            show(f"studies of {len(tasks)} x {seeds} trials", partial(studies_ratio, tasks, seeds))
+            title = f"studies of {len(tasks)} x {seeds} trials"
+            show(title, partial(studies_ratio, tasks, seeds), [*LENGTHS, GROWING])
         return
 
-    def of_steps(mixer: str, width: int, length: int) -> float:
-        return ratio([make(mixer, width, length, seed) for seed in range(trials)], rounds)
+    def of_steps(mixer: str, width: int, lengths: tuple[int, int]) -> float:
+        return ratio([make(mixer, width, lengths[0], seed) for seed in range(trials)], rounds)
 
-    show(f"steps of {trials} trials", of_steps)
+    show(f"steps of {trials} trials", of_steps, LENGTHS)
 
 
 if __name__ == "__main__":
