@@ -4,6 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PARALLEL := --numprocesses 3 --dist worksteal
 READY  := $(VENV)/.ready
+OTHERS := $(VENV)/.others
 MINIMUM := .venv-minimum
 MINIMUM_TORCH ?= $(shell sed -n 's/^torch==//p' constraints-minimum.txt)
 
@@ -65,14 +66,17 @@ ci: test lint wheel docs ## everything that CI runs
 
 check: lint coverage wheel docs ## the same with the heavy tests, and how much all of them cover
 
-bench: setup     ## measure what a study costs beside what others would do, and write it into docs/performance.md
+$(OTHERS): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt x-transformers
+	@touch $@
+
+bench: $(OTHERS) ## measure what a study costs beside what others would do, and write it into docs/performance.md
 	$(BIN)/python bench/summary.py --write
 
-bench-gpu: setup ## the same on a GPU, in under ten minutes
+bench-gpu: $(OTHERS) ## the same on a GPU, in under ten minutes
 	$(BIN)/python bench/summary.py --cuda --write 10
 
-gpu-session: setup ## on a GPU: the tests, bench-gpu and algorithmic.toml in full; ten minutes a call, again until all has ended
+gpu-session: $(OTHERS) ## on a GPU: the tests, bench-gpu and algorithmic.toml in full; ten minutes a call, again until all has ended
 	$(BIN)/python bench/gpu_session.py build/gpu-session
 
 clean:           ## remove what the build made; results are kept

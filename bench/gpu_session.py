@@ -4,6 +4,9 @@ The tests that wait for one; the table of `make bench-gpu`; a part of `algorithm
 of it, timed; at last all other tests, a part after the other. What is left and known is in a folder, or in a
 file of it for machines that keep nothing between calls. Without Ray all but tests of it can be done.
 
+A stage that fails is told with its log, and the others go on: the exit status is 75 while any is left, then 1
+where one has failed, else 0.
+
 python bench/gpu_session.py FOLDER [--minutes 9] [--keep FILE] [--tiny]
     --keep FILE   an archive of the folder: unpacked first if it is there, packed again at the end
     --tiny        the same on a CPU and very small, to try the session itself
@@ -24,6 +27,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+FINE = ("status 0", "status 5")
+"""How a stage ends that has done what it should; of pytest 5 is that a part has no tests but slow ones."""
+
 LEAST_S, GRACE_S, MOST_TRIES = 20.0, 30.0, 2
 TINY_TESTS = ("tests/engine/objectives/test_devices.py", "tests/grammar/test_canonical.py")
 SHORT_STUDY = ("--set", "train.epochs=2", "--max-trials", "32")
@@ -156,7 +162,10 @@ def main() -> None:
             archive.add(folder, ".", filter=without_checkpoints)
     left = [stage.name for stage in todo if stage.name not in notes.ended]
     print(f"left: {', '.join(left)}; the same command goes on" if left else "all has ended")
-    sys.exit(75 if left else 0)  # EX_TEMPFAIL: call again
+    failed = [name for name, how in notes.ended.items() if how not in FINE]
+    if failed:
+        print(f"not as it should be: {', '.join(failed)}; see the logs in {folder}")
+    sys.exit(75 if left else 1 if failed else 0)  # EX_TEMPFAIL: call again
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -117,37 +119,38 @@ def median_step_ms(
     return {name: statistics.median(each) for name, each in times.items()}
 
 
-def transformer_of_others() -> nn.Module | None:
-    """`4 * (sa >> ff(512))` by x-transformers, where it is installed."""
-    try:
-        from x_transformers import (  # noqa: PLC0415  # pyright: ignore[reportMissingImports] -- make bench installs it
-            Encoder,
-            TransformerWrapper,
-        )
-    except ImportError:
-        return None
+def model_of(recipe: str) -> nn.Module:
+    """The model of a recipe, as the engine trains it."""
+    return build(recipe, d_model=WIDTH, vocab=100, generator=torch.Generator().manual_seed(0))
+
+
+def transformer_of_others() -> nn.Module:
+    """`4 * (sa >> ff(512))` by x-transformers."""
+    from x_transformers import (  # noqa: PLC0415  # pyright: ignore[reportMissingImports] -- make bench installs it
+        Encoder,
+        TransformerWrapper,
+    )
+
     layers = Encoder(dim=WIDTH, depth=4, heads=8, attn_dim_head=64, ff_mult=4, ff_dropout=0.1)
     return TransformerWrapper(num_tokens=100, max_seq_len=200, attn_layers=layers)
 
 
-def compare(seconds: float, device: torch.device = CPU) -> Iterator[tuple[str, str, float, float]]:
-    """A recipe, what it is compared with, and the milliseconds of a step of ours and of that."""
-
-    def runners(recipe: str, model: nn.Module) -> dict[str, Callable[[], None]]:
-        return {"ours": engine_loop(recipe, device), "other": plain_loop(model, device)}
-
+def comparisons() -> Iterator[tuple[str, str, Callable[[], nn.Module]]]:
+    """A recipe, what it is compared with, and what makes the model of that, as far as it is installed."""
     for recipe in RECIPES:
-        model = build(recipe, d_model=WIDTH, vocab=100, generator=torch.Generator().manual_seed(0))
-        found = median_step_ms(runners(recipe, model), seconds, device)
-        yield recipe, "a plain PyTorch loop over the same model", found["ours"], found["other"]
-    others: dict[tuple[str, str], nn.Module] = {
-        (RECIPES[1], "torch's own layers, written by hand"): HandWrittenModel()
-    }
-    if (theirs := transformer_of_others()) is not None:
-        others[RECIPES[0], "x-transformers, in a plain loop"] = theirs
-    for (recipe, what), model in others.items():
-        found = median_step_ms(runners(recipe, model), seconds, device)
-        yield recipe, what, found["ours"], found["other"]
+        yield recipe, "a plain PyTorch loop over the same model", partial(model_of, recipe)
+    yield RECIPES[1], "torch's own layers, written by hand", HandWrittenModel
+    if find_spec("x_transformers") is not None:
+        yield RECIPES[0], "x-transformers, in a plain loop", transformer_of_others
+
+
+def compare(
+    recipe: str, make_model: Callable[[], nn.Module], seconds: float, device: torch.device = CPU
+) -> tuple[float, float]:
+    """The milliseconds of a step of ours, and of one of a plain loop over another model."""
+    runners = {"ours": engine_loop(recipe, device), "other": plain_loop(make_model(), device)}
+    found = median_step_ms(runners, seconds, device)
+    return found["ours"], found["other"]
 
 
 def main() -> None:
@@ -157,7 +160,8 @@ def main() -> None:
     print(
         f"a training step, batch {BATCH}, length {LENGTH}, width {WIDTH}, one CPU thread (CPU time, medians)"
     )
-    for recipe, what, ours_ms, other_ms in compare(seconds):
+    for recipe, what, make_model in comparisons():
+        ours_ms, other_ms = compare(recipe, make_model, seconds)
         print(f"  {recipe:44} {ours_ms:7.2f} ms   {ours_ms / other_ms:.3f} × {what}")
 
 

@@ -1,6 +1,7 @@
 """What a study costs here beside what others would do, in one table: ours, theirs, the ratio, the machine.
 
 Everything is measured in one run, and what is compared takes turns, so that a busy machine is busy for both.
+What cannot be measured is told in its place, and the exit status is then 1.
 
 python bench/summary.py [--cuda] [--write] [SECONDS a measurement]   # --write: into docs/performance.md
 """
@@ -12,8 +13,10 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +25,7 @@ import hfta
 import packs
 import step
 import torch
+from torch import nn
 
 from activemem import __version__
 from activemem.engine.core.cpu import prepare_cpu
@@ -29,6 +33,7 @@ from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
 from activemem.engine.graphs.recorded_work import Recordings
 from activemem.engine.packs.graphed_passes import GraphedPacks
 from activemem.engine.trial import provenance
+from activemem.engine.trial.memory_retries import free_memory
 from activemem.engine.trial.precision import float32_products
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -37,13 +42,25 @@ MARKS = {
     "cuda": "<!-- measured: python bench/summary.py --cuda --write -->",
 }
 END = "<!-- end -->"
+LAYER = f"`all_attn(N={attention.VECTORS})` behind {attention.SPAN} positions"
 TRIALS = 200
 """So many trials that do nothing."""
 
-PACKS = (("sa(heads=4)", 16, 16), ("sa(heads=4)", 64, 8), ("conv(k=10)", 16, 16), ("conv(k=10)", 64, 8))
+PackForm = tuple[str, int, int]
 """Mixer, width and number of trials that take their steps together."""
 
-PACKS_ON_GPU = (*((mixer, width, 16) for mixer, width, _ in PACKS), ("sa(heads=4)", 128, 16))
+PACKS: tuple[PackForm, ...] = (
+    ("sa(heads=4)", 16, 16),
+    ("sa(heads=4)", 64, 8),
+    ("conv(k=10)", 16, 16),
+    ("conv(k=10)", 64, 8),
+)
+"""What is measured of packs."""
+
+PACKS_ON_GPU: tuple[PackForm, ...] = (
+    *((mixer, width, 16) for mixer, width, _ in PACKS),
+    ("sa(heads=4)", 128, 16),
+)
 """The same where more of them fit."""
 
 
@@ -61,70 +78,84 @@ class Row(NamedTuple):
         return f"| {self.what} | {self.beside} | {self.ours_ms:.3g} | {self.theirs_ms:.3g} | {ratio:.2f} |"
 
 
-def steps(seconds: float, device: torch.device) -> Iterator[Row]:
-    """Steps of training."""
-    for recipe, beside, ours_ms, theirs_ms in step.compare(seconds, device):
-        yield Row(f"a step of `{recipe}`", beside, ours_ms, theirs_ms)
+Measure = Callable[[], Iterable[Row]]
+"""Measures what is in some rows."""
 
 
-def layers(seconds: float, device: torch.device) -> Iterator[Row]:
-    """A layer of all-attention, at the sizes of the paper and of its program's small model."""
+def step_row(
+    recipe: str, beside: str, make_model: Callable[[], nn.Module], seconds: float, device: torch.device
+) -> Iterator[Row]:
+    """A step of training."""
+    yield Row(f"a step of `{recipe}`", beside, *step.compare(recipe, make_model, seconds, device))
+
+
+def layer_rows(seconds: float, device: torch.device) -> Iterator[Row]:
+    """A layer of all-attention at the sizes of the paper."""
     size = attention.Size(1 if device.type == "cpu" else 8, 256, device.type)
     runners = attention.steps(size)
     if device.type == "cuda":
         runners["products"] = attention.by_products(runners["all_attn"])
     found = attention.median_ms(runners, seconds)
-    what, ours_ms = f"`all_attn(N={attention.VECTORS})` behind {attention.SPAN} positions", found["all_attn"]
-    yield Row(what, "its equations, over gathered keys and values", ours_ms, found["transcription"])
-    yield Row(what, "`sa(pos=relative) >> ff` with as many parameters", ours_ms, found["sa >> ff"])
+    ours_ms = found["all_attn"]
+    yield Row(LAYER, "its equations, over gathered keys and values", ours_ms, found["transcription"])
+    yield Row(LAYER, "`sa(pos=relative) >> ff` with as many parameters", ours_ms, found["sa >> ff"])
     if "products" in found:
-        yield Row(what, "plain products instead of FlexAttention", ours_ms, found["products"])
+        yield Row(LAYER, "plain products instead of FlexAttention", ours_ms, found["products"])
+
+
+def released_rows(
+    what: str, seconds: float, device: torch.device, *, adaptive: bool, dropout: float
+) -> Iterator[Row]:
+    """A layer of all-attention at the sizes of its program's small model."""
     small = attention.Size(8, 256, device.type)
-    for kind, adaptive, dropout in (
-        ("", False, 0.0),
-        (", learnt spans", True, 0.0),
-        (", dropout", False, 0.1),
-    ):
-        pair = attention.beside_released(small, heads=4, adaptive=adaptive, dropout=dropout)
-        found = attention.median_ms(pair, seconds)
-        what = f"8 rows of `all_attn(N={attention.VECTORS}, heads=4)`, width 256{kind}"
-        yield Row(what, "the layer of the released program", found["all_attn"], found["released"])
-        if "multiplied" in found:
-            yield Row(what, "what both multiply, nothing else", found["all_attn"], found["multiplied"])
+    pair = attention.beside_released(small, heads=4, adaptive=adaptive, dropout=dropout)
+    found = attention.median_ms(pair, seconds)
+    yield Row(what, "the layer of the released program", found["all_attn"], found["released"])
+    if "multiplied" in found:
+        yield Row(what, "what both multiply, nothing else", found["all_attn"], found["multiplied"])
 
 
-def packed(rounds: int, device: torch.device) -> Iterator[Row]:
+def packed_name(form: PackForm) -> str:
+    """What a step of several trainings is called."""
+    mixer, width, trials = form
+    return f"a step of {trials} trials of `{packs.recipe(mixer, width)}`, width {width}, in a pack"
+
+
+def packed_rows(form: PackForm, seconds: float, device: torch.device) -> Iterator[Row]:
     """Steps of several trainings."""
-    for mixer, width, trials in PACKS if device.type == "cpu" else PACKS_ON_GPU:
-        trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
-        hfta.check(trainings)
-        found = packs.times_ms(trainings, rounds, {"by hand": hfta.fused_steps(trainings)})
-        what = f"a step of {trials} trials of `{packs.recipe(mixer, width)}`, width {width}, in a pack"
-        yield Row(what, "one by one", found["together"], found["alone"])
-        yield Row(what, "HFTA's method, written by hand", found["together"], found["by hand"])
+    mixer, width, trials = form
+    trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
+    hfta.check(trainings)
+    found = packs.times_ms(trainings, max(3, int(seconds)), {"by hand": hfta.fused_steps(trainings)})
+    what = packed_name(form)
+    yield Row(what, "one by one", found["together"], found["alone"])
+    yield Row(what, "HFTA's method, written by hand", found["together"], found["by hand"])
 
 
-def recorded(seconds: float, device: torch.device, recordings: Recordings) -> Iterator[Row]:
-    """Steps whose passes are replayed, of trials alone and in packs."""
-    for recipe in step.RECIPES:
-        loops = {
-            "recorded": step.engine_loop(recipe, device, GraphedTrainings(recordings)),
-            "plain": step.engine_loop(recipe, device),
-        }
-        found = step.median_step_ms(loops, seconds, device)
-        yield Row(f"a step of `{recipe}`, recorded", "the same", found["recorded"], found["plain"])
-    graphs = GraphedPacks(recordings)
-    for mixer, width, trials in PACKS_ON_GPU:
-        trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
-        found = packs.times_ms(trainings, max(3, int(seconds)), graphs=graphs)
-        what = (
-            f"a step of {trials} trials of `{packs.recipe(mixer, width)}`, width {width}, in a pack, recorded"
-        )
-        yield Row(what, "the same", found["recorded"], found["together"])
-        graphs.clear()
+def recorded_step_row(
+    recipe: str, seconds: float, device: torch.device, recordings: Recordings
+) -> Iterator[Row]:
+    """A step whose passes are replayed."""
+    loops = {
+        "recorded": step.engine_loop(recipe, device, GraphedTrainings(recordings)),
+        "plain": step.engine_loop(recipe, device),
+    }
+    found = step.median_step_ms(loops, seconds, device)
+    yield Row(f"a step of `{recipe}`, recorded", "the same", found["recorded"], found["plain"])
 
 
-def trials() -> Iterator[Row]:
+def recorded_pack_row(
+    form: PackForm, seconds: float, device: torch.device, recordings: Recordings
+) -> Iterator[Row]:
+    """Steps of several trainings, whose passes are replayed."""
+    mixer, width, trials = form
+    trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
+    found = packs.times_ms(trainings, max(3, int(seconds)), graphs=GraphedPacks(recordings))
+    what = f"{packed_name(form)}, recorded"
+    yield Row(what, "the same", found["recorded"], found["together"])
+
+
+def trial_rows() -> Iterator[Row]:
     """Trials that do nothing."""
     import overhead  # noqa: PLC0415 -- Ray, which nothing else needs
 
@@ -155,25 +186,50 @@ def machine(device: torch.device) -> str:
     return f"activemem {__version__} ({provenance.commit()}), torch {torch.__version__}, {place}, {now}"
 
 
-def table(seconds: float, device: torch.device) -> str:
-    """The whole table, whose rows are printed as they come."""
+def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> tuple[str, bool]:
+    """The whole table, whose rows are printed as they come, and whether nothing was raised.
+
+    What is raised stands in place of the rows that were not measured for it.
+    """
     lines = ["| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |"]
-    for row in rows(seconds, device):
-        lines.append(str(row))
-        print(row, file=sys.stderr, flush=True)
-    return "\n".join([*lines, "", machine(device)])
+    is_whole = True
+    for what, measure in measurements:
+        try:
+            for row in measure():
+                lines.append(str(row))
+                print(row, file=sys.stderr, flush=True)
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the other rows stand
+            is_whole = False
+            traceback.print_exc()
+            told = f"{type(error).__name__}: {error}".partition("\n")[0].replace("|", "\\|")
+            lines.append(f"| {what} | raised {told} | | | |")
+        free_memory()
+    return "\n".join([*lines, "", machine(device)]), is_whole
 
 
-def rows(seconds: float, device: torch.device) -> Iterator[Row]:
-    """All there is to measure, products in full precision; trials that do nothing are no matter of a GPU."""
-    with float32_products("float32"):
-        yield from steps(seconds, device)
-        yield from layers(seconds, device)
-        yield from packed(max(3, int(seconds)), device)
-        if (recordings := make_recordings(device) if device.type == "cuda" else None) is not None:
-            yield from recorded(seconds, device, recordings)
+def all_there_is(seconds: float, device: torch.device) -> Iterator[tuple[str, Measure]]:
+    """What is measured, and how; trials that do nothing are no matter of a GPU."""
+    for recipe, beside, make_model in step.comparisons():
+        yield f"a step of `{recipe}`", partial(step_row, recipe, beside, make_model, seconds, device)
+    yield LAYER, partial(layer_rows, seconds, device)
+    for kind, adaptive, dropout in (
+        ("", False, 0.0),
+        (", learnt spans", True, 0.0),
+        (", dropout", False, 0.1),
+    ):
+        what = f"8 rows of `all_attn(N={attention.VECTORS}, heads=4)`, width 256{kind}"
+        yield what, partial(released_rows, what, seconds, device, adaptive=adaptive, dropout=dropout)
+    for form in PACKS if device.type == "cpu" else PACKS_ON_GPU:
+        yield packed_name(form), partial(packed_rows, form, seconds, device)
+    if (recordings := make_recordings(device) if device.type == "cuda" else None) is not None:
+        for recipe in step.RECIPES:
+            what = f"a step of `{recipe}`, recorded"
+            yield what, partial(recorded_step_row, recipe, seconds, device, recordings)
+        for form in PACKS_ON_GPU:
+            what = f"{packed_name(form)}, recorded"
+            yield what, partial(recorded_pack_row, form, seconds, device, recordings)
     if device.type == "cpu":
-        yield from trials()
+        yield "an empty trial", trial_rows
 
 
 def main() -> None:
@@ -181,7 +237,9 @@ def main() -> None:
     given = [each for each in sys.argv[1:] if not each.startswith("--")]
     prepare_cpu(1)  # as workers do: whoever is compared has it, too
     device = torch.device("cuda" if "--cuda" in sys.argv else "cpu")
-    found = table(float(given[0]) if given else 20.0, device)
+    seconds = float(given[0]) if given else 20.0
+    with float32_products("float32"):
+        found, is_whole = table(all_there_is(seconds, device), device)
     print(found)
     if "--write" in sys.argv:
         before, after = re.escape(MARKS[device.type]), re.escape(END)
@@ -189,6 +247,7 @@ def main() -> None:
         text, count = re.subn(f"({before}\n).*?({after})", rf"\1\n{found}\n\n\2", text, flags=re.DOTALL)
         assert count == 1, f"expected a mark in {DOCUMENT}"
         DOCUMENT.write_text(text, encoding="utf-8")
+    sys.exit(0 if is_whole else 1)
 
 
 if __name__ == "__main__":

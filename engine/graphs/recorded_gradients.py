@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..objectives import Stackable
 from ..objectives.base import on_device
-from .recorded_work import RecordedWork, Recordings, Work
+from .recorded_work import RecordedWork, Recordings, Work, require_same_weights
 
 
 class RecordedGradients:
@@ -69,10 +69,13 @@ class RecordedGradients:
         return work
 
     def _own_gradients(self, batch: Sequence[Tensor]) -> dict[nn.Parameter, Tensor]:
-        """The tensors for gradients, of the weights that a step gives any."""
+        """The tensors for gradients, of the weights that a step gives any: the same at each length."""
+        for weight in self._model.parameters():
+            weight.grad = None
+        with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
+            self._compute(batch)
+        given = [each for each in self._model.parameters() if each.grad is not None]
         if self._gradients is None:
-            with torch.random.fork_rng(devices=[self._device] if self._device.type == "cuda" else []):
-                self._compute(batch)
-            weights = self._model.parameters()
-            self._gradients = {each: torch.zeros_like(each) for each in weights if each.grad is not None}
+            self._gradients = {each: torch.zeros_like(each) for each in given}
+        require_same_weights(self._gradients, given)
         return self._gradients

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from weakref import ref
 
 import torch
@@ -36,6 +37,15 @@ Key = tuple[tuple[torch.Size, torch.dtype], ...]
 _log = logging.getLogger(__name__)
 
 
+def require_same_weights(recorded: Collection[object], given: Collection[object]) -> None:
+    """RuntimeError where a step gives gradients to other weights than the steps that were recorded before.
+
+    All recordings write the same gradients: a weight without one would move, or one with one stand still.
+    """
+    if set(recorded) != set(given):
+        raise RuntimeError("which weights have gradients depends on the length of a batch")
+
+
 class BrokenRecordingError(ActivememError, RuntimeError):
     """Recording failed in a way that leaves nothing else to be recorded in this process, or replayed."""
 
@@ -54,22 +64,22 @@ class Recordings:
     def __len__(self) -> int:
         return sum(owner() is not None for owner, _ in self._used)
 
-    def record(self, work: Work, generators: Sequence[Generator], batch_bytes: int) -> Work:
-        """What does the work again; where memory is short, those that have been worth it give theirs back.
+    def record(self, make: Callable[[], Work], generators: Sequence[Generator], batch_bytes: int) -> Work:
+        """What does the work again that is made; where memory is short, others give theirs back.
 
-        A larger batch than all before takes their place: what they leave would not fit it, and would be held
-        beside. So all hold together about what that of the largest batch does. RuntimeError as of what
-        records.
+        Only those that have been worth it do. A larger batch than all before takes their place: what they
+        leave would not fit it, and would be held beside. So all hold together about what that of the largest
+        batch does. RuntimeError as of what records.
         """
         if batch_bytes > self._largest or not len(self):  # those of a training that has ended are gone
             self.give_back()
             self._largest = batch_bytes
         if self._replayed > WORTH * len(self) > 0:
             with suppress(torch.OutOfMemoryError):
-                return self._record(work, generators)
+                return self._record(make(), generators)
             self.give_back()
             self._largest = batch_bytes
-        return self._record(work, generators)
+        return self._record(make(), generators)
 
     def take_note(self, owner: RecordedWork, shape: Key) -> None:
         """A recording is made or replayed now; those that are too many by it are dropped."""
@@ -169,7 +179,7 @@ class RecordedWork:
         generators: Sequence[Generator],
     ) -> Work:
         batch_bytes = sum(rows.nbytes for rows in batch)
-        return self._recordings.record(make(batch), generators, batch_bytes)
+        return self._recordings.record(partial(make, batch), generators, batch_bytes)
 
     def _give_up(self, error: RuntimeError) -> None:
         self.reason = str(error).partition("\n")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
@@ -12,6 +13,7 @@ from ..core.events import Event, MachineFailed
 from ..core.interruption import StoppedMidway
 from ..graphs.recorded_work import Recordings
 from ..trial.machine_failures import note_lost_gpu
+from ..trial.memory_retries import free_memory, is_out_of_memory
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .form import form_of
@@ -34,7 +36,8 @@ class Packer:
     """Trains cohorts whose trials take their steps together, at most so many at once.
 
     With a gate only where that was measured to be faster, else wherever it can be. Trainings whose pack fails
-    begin their epoch again, and take their steps one by one from then on, so that each fails by itself.
+    begin their epoch again, and take their steps one by one from then on, so that each fails by itself. Where
+    memory runs out no more than half as many of their form are in a pack from then on.
     """
 
     def __init__(
@@ -47,7 +50,7 @@ class Packer:
         """With what a worker records steps taken together are, too; the bytes are its share of a GPU."""
         self._most, self._gate, self._device_bytes = most, gate, device_bytes
         self._graphs = None if recordings is None else GraphedPacks(recordings)
-        self._given_up: set[str] = set()
+        self._bounds: dict[str, int] = {}  # how many of a form at most, where a pack of it failed
 
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
         """All trials to their ends, an epoch of each at a time: each event, up to the machine's failure."""
@@ -77,23 +80,40 @@ class Packer:
 
         Raises StoppedMidway where somebody has asked to stop; all that can be saved is.
         """
-        for form, members in self._groups(attempts):
+        waiting = deque(self._groups(attempts))
+        while waiting:
+            form, members = waiting.popleft()
+            if len(members) > (most := self._bounds.get(form, self._most)):
+                waiting.extend((form, part) for part in _split(members, most))
+                continue
             try:
-                Pack(form, members, self._gate, self._graphs).take_steps()
+                taken = self._are_taken(form, members)
             except StoppedMidway:
                 for attempt in attempts:
                     attempt.save_midway()
                 raise
-            except Exception as error:  # noqa: BLE001 -- whatever it is, the trial that has it fails by it alone
-                self._given_up.add(form)
-                note_lost_gpu(error)  # by which is not known: another process tries each alone
-                if self._graphs is not None:
-                    self._graphs.clear()
-                what = " ".join(f"{type(error).__name__}: {error}".split())
-                _log.warning("%s: trials train one by one, together they fail: %s", members[0].recipe, what)
+            if not taken:
+                free_memory()  # now that no frame of what has failed is left
+                waiting.append((form, members))
 
-    def _groups(self, attempts: Iterable[Attempt]) -> Iterator[tuple[str, list[Member]]]:
-        """Those that can take their next steps together, by their form."""
+    def _are_taken(self, form: str, members: Sequence[Member]) -> bool:
+        """Take the steps of a pack; False where it fails, and fewer of its form are to be in one."""
+        try:
+            Pack(form, members, self._gate, self._graphs).take_steps()
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the trial that has it fails by it alone
+            most = len(members) // 2 if is_out_of_memory(error) else 1
+            self._bounds[form] = most
+            note_lost_gpu(error)  # by which is not known: another process tries each alone
+            if self._graphs is not None:
+                self._graphs.clear()
+            how = "one by one" if most == 1 else f"in packs of at most {most}"
+            what = " ".join(f"{type(error).__name__}: {error}".split())
+            _log.warning("%s: trials train %s, together they fail: %s", members[0].recipe, how, what)
+            return False
+        return True
+
+    def _groups(self, attempts: Iterable[Attempt]) -> Iterator[tuple[str, Sequence[Member]]]:
+        """Those that can take their next steps together, by their form, no more at once than may."""
         found: list[tuple[tuple[str, str], Member]] = []
         for attempt in attempts:
             training = attempt.packable
@@ -103,11 +123,8 @@ class Packer:
         found.sort(key=_place)
         for (form, _), group in groupby(found, key=itemgetter(0)):
             members = [member for _, member in group]
-            packs = -(-len(members) // self._most_at_once(members[0].training))
-            ends = [place * len(members) // packs for place in range(packs + 1)]
-            for begin, end in pairwise(ends):
-                if end - begin > 1:
-                    yield form, members[begin:end]
+            for part in _split(members, self._most_at_once(members[0].training)):
+                yield form, part
 
     def _most_at_once(self, training: Training) -> int:
         """How many may take their steps together; with a gate no more than caches or a GPU have room for."""
@@ -126,10 +143,10 @@ class Packer:
         """The form of a training; None if it takes its steps alone."""
         settings = training.settings
         form = form_of(settings)
-        if form is None or form in self._given_up:
+        if form is None or self._bounds.get(form) == 1:
             return None
         if (fault := stacking_fault(training)) is not None:
-            self._given_up.add(form)
+            self._bounds[form] = 1
             _log.info("%s: trials train one by one: %s", settings.model.recipe, fault)
             return None
         return form
@@ -139,6 +156,14 @@ def _place(found: tuple[tuple[str, str], Member]) -> tuple[tuple[str, str], str,
     """The place of a trial beside others: few plans are together, and few weights are made wider."""
     shape, (_, training) = found
     return shape, plan_of(training), training.num_symbols
+
+
+def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
+    """Packs of about as many members, at most so many; who is left alone is in none."""
+    packs = -(-len(members) // most)
+    for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
+        if end - begin > 1:
+            yield members[begin:end]
 
 
 def _advance(attempts: Sequence[Attempt]) -> Iterator[Event]:

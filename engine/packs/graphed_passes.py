@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..graphs.recorded_work import RecordedWork, Recordings, Work
+from ..graphs.recorded_work import RecordedWork, Recordings, Work, require_same_weights
 from ..trial.training import Training
 from .stacked_passes import StackedPasses
 
@@ -56,17 +56,19 @@ class GraphedPasses(StackedPasses):
         return work
 
     def _own_gradients(self, batch: Sequence[Tensor]) -> dict[str, Tensor]:
-        """The tensors for gradients, of the weights that a step gives any."""
-        if self._gradients is None:
-            before = [noise.get_state() for noise in self.noises]
+        """The tensors for gradients, of the weights that a step gives any: the same at each length."""
+        before = [noise.get_state() for noise in self.noises]
+        for weight in self.weights.values():
+            weight.grad = None
+        try:
             super().take(batch)
+        finally:
             for noise, state in zip(self.noises, before, strict=True):
                 noise.set_state(state)
-            self._gradients = {
-                name: torch.zeros_like(weight)
-                for name, weight in self.weights.items()
-                if weight.grad is not None
-            }
+        given = {name: weight for name, weight in self.weights.items() if weight.grad is not None}
+        if self._gradients is None:
+            self._gradients = {name: torch.zeros_like(weight) for name, weight in given.items()}
+        require_same_weights(self._gradients, given)
         return self._gradients
 
 

@@ -1,5 +1,7 @@
 """A trial that ran out of memory is tried again: alone in its process, then with its batches in more parts.
 
+Other processes may share a GPU with it, and nobody takes it from them: before it is tried again as it is, it
+waits for some minutes until they have left room for its step.
 The parts of a batch are computed one after the other, and their gradients added: the same numbers up to the
 order of sums, but that dropout draws for each part. A row tells it beside its device. Evaluations have
 smaller batches where memory is short for them, which changes nothing but the order of sums.
@@ -8,21 +10,29 @@ smaller batches where memory is short for them, which changes nothing but the or
 from __future__ import annotations
 
 import gc
+import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 from weakref import WeakSet
 
 import torch
 
-from ...studies.planning.memory_estimates import MAX_DOUBLINGS
+from ...studies.planning.memory_estimates import MAX_DOUBLINGS, fits, step_memory
 from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
 from ..objectives import Metrics
 from ..objectives.base import ModelOf, Objective
 
 Result = TypeVar("Result")
+
+MAX_WAIT_S = 300.0
+"""So long a trial waits at most until others have left room on its GPU."""
+
+LOOK_S = 1.0
+"""So often it looks."""
 
 _FILE = "memory_tries"
 
@@ -37,6 +47,9 @@ _PERHAPS_OUT_OF_MEMORY = (
     "_STATUS_NOT_INITIALIZED",  # of cuBLAS and cuDNN: each thread's handles take memory beside torch's
     "was unable to find an engine",  # of convolutions: torch passes over those that memory is too short for
 )
+
+
+_log = logging.getLogger(__name__)
 
 
 class Spare(Protocol):
@@ -112,6 +125,45 @@ class MemoryTries:
         with suppress(OSError):  # it is then tried from the beginning
             self._file.write_text(f"{self._tries}", "ascii")
         return True
+
+    def wait_for_room(self, device: torch.device, between_looks: Callable[[], None]) -> None:
+        """Before the try alone, wait until others that share a GPU have left room for the trial's step.
+
+        That is as long as it would fit without them, and no longer than `MAX_WAIT_S`. Two that wait for the
+        same room may both take it.
+        """
+        if self._tries != 1 or (found := device_memory(device)) is None:
+            return
+        needed, until = step_memory(self.settings).total, time.monotonic() + MAX_WAIT_S
+        if found.lacks(needed):
+            told = "%s: memory ran out; waits, at most %.0f s, until %.3g GB of the GPU are free, now %.3g GB"
+            _log.warning(told, self._settings.model.recipe, MAX_WAIT_S, needed / 1e9, found.free / 1e9)
+        while found is not None and found.lacks(needed) and time.monotonic() < until:
+            between_looks()
+            time.sleep(LOOK_S)
+            found = device_memory(device)
+
+
+class DeviceMemory(NamedTuple):
+    """The bytes of a GPU that nobody holds, all that it has, and what this process keeps for tensors."""
+
+    free: int
+    total: int
+    own: int
+
+    def lacks(self, needed: int) -> bool:
+        """Whether there is no room for so much, and would be if no other process held any."""
+        return self.free < needed and fits(needed + self.own, self.total)
+
+
+def device_memory(device: torch.device) -> DeviceMemory | None:
+    """What a GPU has; None of a CPU, and of a GPU that is lost, as whoever computes next finds out."""
+    if device.type != "cuda":
+        return None
+    try:
+        return DeviceMemory(*torch.cuda.mem_get_info(device), torch.cuda.memory_reserved(device))
+    except RuntimeError:
+        return None
 
 
 def _can_be_split(settings: TrialSettings, parts: int) -> bool:

@@ -195,8 +195,7 @@ class Attempt:
     def _advance(self) -> Event:
         """As `advance`, but for failures of the machine, which are raised."""
         while (event := self._try_to_advance()) is None:
-            # now that no frame of what has failed is left
-            free_memory()
+            free_memory()  # now that no frame of what has failed is left
         return event
 
     def _try_to_advance(self) -> Event | None:
@@ -224,6 +223,7 @@ class Attempt:
     def _next_event(self) -> Event | None:
         """What happens next; None where it begins again, which has been told before."""
         if self._training is None:
+            self._tries.wait_for_room(self._device, self._look_up)
             event, was_told = self._start(), self._told_start
             self._told_start = True
             return None if isinstance(event, Started) and was_told else event
@@ -282,15 +282,12 @@ class Attempt:
         self._totals = self._measured(training)
         self._unsaved_epochs += 1
         is_late = self._limit is not None and training.seconds > self._limit and not training.finished
-        if (is_late or self._is_to_be_saved(training)) and not self._save(training):
+        is_unsafe = self._died or training.seconds - self._saved_s >= self._least_s
+        if (is_late or is_unsafe) and not self._save(training):
             return self._leave()
         if is_late:
             return self._end("failed", f"time limit of {self._limit:g} s passed at epoch {training.epoch}")
         return EpochFinished(trial=self.job.trial.id, epoch=training.epoch, metrics=metrics)
-
-    def _is_to_be_saved(self, training: Trainable) -> bool:
-        """Whether it is to be saved after an epoch."""
-        return self._died or training.seconds - self._saved_s >= self._least_s
 
     @contextmanager
     def _limited(self, seconds: float | None) -> Iterator[None]:
@@ -303,12 +300,16 @@ class Attempt:
 
     def _between_steps(self, training: Trainable) -> None:
         """Leave the training if somebody has asked to stop, and save it where it is time to."""
-        leave_if_asked()
+        self._look_up()
         self._keep_if_last(training)
-        if self._holder is not None:
-            self._holder.flush_if_due()
         if self.save_is_due:
             self._save(training)
+
+    def _look_up(self) -> None:
+        """Leave if somebody has asked to stop, and have others' outcomes stored that have waited."""
+        leave_if_asked()
+        if self._holder is not None:
+            self._holder.flush_if_due()
 
     def save_midway(self) -> None:
         """Save it amid its epoch, if all of its state is of one moment."""

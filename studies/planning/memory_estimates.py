@@ -147,7 +147,7 @@ def step_memory(
     optimiser keeps as much of each as it does of any. With `checkpoints` of activations one sub-layer after
     the other holds more than its input. Steps that are `recorded` hold what the longest needs a second time:
     recordings share it, and what is computed as it is, as evaluations and the steps behind which a length is
-    recorded, has its own. Gradients are there twice before the first.
+    recorded, has its own. Gradients are there twice before each.
     """
     train, interface = settings.train, settings.task.interface
     if tokens is None and train.batch_tokens is not None:

@@ -1,4 +1,4 @@
-"""What records on a GPU, on a CPU: work is done to be recorded, and again to be replayed."""
+"""What records on a GPU, on a CPU: work is done to be recorded, and again to be replayed; what is refused."""
 
 import torch
 
@@ -28,3 +28,14 @@ def refuse(work, generators=()):
     """Records nothing."""
     del work, generators
     raise RuntimeError("operation not permitted when stream is capturing\nand more")
+
+
+class NormOfSome(torch.nn.Module):
+    """A norm for sequences of some lengths alone; the others are left as they are."""
+
+    def __init__(self, norm, lengths):
+        super().__init__()
+        self.norm, self.lengths = norm, lengths
+
+    def forward(self, x):
+        return self.norm(x) if x.shape[1] in self.lengths else x

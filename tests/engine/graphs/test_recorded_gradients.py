@@ -16,7 +16,7 @@ from activemem.engine.trial.memory_retries import free_memory
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 
-from .recorders import Recorder, refuse
+from .recorders import NormOfSome, Recorder, refuse
 
 CPU = torch.device("cpu")
 NEEDS_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -109,6 +109,22 @@ def test_what_a_pass_changes_is_changed_once_a_step_whether_it_is_recorded_or_no
         training.take_step(), training.take_step()
     assert found.model.norm.num_batches_tracked == 2
     assert found.model.norm.running_mean.equal(plain.model.norm.running_mean)
+
+
+@pytest.mark.parametrize("lengths", [{3, 5}, {4}], ids=["later", "first"])
+def test_weights_that_have_gradients_at_some_lengths_alone_are_trained_without_recordings(lengths, caplog):
+    asked, recorder = settings(lengths=[3, 5]), Recorder()
+    plain, found = Training(asked, CPU), recording(asked, recorder)
+    for training in (plain, found):
+        training.model.norm = NormOfSome(training.model.norm, lengths)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert untimed(found.advance()) == pytest.approx(untimed(plain.advance()), rel=1e-6)
+    for mine, other in zip(found.model.parameters(), plain.model.parameters(), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-6)
+    assert (recorder.recorded, len(found.gradients)) == (1, 0)  # of length 4, which is drawn first
+    told = "steps are not recorded as graphs: which weights have gradients depends on the length of a batch"
+    assert [record.getMessage() for record in caplog.records] == [told]
 
 
 def test_a_training_goes_on_with_recordings_or_without_from_a_state_of_either():

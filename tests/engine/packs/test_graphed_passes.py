@@ -22,7 +22,7 @@ from activemem.storage import Store
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
-from ..graphs.recorders import Recorder, refuse
+from ..graphs.recorders import NormOfSome, Recorder, refuse
 
 CPU = torch.device("cpu")
 NEEDS_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -122,6 +122,24 @@ def test_a_pack_that_cannot_be_recorded_trains_without_and_its_form_is_not_tried
     assert_equal(alone, packed)
     assert graphs.passes("form", packed) is None and len(graphs) == 0
     told = "steps are not recorded as graphs: operation not permitted when stream is capturing"
+    assert [record.getMessage() for record in caplog.records] == [told]
+
+
+def test_a_pack_of_which_weights_have_gradients_at_some_lengths_alone_is_trained_without(make, caplog):
+    alone, packed = ([make(seed) for seed in range(2)] for _ in range(2))
+    for training in (*alone, *packed):
+        training.model.norm = NormOfSome(training.model.norm, {7})
+    recorder = Recorder()
+    graphs = GraphedPacks(Recordings(recorder))
+    for length in (7, 5, 7):
+        for training in (*alone, *packed):
+            training.objective._curriculum.length = length
+        advance(packed, graphs, 1)
+        for training in alone:
+            training.take_step()
+    assert_equal(alone, packed)
+    assert (recorder.recorded, recorder.replayed, len(graphs)) == (1, 1, 0)
+    told = "steps are not recorded as graphs: which weights have gradients depends on the length of a batch"
     assert [record.getMessage() for record in caplog.records] == [told]
 
 

@@ -176,6 +176,38 @@ def test_what_raises_in_a_pack_is_the_failure_of_one(study, store, notes, monkey
     assert "trials train one by one, together they fail: ValueError: no such thing" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("room", "sizes", "ways"),
+    [(2, [4, *[2] * 6], ["in packs of at most 2"]), (1, [4, 2], ["in packs of at most 2", "one by one"])],
+)
+def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_alone(
+    room, sizes, ways, tmp_path, notes, monkeypatch, caplog
+):
+    study = load_study(study_text(train=TRAIN, factors={**FACTORS, "seed": [0, 1, 2, 3]}))
+    alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
+    run(study, alone, notes, "off")
+    tried, real, step = [], Pack.take_steps, StackedSteps.step
+
+    def take_steps(pack):
+        tried.append(len(pack._members))
+        real(pack)
+
+    def out_of_memory(steps):
+        step(steps)
+        if tried[-1] > room:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB.")
+
+    monkeypatch.setattr(Pack, "take_steps", take_steps)
+    monkeypatch.setattr(StackedSteps, "step", out_of_memory)
+    assert run(study, packed, notes).done == 4
+    assert tried == sizes
+    assert_equal(final_metrics(packed), final_metrics(alone))
+    assert set(packed_steps(packed).values()) == ({21} if room == 2 else {0})
+    told = [record.getMessage().partition(": ")[2] for record in caplog.records]
+    why = "together they fail: OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB."
+    assert [each for each in told if why in each] == [f"trials train {way}, {why}" for way in ways]
+
+
 def test_a_trial_that_a_process_died_in_goes_on_alone(study, tmp_path, notes):
     store = Store(tmp_path / "results")
     suspect = study.trials[0]

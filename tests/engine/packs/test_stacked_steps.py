@@ -86,6 +86,12 @@ def advance_both(make, tolerance, *given, seeds=(0, 1, 2), steps=4, **options):
 def test_every_block_trains_as_it_does_alone(make, name):
     text = render(example_block(name))
     assert stacking_fault(make(0, text)) is None
+    alone, packed = ([make(seed, text, **PROGRAM) for seed in range(3)] for _ in range(2))
+    for training in alone:
+        training.take_step()
+    with StackedSteps(packed) as stacked:
+        stacked.step()
+    assert_equal(alone, packed, 1e-6)
     rounding = 1e-4 if name == "hyena" else 1e-5  # its sines of ten times what enters them grow thrice
     advance_both(make, rounding, text, **PROGRAM)
     advance_both(make, 1e-10, text, double=True)

@@ -1,13 +1,19 @@
 """A trial that runs out of memory is tried again alone, then with its batches in parts, before it fails."""
 
+import time
+
 import pytest
 import torch
 
 from activemem.blocks.core.streaming import StreamState, split_streams
 from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.engine.core.interruption import StoppedMidway, forget_stop, stop_soon
+from activemem.engine.trial import memory_retries
 from activemem.engine.trial.last_words import words_file
 from activemem.engine.trial.memory_retries import (
+    DeviceMemory,
     MemoryTries,
+    device_memory,
     free_memory,
     is_out_of_memory,
     may_be_out_of_memory,
@@ -136,6 +142,88 @@ def test_a_trial_that_was_short_of_memory_once_is_as_if_nothing_had_been(tmp_pat
     (_, row), (_, whole) = (outcome(tmp_path / kind.__name__, job(), kind) for kind in (Unlucky, Training))
     same = ("status", "reason", "device", "steps", "flops", "epochs")
     assert [row[name] for name in same] == [whole[name] for name in same]
+
+
+TOTAL = 80 * 10**9
+FULL, ROOM = DeviceMemory(free=0, total=TOTAL, own=0), DeviceMemory(free=TOTAL // 2, total=TOTAL, own=0)
+
+
+@pytest.fixture
+def looks(monkeypatch):
+    """Lets a trial on a CPU see what is said here of a GPU, the last from then on; what it has seen."""
+
+    def see(*memory, most_s=300.0, meanwhile=lambda looks: None):
+        seen = []
+
+        def look(device):
+            del device
+            meanwhile(len(seen))
+            seen.append(memory[min(len(seen), len(memory) - 1)])
+            return seen[-1]
+
+        monkeypatch.setattr(memory_retries, "device_memory", look)
+        monkeypatch.setattr(memory_retries, "LOOK_S", 0.001)
+        monkeypatch.setattr(memory_retries, "MAX_WAIT_S", most_s)
+        return seen
+
+    return see
+
+
+@pytest.mark.parametrize(
+    ("memory", "times"),
+    [
+        ([FULL, FULL, FULL, ROOM], 4),
+        ([ROOM], 1),
+        ([FULL._replace(total=10**6)], 1),  # the step would not fit without others either
+        ([FULL._replace(own=TOTAL)], 1),  # this process has it all
+        ([FULL, None], 2),
+        ([None], 1),
+    ],
+    ids=["until there is room", "room", "too small", "its own", "lost", "no GPU"],
+)
+def test_a_trial_waits_once_for_those_that_share_its_gpu(tmp_path, job, looks, caplog, memory, times):
+    tries, seen = [], looks(*memory)
+    _, row = outcome(tmp_path, job(batch_size=4), room_for(2, tries))
+    assert (row["status"], tries[:4], len(seen)) == ("done", [1, 1, 1, 2], times)
+    told = [record.getMessage() for record in caplog.records if "memory ran out" in record.getMessage()]
+    assert len(told) == (times > 1)
+    assert all("; waits, at most 300 s, until " in each and each.endswith("now 0 GB") for each in told)
+
+
+def test_a_trial_does_not_wait_for_ever(tmp_path, job, looks):
+    tries, seen, began = [], looks(FULL, most_s=0.2), time.monotonic()
+    _, row = outcome(tmp_path, job(batch_size=4), room_for(2, tries))
+    assert (row["status"], tries[:4]) == ("done", [1, 1, 1, 2])
+    assert len(seen) > 2 and time.monotonic() - began >= 0.2
+
+
+def test_a_trial_that_waits_is_left_when_it_is_asked_for_and_goes_on_later(tmp_path, job, looks):
+    store, whole, tries = Store(tmp_path), job(batch_size=4), []
+    seen = looks(FULL, meanwhile=lambda looks: stop_soon() if looks else None)
+    attempt = Attempt(whole, store, CPU, make_training=room_for(2, tries))
+    assert [type(attempt.advance()) for _ in range(2)] == [Started, EpochFinished]
+    try:
+        with pytest.raises(StoppedMidway):
+            attempt.advance()
+    finally:
+        forget_stop()
+    attempt.release()
+    assert (len(seen), tries) == (2, [1, 1])
+    events, row = outcome(tmp_path, whole, room_for(2, tries))
+    assert (events[0].epoch, row["status"], tries[:4]) == (1, "done", [1, 1, 1, 2])
+
+
+def test_what_a_gpu_has_is_asked_of_cuda(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3, 8))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 2)
+    assert device_memory(torch.device("cuda")) == DeviceMemory(free=3, total=8, own=2)
+    assert device_memory(CPU) is None
+
+    def fail(device):
+        raise torch.AcceleratorError("CUDA error: device-side assert triggered")
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", fail)
+    assert device_memory(torch.device("cuda")) is None
 
 
 @pytest.mark.heavy

@@ -11,6 +11,7 @@ import torch
 
 from activemem.engine.optimisers.weights import Weights, make_weights
 from activemem.engine.trial.training import Training
+from activemem.studies.catalog.schedules import SCHEDULES
 from activemem.studies.schema.settings import TrialSettings
 
 META = torch.device("meta")
@@ -42,7 +43,26 @@ STEPS = {
     "an average": ({"name": "reverse"}, {"recipe": ATTENTION}, {"average": 0.9}),
     "clipping": ({"name": "reverse"}, {"recipe": ATTENTION}, {"clip_norm": 1.0}),
 }
+NEEDED = {
+    "inverse_sqrt": {"warmup": 1},
+    "milestones": {"milestones": [1]},
+    "recent": {"every": 3},
+    "warmup_stable_decay": {"cooldown": 1},
+}
+STEPS |= {
+    f"schedule {name}": (
+        {"name": "reverse"},
+        {"recipe": ATTENTION},
+        {"schedule": {"name": name, **NEEDED.get(name, {})}},
+    )
+    for name in SCHEDULES
+}
 ASKING = {
+    "the mean of recent losses": (
+        {"name": "reverse"},
+        {"recipe": ATTENTION},
+        {"schedule": {"name": "recent", "every": 1}},
+    ),
     "learnt spans": (
         STREAM,
         {"recipe": SPAN.format(", adaptive=true")},
@@ -65,8 +85,8 @@ def test_a_step_asks_its_device_for_nothing(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ASKING)
-def test_shapes_that_depend_on_values_are_asked_for(kind, tmp_path):
-    with pytest.raises(NotImplementedError, match="meta"):
+def test_what_depends_on_values_asks_for_them(kind, tmp_path):
+    with pytest.raises(RuntimeError, match="meta"):
         training_on_meta(ASKING[kind], tmp_path).take_step()
 
 
