@@ -18,6 +18,9 @@ GPU_CONTEXT = 600 * 2**20
 MAX_DOUBLINGS = 5
 """How often the parts of a batch are doubled before a trial has failed that runs out of memory."""
 
+MOST_ON_ONE = 48
+"""So many processes share a GPU at most: NVIDIA's multi-process service (MPS) refuses the next."""
+
 NUMBER = 4
 """The bytes of a number in a weight, and of one that an optimiser keeps."""
 
@@ -214,10 +217,9 @@ class MemoryEstimator:
             recorded=self.is_recorded(settings),
         )
 
-    def largest_step(self, all_settings: Iterable[TrialSettings]) -> tuple[int, StepMemory] | None:
-        """The number of the trial whose step holds most, and what; None without trials."""
-        steps = enumerate(self.step(settings) for settings in all_settings)
-        return max(steps, key=lambda each: each[1].total, default=None)
+    def largest_step(self, all_settings: Iterable[TrialSettings]) -> StepMemory | None:
+        """What the step holds that holds most; None without trials."""
+        return max(map(self.step, all_settings), key=lambda each: each.total, default=None)
 
 
 OF_SETTINGS_ALONE = MemoryEstimator()
@@ -229,9 +231,27 @@ def fits(held: int, device_bytes: int) -> bool:
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
-def trials_on_device(held: StepMemory, device_bytes: int) -> int:
-    """How many trials with such a step fit on a device at once, each in a process; a tenth is left free."""
-    return int(0.9 * device_bytes / (held.total + GPU_CONTEXT))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuRoom:
+    """How many trials, each in a process, a GPU's memory has room for, and how many the CPUs beside it."""
+
+    by_memory: int
+    by_cpus: int | None  # None where any number of CPUs may stand there
+
+    @property
+    def trials(self) -> int:
+        """So many trials may train there at once."""
+        return min(each for each in (self.by_memory, self.by_cpus, MOST_ON_ONE) if each is not None)
+
+
+def room_on_gpu(
+    held: StepMemory, device_bytes: int, *, cpus: float | None = None, cpus_of_each: float = 1.0
+) -> GpuRoom:
+    """The room for trials with such a step on a GPU beside so many CPUs; a tenth of it is left free."""
+    return GpuRoom(
+        by_memory=int(0.9 * device_bytes / (held.total + GPU_CONTEXT)),
+        by_cpus=None if cpus is None else int(cpus / cpus_of_each),
+    )
 
 
 def trials_together(held: StepMemory, device_bytes: int) -> int:

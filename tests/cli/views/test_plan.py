@@ -26,11 +26,11 @@ EQUAL = """\
 equal · Equal parameters
 4 mixers × 2 tasks = 8 trials · 0 in the store · 8 to run
 
-  mixer            filter   residual   parameters   GFLOPs/step   est. per trial
-  sa                  512          0    1,603,428          13.4                –
-  conv(k=20)          256       −512    1,602,916          12.2                –
-  highway_conv      1,021        −12    1,603,416          12.2                –
-  sa + conv(k=3)      320       −256    1,603,172          13.4                –
+  mixer           filter  residual  parameters  GFLOPs/step   memory  est./trial
+  sa                 512         0   1,603,428         13.4  59.5 MB           –
+  conv(k=20)         256      −512   1,602,916         12.2  39.9 MB           –
+  highway_conv     1,021       −12   1,603,416         12.2  62.5 MB           –
+  sa + conv(k=3)     320      −256   1,603,172         13.4  56.7 MB           –
 
   in all   no estimate before a first trial has run on this machine: activemem
            study run … --max-trials 1
@@ -51,9 +51,9 @@ OVER = """\
 equal · Equal parameters
 2 cells × 1 seed = 2 trials · 0 in the store · 2 to run · 2 over budget
 
-  mixer        parameters   GFLOPs/step   est. per trial
-  sa            1,319,700          11.3                –
-  conv(k=20)    1,582,356          12.1                –
+  mixer        parameters   GFLOPs/step    memory   est. per trial
+  sa            1,319,700          11.3   48.6 MB                –
+  conv(k=20)    1,582,356          12.1   39.4 MB                –
 
   in all   no estimate before a first trial has run on this machine: activemem
            study run … --max-trials 1
