@@ -113,11 +113,8 @@ SHAPES = [
 OTHER_LSTM = "the LSTM of older versions of torch holds a quarter more or less than is planned"
 
 
-@pytest.mark.parametrize(("mixer", "width", "length", "batch", "dropout"), SHAPES)
-def test_what_a_step_holds_is_within_a_fifth_of_what_torch_allocates(
-    mixer, width, length, batch, dropout, monkeypatch
-):
-    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: False)  # as on a GPU
+def shaped(mixer, width, length, batch, dropout):
+    """The settings of a trial of this shape."""
     text = study_text(
         model={
             "recipe": f"2 * ({{mixer}} >> ff({2 * width}))",
@@ -129,7 +126,15 @@ def test_what_a_step_holds_is_within_a_fifth_of_what_torch_allocates(
         train={"batch_size": batch, "lengths": [length, length], "curriculum": None},
         factors={"mixer": [mixer]},
     )
-    settings = load_study(text).trials[0].settings
+    return load_study(text).trials[0].settings
+
+
+@pytest.mark.parametrize(("mixer", "width", "length", "batch", "dropout"), SHAPES)
+def test_what_a_step_holds_is_within_a_fifth_of_what_torch_allocates(
+    mixer, width, length, batch, dropout, monkeypatch
+):
+    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: False)  # as on a GPU
+    settings = shaped(mixer, width, length, batch, dropout)
     measured = peak_bytes(Training(settings, torch.device("cpu")))
     if mixer == "lstm" and Version(torch.__version__) < Version("2.13"):
         pytest.skip(OTHER_LSTM)
@@ -360,7 +365,7 @@ def test_steps_that_are_recorded_hold_what_one_needs_a_second_time(tmp_path, bat
     memory = MemoryEstimator(is_recorded=steps_are_recorded)
     assert memory.largest_step([not_recorded, recorded]) == held
     for graphs, gpus, told in ((True, "auto", held), (False, "auto", plain), (True, 0, plain)):
-        values = SimpleNamespace(graphs=graphs, gpus=gpus, devices=1, activation_checkpointing=False)
+        values = MachineSettings(graphs=graphs, gpus=gpus)
         here = SimpleNamespace(values=values, store=Store(tmp_path), data=tmp_path)
         assert plan_here(study, here).memory[1] == told
     plan = make_plan(study, Store(tmp_path), memory=memory)
