@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ..engine.optimisers.parameter_groups import GroupSize
     from ..studies.planning.memory_estimates import FindLongest, LongestBatch, WeightState
     from ..studies.planning.plan import Plan
     from ..studies.schema.settings import TrialSettings
     from ..studies.study import Study
-    from .machine_settings import ResolvedSettings
+    from .machine_settings import MachineSettings, ResolvedSettings
 
 
-def plan_here(study: Study, settings: ResolvedSettings, only: Collection[str] | None = None) -> Plan:
-    """The plan of a study, or of some trials of a grid, with this machine's store, devices and data."""
+def plan_here(
+    study: Study,
+    settings: ResolvedSettings,
+    only: Collection[str] | None = None,
+    *,
+    for_gpu: bool = False,
+) -> Plan:
+    """The plan of a study, or of some trials of a grid, with this machine's store, devices and data.
+
+    What steps hold is as on a GPU if it is asked `for_gpu`, else as where this machine trains.
+    """
     from ..studies.planning.memory_estimates import MemoryEstimator
     from ..studies.planning.plan import make_plan
 
@@ -27,6 +35,7 @@ def plan_here(study: Study, settings: ResolvedSettings, only: Collection[str] | 
         find_longest=longest_below(settings.data),
         is_recorded=steps_are_recorded if _has_graphs(settings) else lambda _settings: False,
         checkpoints=settings.values.activation_checkpointing,
+        cpu_gain=_cpu_gain() if not for_gpu and _trains_on_cpu(settings.values) else None,
     )
     return make_plan(study, settings.store, only, memory=memory)
 
@@ -51,6 +60,24 @@ def count_state(settings: TrialSettings, *, sharded: bool = False) -> WeightStat
     from ..engine.optimisers.state_size import weight_state
 
     return weight_state(settings)
+
+
+def _trains_on_cpu(values: MachineSettings) -> bool:
+    """Whether trials train on CPUs; of a cluster that may have a GPU nothing is known yet."""
+    from ..engine.core.gpus import has_gpu
+
+    return not values.gpus or (values.gpus == "auto" and values.address is None and not has_gpu())
+
+
+def _cpu_gain(processors: Path = Path("/proc/cpuinfo")) -> float:
+    """How many times fewer products frequencies must take here, as blocks ask torch, which is not loaded."""
+    from ..grammar.vocabulary.convolutions import GAIN, GAIN_BESIDE_WIDER_VECTORS
+
+    try:
+        text = processors.read_text(encoding="utf-8")
+    except OSError:
+        return GAIN
+    return GAIN_BESIDE_WIDER_VECTORS if "AuthenticAMD" in text and "avx512f" in text else GAIN
 
 
 def _has_graphs(settings: ResolvedSettings) -> bool:

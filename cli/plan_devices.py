@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from ..engine.core.gpus import Gpu, gpu_fault, gpu_here, has_multi_process_service
-from ..engine.core.resources import Gpus
-from ..studies.planning.memory_estimates import StepMemory, fits, trials_on_device
+from ..engine.core.gpus import Gpu, count_gpus_of_processes, gpu_fault, gpu_here, has_multi_process_service
+from ..engine.core.resources import Gpus, cpus_here
+from ..studies.planning.memory_estimates import GpuRoom, StepMemory, fits, room_on_gpu
 from ..studies.planning.plan import Plan
 from ..studies.text.units import format_bytes, plural
 from .machine_settings import MachineSettings
 
 
 def where(plan: Plan, machine: MachineSettings) -> str:
-    """Which device trains: `this machine's GPU, NVIDIA H100: 12 such trials at once fit into 80.0 GB`."""
+    """Which device trains: `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`."""
     gpus, address = machine.gpus, machine.address
     if address is not None:
         asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
         asked = asked if gpus in ("auto", 0) else f"its GPUs, {_told(gpus)} for each trial"
-        return f"the cluster at {address}: {asked}; with --local, {_where_here(plan, gpus)}"
-    return _where_here(plan, gpus)
+        return f"the cluster at {address}: {asked}; with --local, {_where_here(plan, machine, local=True)}"
+    return _where_here(plan, machine)
 
 
-def _where_here(plan: Plan, gpus: Gpus) -> str:
+def _where_here(plan: Plan, machine: MachineSettings, *, local: bool = False) -> str:
     """The device of this machine."""
+    gpus = machine.gpus
     if not gpus:
         return "this machine's CPU, as gpus = 0"
     if (found := gpu_here()) is None:
@@ -32,8 +33,11 @@ def _where_here(plan: Plan, gpus: Gpus) -> str:
     if gpus != "auto" and gpus > 1:
         held = f": {_held_on_each(plan.memory[1], int(gpus), gpu.free)}" if plan.memory else ""
         return f"{gpus:g} of this machine's GPUs for each trial, {gpu.name}{held}{_others(gpu)}"
-    held = f": {_shared(plan.memory[1], gpu, gpus)}" if plan.memory else _others(gpu)
-    return f"this machine's GPU, {gpu.name}{held}"
+    if local:
+        return f"this machine's GPU, {gpu.name}, for one trial at a time{_others(gpu)}"
+    count = max(count, count_gpus_of_processes())
+    name = f"this machine's {f'{count} GPUs' if count > 1 else 'GPU'}, {gpu.name}"
+    return f"{name}{f': {_shared(plan.memory[1], gpu, count, machine)}' if plan.memory else _others(gpu)}"
 
 
 def _without_gpu(gpus: Gpus) -> str:
@@ -50,14 +54,34 @@ def _others(gpu: Gpu) -> str:
     return f" (others hold {format_bytes(gpu.bytes - gpu.free)})" if gpu.free < gpu.bytes else ""
 
 
-def _shared(held: StepMemory, gpu: Gpu, gpus: Gpus) -> str:
-    """How many trials fit into what is free of this machine's GPU, and how they share it where they do."""
-    told = room(held, gpu.free) + _others(gpu)
-    if gpus == 1 or trials_on_device(held, gpu.free) < 2:
+def _shared(held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings) -> str:
+    """How many trials stand on each of this machine's GPUs, why no more, and how they share it."""
+    found = room_on_gpu(held, gpu.free, cpus=cpus_here() / count, cpus_of_each=machine.cpus)
+    trials, why = _at_once(found, machine.gpus, format_bytes(gpu.free))
+    on_each = f"{plural(trials, 'such trial')} at once{' on each' if count > 1 else ''}, " if trials else ""
+    told = f"{on_each}{why}{_others(gpu)}"
+    if trials < 2:
         return told
     if has_multi_process_service():
-        return f"{told}, side by side by NVIDIA's multi-process service"
-    return f"{told}, in turns of time: nvidia-cuda-mps-control -d has them compute side by side"
+        return f"{told}, side by side by NVIDIA's multi-process service; with --local one"
+    daemon = "nvidia-cuda-mps-control -d has them compute side by side"
+    return f"{told}, in turns of time: {daemon}; with --local one"
+
+
+def _at_once(found: GpuRoom, gpus: Gpus, size: str) -> tuple[int, str]:
+    """How many trials train on a GPU at once, and what keeps more from it; 0 where not one fits."""
+    if not found.by_memory:
+        return 0, f"not one such trial fits into {size}"
+    fit = f"{found.by_memory:,} {'fits' if found.by_memory == 1 else 'fit'} into {size}"
+    asked = found.trials if gpus == "auto" else int(1 / gpus)
+    most = found.by_memory if gpus == "auto" else asked
+    if found.by_cpus is not None and found.by_cpus <= asked and found.by_cpus < most:
+        return found.by_cpus, f"as many as there are CPUs for; {fit}"
+    if gpus != "auto":
+        return asked, f"as gpus = {gpus:g}; {fit}"
+    if asked < found.by_memory:
+        return asked, f"as many as NVIDIA's service takes; {fit}"
+    return asked, f"as many as fit into {size}"
 
 
 def _told(gpus: Gpus) -> str:
@@ -80,10 +104,12 @@ def _held_on_each(held: StepMemory, devices: int, device_bytes: int) -> str:
     return f"{told}; with a part of the weights on each {format_bytes(part)}, which {also}"
 
 
-def room(held: StepMemory, device_bytes: int, *, devices: int = 1) -> str:
-    """`53 such trials at once fit into 24.0 GB`, or what a step holds on each of several devices."""
-    if devices > 1:
-        return _held_on_each(held, devices, device_bytes)
-    count = trials_on_device(held, device_bytes)
-    told = f"{plural(count, 'such trial')} at once" if count else "not one such trial"
-    return f"{told} {'fits' if count < 2 else 'fit'} into {format_bytes(device_bytes)}"
+def room(held: StepMemory, device_bytes: int, machine: MachineSettings) -> str:
+    """`21 such trials at once with 21 CPUs, as many as fit into 24.0 GB`, or what each of several holds."""
+    if machine.devices > 1:
+        return _held_on_each(held, machine.devices, device_bytes)
+    trials, why = _at_once(
+        room_on_gpu(held, device_bytes), machine.gpus or "auto", format_bytes(device_bytes)
+    )
+    cpus = f" with {trials * machine.cpus:g} CPUs" if trials > 1 else ""
+    return f"{plural(trials, 'such trial')} at once{cpus}, {why}" if trials else why

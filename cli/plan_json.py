@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..reporting.results import StudyResults
-from ..studies.planning.memory_estimates import StepMemory, trials_on_device
+from ..studies.planning.memory_estimates import StepMemory, room_on_gpu
 from ..studies.planning.plan import ModelCost, Plan
 from ..studies.planning.shorter_trials import ShorterTrial
 from ..studies.planning.time_estimates import TimeEstimate
@@ -82,7 +82,12 @@ def _models(study: Study, plan: Plan) -> dict[str, list[dict[str, Any]]]:
     """The models, those that are refused or were trained by other code, and how far models see."""
     return {
         "models": [
-            {**_model_to_dict(model), "estimate": _estimate(model.estimate), **_match(study, model)}
+            {
+                **_model_to_dict(model),
+                "memory": model.memory,
+                "estimate": _estimate(model.estimate),
+                **_match(study, model),
+            }
             for model in plan.models
         ],
         "refused": [{**_model_to_dict(each), "excess": each.excess} for each in plan.over_budget],
@@ -135,8 +140,9 @@ def _groups_to_list(sizes: Sequence[GroupSize]) -> list[dict[str, Any]]:
 
 
 def _device(held: StepMemory, device_bytes: int, devices: int) -> dict[str, int]:
-    """How many trials fit on a device, or what a step of one holds on each of several."""
-    told = {"bytes": device_bytes, "trials": trials_on_device(held, device_bytes)}
+    """How many trials share a device, and fit into it, or what a step of one holds on each of several."""
+    found = room_on_gpu(held, device_bytes)
+    told = {"bytes": device_bytes, "trials": found.trials, "fit": found.by_memory}
     if devices > 1:
         told |= {"devices": devices, "on_each": held.on_each(devices), "sharded": held.sharded(devices)}
     return told

@@ -16,22 +16,8 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
+from ...grammar.vocabulary.convolutions import GAIN, GAIN_BESIDE_WIDER_VECTORS, Correlation
 from .linear_maps import are_plain, onednn_has_wider_vectors
-
-GAIN = 1.25
-"""Products by frequencies must be so many times fewer: they are smaller, and more of them move memory."""
-
-GAIN_BESIDE_WIDER_VECTORS = 2.0
-"""The same where torch's convolutions have vectors that its products lack."""
-
-LEAST_PRODUCTS = 2**19
-"""Of fewer products the time goes into the calls."""
-
-MOST_NUMBERS = 2**23
-"""No more transformed numbers of a model are made: they would be read from far."""
-
-MOST_FACTORS = 2**19
-"""No more numbers stand in the matrices of a transform, which are kept for the next one of its sizes."""
 
 NUMBERS_AT_ONCE = 2**19
 """Of several models so many transformed numbers are made at once: they stay in the caches."""
@@ -80,24 +66,14 @@ def is_faster_by_frequencies(x: Tensor, weights: Tensor, left: int, right: int) 
     """Whether there are so many fewer products, of plain numbers on a CPU, that they take less time."""
     if not are_plain(x, weights) or x.dtype not in (torch.float32, torch.float64):
         return False
-    models, outputs, taps, width = weights.shape
-    sequences, length = len(x) // models, x.shape[1]
-    positions = left + length + right - taps + 1
-    products = _count_products(_positions_around(length, left, right))
-    slid = sequences * positions * taps * width * outputs
-    each = sequences * (width * length + width * outputs + outputs * positions)
-    each += 2 * outputs * width * taps  # transforms of weights cost twice what they count
     gain = GAIN_BESIDE_WIDER_VECTORS if onednn_has_wider_vectors() else GAIN
-    return (
-        slid >= max(LEAST_PRODUCTS / models, gain * products * each)
-        and _transformed_numbers(products, sequences, width, outputs) <= MOST_NUMBERS
-        and products * (length + taps + positions) <= MOST_FACTORS
-    )
+    return _sizes(x, weights, left, right).is_faster_by_frequencies(gain)
 
 
-def _transformed_numbers(products: int, sequences: int, width: int, outputs: int) -> int:
-    """Those of a model: of its inputs, weights and outputs."""
-    return products * (sequences * width + outputs * width + sequences * outputs)
+def _sizes(x: Tensor, weights: Tensor, left: int, right: int) -> Correlation:
+    """What slides where."""
+    models, outputs, taps, width = weights.shape
+    return Correlation(len(x) // models, x.shape[1], left, right, taps, width, outputs, models)
 
 
 def _by_positions(x: Tensor, weights: Tensor, biases: Tensor | None, left: int, right: int) -> Tensor:
@@ -132,13 +108,13 @@ class _ByFrequencies(torch.autograd.Function):
         ctx: _Context, x: Tensor, weights: Tensor, biases: Tensor, padding: tuple[int, int]
     ) -> Tensor:
         """The outputs (models · batch, positions, outputs)."""
-        models, outputs, taps, width = weights.shape
+        models, outputs, taps, _ = weights.shape
         batch, length = len(x) // models, x.shape[1]
         ctx.padding, ctx.transforms = padding, _transforms(length, taps, *padding, x.dtype)
         of_inputs, of_weights, of_products = ctx.transforms
         rows, y = x.unflatten(0, (models, batch)), x.new_empty(models, batch, len(of_products), outputs)
         kept = [x, weights, biases]
-        at_once = NUMBERS_AT_ONCE // _transformed_numbers(len(of_inputs), batch, width, outputs)
+        at_once = NUMBERS_AT_ONCE // _sizes(x, weights, *padding).transformed
         for part in _parts(models, at_once):
             inputs = _mapped(of_inputs, rows[part].permute(2, 0, 1, 3)).flatten(0, 1)
             slid = _mapped(of_weights, weights[part].permute(2, 0, 1, 3)).flatten(0, 1)
@@ -206,7 +182,7 @@ def _transforms(
     are formed c(a + b), a(d - c) and b(c + d): the first less the third is the real part, the first and the
     second are the imaginary one. Frequency 0 is real, and so is N / 2.
     """
-    around = _positions_around(length, left, right)
+    around = length + max(left, right)  # what is read before the first or behind the last one are zeros
     with torch.inference_mode(False), torch.device("cpu"):
         frequencies = torch.arange(around // 2 + 1).unsqueeze(1)
 
@@ -231,13 +207,3 @@ def _by_three(around: int, of_real: Tensor, of_complex: Tensor) -> Tensor:
     ends = -1 if around % 2 == 0 else None
     last = of_real[around // 2 :] if ends else of_real[:0]
     return torch.cat([of_real[:1], of_complex[1:ends].flatten(0, 1), last])
-
-
-def _positions_around(length: int, left: int, right: int) -> int:
-    """The positions of the circle: what is read before the first or behind the last one are zeros."""
-    return length + max(left, right)
-
-
-def _count_products(around: int) -> int:
-    """How many a circle takes."""
-    return 3 * ((around - 1) // 2) + (1 if around % 2 else 2)

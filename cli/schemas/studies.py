@@ -10,6 +10,8 @@ from typing_extensions import TypedDict
 class StudyPlanPage(TypedDict):
     """What a run would train: `models` with their costs, `trials` with their status and time in seconds.
 
+    A model's `memory` are the bytes that a training step holds at most over its trials; `memory` beside it
+    is the largest in its parts. On a `device` so many `trials` train at once, if their CPUs stand beside it.
     `refused` are over the budget, `stale` were trained with other code, `ceilings` are lengths out of reach,
     `elsewhere` are the points of a search that other studies have trained, `ladder` are sizes of [ladder],
     `rungs` those of a search with another fidelity than epochs, or the generations of a population.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...engine.core.gpus import has_gpu
+from ...engine.core.resources import cpus_here
 from ...reporting.statistics.sequential import looks
 from ...studies.planning.memory_estimates import StepMemory, TrialTest
 from ...studies.planning.plan import ModelCost, Plan
@@ -109,7 +109,7 @@ def _cost_notes(plan: Plan, machine: MachineSettings, device_bytes: int | None) 
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], WIDTH // 2)[0]} holds {_memory(held)}"
         text += ", most activations computed again" if machine.activation_checkpointing else ""
-        fits = "" if device_bytes is None else f"; {room(held, device_bytes, devices=machine.devices)}"
+        fits = "" if device_bytes is None else f"; {room(held, device_bytes, machine)}"
         yield "memory", text + fits
     if plan.test is not None:
         yield "test", _test(plan.test)
@@ -227,15 +227,19 @@ def _axis(name: str, count: int) -> str:
 
 
 def _models(study: Study, plan: Plan) -> Iterator[str]:
-    """A line for each model: its label, size, cost of a step and time of a trial."""
+    """A line for each model: its label, size, cost and memory of a step, and time of a trial."""
     unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
     solved = () if study.design.matched_size is None else (study.design.matched_size[0], "residual")
-    rows = [(_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "est. per trial")]
-    rows += [_row(model, size) for model in plan.models[:_MAX_MODELS]]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
-    labels = _labels([row[0] for row in rows], WIDTH - sum(widths) - 3 * len(widths) - 2)
-    for label, (_, *others) in zip(labels, rows, strict=True):
-        yield label + "".join(f"   {text:>{width}}" for text, width in zip(others, widths, strict=True))
+    heads = (_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "memory")
+    models = [_row(model, size) for model in plan.models[:_MAX_MODELS]]
+    for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # closer where labels lack room
+        rows = [(*heads, time), *models]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
+        room = WIDTH - sum(widths) - gap * len(widths) - 2
+        if max(len(row[0]) for row in rows) <= room:
+            break
+    for label, (_, *others) in zip(_labels([row[0] for row in rows], room), rows, strict=True):
+        yield label + "".join(f"{text:>{gap + width}}" for text, width in zip(others, widths, strict=True))
     if len(plan.models) > _MAX_MODELS:
         yield f"  and {plural(len(plan.models) - _MAX_MODELS, 'model')} more"
 
@@ -258,8 +262,11 @@ def _row(model: ModelCost, size: float) -> tuple[str, ...]:
         if found is None
         else (NO_NUMBER if found.size is None else f"{found.size:,}", _signed(found.residual))
     )
-    costs = (f"{model.parameters:,}", f"{model.step_flops / size:,.1f}", _time(model.estimate))
-    return (model.label, *solved, *costs)
+    flops, held = (
+        f"{model.step_flops / size:,.1f}",
+        NO_NUMBER if model.memory is None else format_bytes(model.memory),
+    )
+    return (model.label, *solved, f"{model.parameters:,}", flops, held, _time(model.estimate))
 
 
 def _signed(count: int) -> str:
@@ -292,7 +299,7 @@ def _format_total_time(plan: Plan, machine: MachineSettings) -> str:
     bound = "at most " if plan.estimate.basis == "at most" else ""
     if machine.gpus and (machine.gpus != "auto" or has_gpu()):
         return f"{bound}{format_duration(seconds)} of training, one trial after the other"
-    workers = max(1, int((os.cpu_count() or 1) / machine.cpus))
+    workers = max(1, int(cpus_here() / machine.cpus))
     wall_s = max(seconds / workers, plan.max_trial_s)  # no trial is split
     core_hours = seconds * machine.cpus / 3600
     return f"{bound}{core_hours:,.1f} core-hours, {format_duration(wall_s)} on this machine"

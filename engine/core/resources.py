@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,6 +23,24 @@ def gpus_fault(gpus: Gpus) -> str | None:
     if gpus == "auto" or 0 <= gpus <= 1 or (gpus > 1 and float(gpus).is_integer()):
         return None
     return f"expected auto, 0, a share of one GPU up to 1, or a whole number of GPUs, got {gpus:g}"
+
+
+_QUOTA_FILES = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
+"""Where Linux says how much time of CPUs a container has in a period, in either version of control groups."""
+
+
+def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
+    """How many CPUs the trials of this machine have: those of this process, as far as its container may."""
+    may_use = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for names in _QUOTA_FILES:
+        try:
+            told = " ".join((groups / name).read_text(encoding="ascii") for name in names)
+            quota, period = map(int, told.split())
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+        if quota > 0:
+            return max(1, min(may_use, quota // period))
+    return may_use
 
 
 MAX_PACK = 16

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -25,7 +24,7 @@ from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
 from ..trial.machine_failures import MachineError, check_gpu, storing
 from .cohort_sources import CohortSource, GridCohorts
-from .gpu_share import resolve_here, with_gpu_bytes
+from .gpu_share import with_gpu_bytes, with_whole_gpu
 from .interrupts import Stop, on_interrupt
 from .local.in_process import run_local
 from .local.isolated import run_isolated
@@ -124,8 +123,7 @@ def _run_round(
     last = store.last_numbers()
     missing = find_missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
-    if machine.address is None:
-        machine = resolve_here(machine, settings, local=local, cpus=os.cpu_count() or 1)
+    machine = with_whole_gpu(machine) if local else machine
     _prepare(study, settings, machine)
     _save_record(study, store)
     with on_interrupt(listener.stopping) as stop:

@@ -6,16 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ...studies.planning.memory_estimates import MemoryEstimator, trials_on_device
+from ...studies.planning.memory_estimates import MemoryEstimator, room_on_gpu
 from ...studies.schema.settings import TrialSettings
 from ..core.gpus import count_gpus_of_processes, find_gpus, has_gpu
 from ..core.resources import Machine
 from ..data.prepared_lengths import PreparedLengths
 from ..graphs.graphable import steps_are_recorded
 from ..optimisers.state_size import weight_state
-
-MOST_ON_ONE = 48
-"""So many processes share a GPU at most: NVIDIA's multi-process service (MPS) refuses the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,20 +24,19 @@ class Accelerators:
     cpus: float
 
 
-def resolve_here(
-    machine: Machine, all_settings: Sequence[TrialSettings], *, local: bool, cpus: float
-) -> Machine:
-    """A machine whose trials are known to train on this machine's GPU, or on its CPUs, with `gpu_bytes`.
+def with_whole_gpu(machine: Machine) -> Machine:
+    """A machine whose trials are known to train on this machine's GPU, one at a time, or on its CPUs."""
+    machine = with_gpu_bytes(machine)
+    return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 
-    A local run has one trial at a time, and the whole GPU for it.
-    """
+
+def with_share(machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float) -> Machine:
+    """A machine whose trials are known to share this machine's GPUs, beside so many CPUs, or to have none."""
     machine = with_gpu_bytes(machine)
     if machine.gpus != "auto":
         return machine
     if not has_gpu():
         return replace(machine, gpus=0.0)
-    if local:
-        return replace(machine, gpus=1.0)
     here = Accelerators(count=count_gpus_of_processes(), device_bytes=machine.gpu_bytes or 0, cpus=cpus)
     return replace(machine, gpus=share(machine, [here], all_settings))
 
@@ -56,16 +52,14 @@ def share(machine: Machine, nodes: Iterable[Accelerators], all_settings: Iterabl
         is_recorded=steps_are_recorded if machine.graphs else lambda _settings: False,
         checkpoints=machine.activation_checkpointing,
     )
-    found = memory.largest_step(all_settings)
+    held = memory.largest_step(all_settings)
+    if held is None:
+        return 1.0
     rooms = [
-        min(
-            trials_on_device(found[1], node.device_bytes) if found else 1,
-            int(node.cpus / (machine.cpus * max(node.count, 1.0))),
-            MOST_ON_ONE,
-        )
+        room_on_gpu(held, node.device_bytes, cpus=node.cpus / max(node.count, 1.0), cpus_of_each=machine.cpus)
         for node in nodes
     ]
-    return fraction(max(1, min(rooms, default=1)))
+    return fraction(max(1, min((each.trials for each in rooms), default=1)))
 
 
 def fraction(trials: int) -> float:

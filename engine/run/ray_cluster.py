@@ -26,13 +26,13 @@ from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
 from ..core.gpus import count_gpus_of_processes
-from ..core.resources import Machine
+from ..core.resources import Machine, cpus_here
 from ..trial.machine_failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
 from .cluster_nodes import FitNodes, marked
 from .cohort_sources import CohortSource
-from .gpu_share import resolve_here
+from .gpu_share import with_share
 from .head_watch import HeadWatch
 from .interrupts import Stop, handlers_kept
 from .ray_actor import COMPLETED, CohortActor, tell_to_stop
@@ -270,7 +270,7 @@ def _ready(
         nodes = FitNodes(place, machine, settings, listener)
         return nodes.machine, nodes
     cpus = ray.cluster_resources().get("CPU", 1.0)
-    machine = resolve_here(machine, settings, local=False, cpus=cpus)
+    machine = with_share(machine, settings, cpus=cpus)
     _check_room(machine)
     return machine, None
 
@@ -339,6 +339,7 @@ def _connect(machine: Machine) -> None:
     try:
         ray.init(
             address=machine.address or "local",
+            num_cpus=cpus_here() if machine.address is None else None,
             num_gpus=_gpus_to_hand_out(machine),
             include_dashboard=None if machine.address else False,
             log_to_driver=False,

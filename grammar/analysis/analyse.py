@@ -46,7 +46,7 @@ from ..vocabulary.cost_tree import (
 )
 from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
 from ..vocabulary.registry import lookup, spec_of
-from ..vocabulary.spec import Cost, CostContext, Reach, Role
+from ..vocabulary.spec import Cost, CostContext, CpuBatch, Reach, Role
 from .input_output_costs import bottleneck_part, input_part, output_part, position_parts
 
 CrossAttentionFactory = Callable[[Value, CostContext], ModelPart]
@@ -123,19 +123,22 @@ def analyse(
     past: int = 0,
     scored: int | None = None,
     activation_checkpointing: bool = False,
+    cpu: CpuBatch | None = None,
     **settings: Unpack[ModelKeywords],
 ) -> Analysis:
     """The cost and reach of the model that the recipe describes, its settings as `build` takes them.
 
     In front of the sequence `past` positions are held, as in a stream. Outputs are computed at `scored`
     positions of it, by default at all. With `activation_checkpointing`
-    training keeps the inputs of sub-layers alone, and one at a time holds the rest. Raises RecipeError for a
-    wrong text, and where it has holes or search dimensions; ModelConfigError for settings that cannot be.
+    training keeps the inputs of sub-layers alone, and one at a time holds the rest. On a `cpu` its memory is
+    that of batches of so many sequences. Raises RecipeError for a wrong text, and where it has holes or
+    search dimensions; ModelConfigError for settings that cannot be.
     """
     recipe, config = parse(recipe), configure(config, settings)
     config.check()
     _check_resolved(recipe)
-    context = CostContext(config=config, length=length, past=past, checkpoints=activation_checkpointing)
+    checkpoints = activation_checkpointing
+    context = CostContext(config=config, length=length, past=past, checkpoints=checkpoints, cpu=cpu)
     scored = 1 if output_kind(recipe.root) == VECTOR else length if scored is None else scored
     tree = _Analyser(context).model(recipe.root, scored)
     return Analysis(length=length, outputs=scored * config.outputs, tree=tree)

@@ -11,12 +11,24 @@ a value for each lag from a small network, computed once a batch; its products a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from .feedforward import ACT, DERIVATIVE_FROM_OUTPUT
 from .matrix_states.recurrent_heads import chunk_shape
 from .registry import register
-from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, Working, as_int, as_word
+from .spec import (
+    Cost,
+    CostContext,
+    CpuBatch,
+    Parameter,
+    Reach,
+    Role,
+    Settings,
+    Spec,
+    Working,
+    as_int,
+    as_word,
+)
 from .vector_states.recurrent_channels import CHANNELS
 
 KERNEL = Parameter(name="k", kind="integer", low=1, high=1024, meaning="kernel width in tokens")
@@ -30,47 +42,107 @@ def kernel_reach(kernel: int, *, causal: bool) -> Reach:
     return Reach(left=left, right=kernel - 1 - left)
 
 
-def _convolution_cost(
-    kernels: int,
-    settings: Settings,
-    context: CostContext,
-    *,
-    inputs: int = 1,
-    intermediates: int,
-    saves_input: bool,
-) -> Cost:
-    """The cost of `kernels` convolutions with bias; only taps that can touch data are computed.
+GAIN, GAIN_BESIDE_WIDER_VECTORS = 1.25, 2.0
+"""Products by frequencies must be so many times fewer, the second where convolutions have wider vectors."""
 
-    Saved are their padded `inputs`, and as many sequences as there are `intermediates`.
+LEAST_PRODUCTS, MOST_NUMBERS, MOST_FACTORS = 2**19, 2**23, 2**19
+"""The least products by positions, the most transformed numbers of a model, and those of a transform."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Weights that slide along sequences with zeros at their sides, by sizes, of each of several models."""
+
+    sequences: int
+    length: int
+    left: int
+    right: int
+    taps: int
+    width: int
+    outputs: int
+    models: int = 1
+
+    @property
+    def products(self) -> int:
+        """How many products of matrices the frequencies of its circle take: three each, at the ends one."""
+        around = self.length + max(self.left, self.right)
+        return 3 * ((around - 1) // 2) + (1 if around % 2 else 2)
+
+    @property
+    def transformed(self) -> int:
+        """The numbers of a model's inputs, weights and outputs by frequencies."""
+        return self.products * (self.sequences * (self.width + self.outputs) + self.outputs * self.width)
+
+    def is_faster_by_frequencies(self, gain: float) -> bool:
+        """Whether these take so many times fewer products than positions do, and memory that is near."""
+        positions = self.left + self.length + self.right - self.taps + 1
+        slid = self.sequences * positions * self.taps * self.width * self.outputs
+        each = self.sequences * (self.width * (self.length + self.outputs) + self.outputs * positions)
+        each += 2 * self.outputs * self.width * self.taps  # transforms of weights cost twice what they count
+        return (
+            slid >= max(LEAST_PRODUCTS / self.models, gain * self.products * each)
+            and self.transformed <= MOST_NUMBERS
+            and self.products * (self.length + self.taps + positions) <= MOST_FACTORS
+        )
+
+
+def _convolution_cost(
+    maps: tuple[int, ...], settings: Settings, context: CostContext, *, intermediates: int, saves_input: bool
+) -> Cost:
+    """The cost of convolutions with bias, `maps` of each input; only taps that can touch data are computed.
+
+    Saved are padded inputs, the first the block's, and as many sequences as there are `intermediates`; by
+    frequencies inputs as they are, and transforms of these and of weights.
     """
-    kernel = as_int(settings, "k")
+    kernel, width, length = as_int(settings, "k"), context.width, context.length
     side = kernel_reach(kernel, causal=context.causal)
-    furthest = context.length - 1
-    taps = int(min(side.left, furthest) + 1 + min(side.right, furthest))
-    weights = context.width**2
-    return Cost(
-        parameters=kernels * (kernel * weights + context.width),
-        flops=kernels * 2 * context.length * taps * weights,
-        window=inputs * (kernel - 1) * context.width,
-        saved=context.width * (inputs * (context.length + taps - 1) + intermediates * context.length),
+    left, right = (int(min(each, length - 1)) for each in (side.left, side.right))
+    found = Cost(
+        parameters=sum(maps) * (kernel * width**2 + width),
+        flops=sum(maps) * 2 * length * (left + 1 + right) * width**2,
+        window=len(maps) * (kernel - 1) * width,
+        saved=width * intermediates * length,
         saves_input=saves_input,
+    )
+    cpu = None if context.causal else context.cpu
+    for place, count in enumerate(maps):
+        sizes = Correlation(
+            cpu.sequences if cpu else 1, length, left, right, left + 1 + right, width, count * width
+        )
+        found = _with_kept(found, sizes, cpu, of_block=not place)
+    return found
+
+
+def _with_kept(found: Cost, sizes: Correlation, cpu: CpuBatch | None, *, of_block: bool) -> Cost:
+    """With what a convolution keeps of its inputs, and by frequencies of gradients holds for a while."""
+    if cpu is None or not sizes.is_faster_by_frequencies(cpu.gain):
+        return replace(found, saved=found.saved + sizes.width * (sizes.length + sizes.taps - 1))
+    products, of_inputs, weights = sizes.products, sizes.length * sizes.width, sizes.outputs * sizes.width
+    last = max(products * sizes.sequences * sizes.width, sizes.taps * weights)
+    held = Working(numbers=of_inputs + products * sizes.outputs, once=products * weights + last)
+    return replace(
+        found,
+        saved=found.saved + products * sizes.width + (0 if of_block else of_inputs),
+        saved_once=found.saved_once + products * weights,
+        saves_input=found.saves_input or of_block,
+        working=max(found.working, held, key=lambda each: each.bytes(sizes.sequences)),
     )
 
 
 def _conv_cost(settings: Settings, context: CostContext) -> Cost:
     """W; what the activation gives or takes is saved."""
-    found = _convolution_cost(1, settings, context, intermediates=1, saves_input=False)
+    found = _convolution_cost((1,), settings, context, intermediates=1, saves_input=False)
     return replace(found, saves_output=as_word(settings, "act") in DERIVATIVE_FROM_OUTPUT)
 
 
 def _highway_conv_cost(settings: Settings, context: CostContext) -> Cost:
     """W₀ and the gate's W₁; saved are both, and three steps of the gate."""
-    return _convolution_cost(2, settings, context, intermediates=2 + 3, saves_input=True)
+    return _convolution_cost((2,), settings, context, intermediates=2 + 3, saves_input=True)
 
 
 def _cgru_cost(settings: Settings, context: CostContext) -> Cost:
     """The update gate's Wᵤ, the reset gate's Wᵣ, and W₀; saved are three steps of both gates, and tanh."""
-    return _convolution_cost(3, settings, context, inputs=2, intermediates=2 * 3 + 1, saves_input=True)
+    return _convolution_cost((2, 1), settings, context, intermediates=2 * 3 + 1, saves_input=True)
 
 
 def _persistent_conv_cost(settings: Settings, context: CostContext) -> Cost:
@@ -81,10 +153,11 @@ def _persistent_conv_cost(settings: Settings, context: CostContext) -> Cost:
     kernel = as_int(settings, "k")
     side = kernel_reach(kernel, causal=context.causal)
     rows = [int(rows + min(rows, context.length) - 1) for rows in (side.left, side.right) if rows]
+    found = _conv_cost(settings, context)
     return replace(
-        _conv_cost(settings, context),
+        found,
         shared={f"padding of persistent_conv(k={kernel})": (kernel - 1) * context.width},
-        saved_once=context.width * sum(rows),
+        saved_once=found.saved_once + context.width * sum(rows),
     )
 
 

@@ -54,17 +54,26 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CpuBatch:
+    """So many sequences that a CPU computes at once, and how many times fewer products it takes pains for."""
+
+    sequences: int
+    gain: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CostContext:
     """Where a block is analysed: in which model, and on sequences of how many tokens.
 
     In front of a sequence `past` positions are held, as in a stream. A stack that `checkpoints` keeps the
-    inputs of its sub-layers alone.
+    inputs of its sub-layers alone. On a `cpu` convolutions keep what they have computed by frequencies.
     """
 
     config: ModelConfig
     length: int
     past: int = 0
     checkpoints: bool = False
+    cpu: CpuBatch | None = None
 
     @property
     def width(self) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
+from ...grammar.vocabulary.spec import CpuBatch
 from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
 from ..resolve.costs import flops_of_test, longest_pair, longest_tokens, model_config
 from ..schema.settings import TrialSettings, read_recipe
@@ -17,6 +18,9 @@ GPU_CONTEXT = 600 * 2**20
 
 MAX_DOUBLINGS = 5
 """How often the parts of a batch are doubled before a trial has failed that runs out of memory."""
+
+MOST_ON_ONE = 48
+"""So many processes share a GPU at most: NVIDIA's multi-process service (MPS) refuses the next."""
 
 NUMBER = 4
 """The bytes of a number in a weight, and of one that an optimiser keeps."""
@@ -139,6 +143,7 @@ def step_memory(
     longest: LongestBatch | None = None,
     checkpoints: bool = False,
     recorded: bool = False,
+    cpu_gain: float | None = None,
 ) -> StepMemory:
     """What a step of a trial holds on sequences of so many tokens, by default of its longest ones.
 
@@ -147,12 +152,15 @@ def step_memory(
     optimiser keeps as much of each as it does of any. With `checkpoints` of activations one sub-layer after
     the other holds more than its input. Steps that are `recorded` hold what the longest needs a second time:
     recordings share it, and what is computed as it is, as evaluations and the steps behind which a length is
-    recorded, has its own. Gradients are there twice before each.
+    recorded, has its own. Gradients are there twice before each recording. A CPU, which has a `cpu_gain`,
+    keeps what convolutions compute by frequencies where these take so many times fewer products.
     """
     train, interface = settings.train, settings.task.interface
     if tokens is None and train.batch_tokens is not None:
         steps = (
-            step_memory(settings, each, state=state, checkpoints=checkpoints, recorded=recorded)
+            step_memory(
+                settings, each, state=state, checkpoints=checkpoints, recorded=recorded, cpu_gain=cpu_gain
+            )
             for each in _fullest_lengths(settings, longest.tokens if longest else longest_pair(settings))
         )
         return max(steps, key=lambda each: each.total)
@@ -163,7 +171,11 @@ def step_memory(
     config = model_config(settings.model, interface)
     checkpoints = checkpoints and not train.compile
     scored, recipe = math.ceil(share * tokens), settings.model.recipe
-    held = _memory(recipe, config, tokens, interface.past, sequences, scored=scored, checkpoints=checkpoints)
+    is_plain = not train.compile and train.precision == "float32"
+    cpu = CpuBatch(sequences=sequences, gain=cpu_gain) if cpu_gain and is_plain else None
+    held = _memory(
+        recipe, config, tokens, interface.past, sequences, scored=scored, checkpoints=checkpoints, cpu=cpu
+    )
     gradients = held.gradients - NUMBER * (state.frozen if state else 0)
     return StepMemory(
         tokens=tokens,
@@ -196,13 +208,14 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
 class MemoryEstimator:
     """What steps hold, with what others count and find: without them what the settings alone tell.
 
-    With activation checkpointing where `checkpoints`.
+    With activation checkpointing where `checkpoints`, and on a CPU where it has a `cpu_gain`.
     """
 
     count_state: CountState = lambda _settings: None
     find_longest: FindLongest = lambda _settings: None
     is_recorded: IsRecorded = lambda _settings: False
     checkpoints: bool = False
+    cpu_gain: float | None = None
 
     def step(self, settings: TrialSettings) -> StepMemory:
         """What a step of a trial holds on the longest sequences that it trains on."""
@@ -212,12 +225,12 @@ class MemoryEstimator:
             longest=self.find_longest(settings),
             checkpoints=self.checkpoints,
             recorded=self.is_recorded(settings),
+            cpu_gain=self.cpu_gain,
         )
 
-    def largest_step(self, all_settings: Iterable[TrialSettings]) -> tuple[int, StepMemory] | None:
-        """The number of the trial whose step holds most, and what; None without trials."""
-        steps = enumerate(self.step(settings) for settings in all_settings)
-        return max(steps, key=lambda each: each[1].total, default=None)
+    def largest_step(self, all_settings: Iterable[TrialSettings]) -> StepMemory | None:
+        """What the step holds that holds most; None without trials."""
+        return max(map(self.step, all_settings), key=lambda each: each.total, default=None)
 
 
 OF_SETTINGS_ALONE = MemoryEstimator()
@@ -229,9 +242,27 @@ def fits(held: int, device_bytes: int) -> bool:
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
-def trials_on_device(held: StepMemory, device_bytes: int) -> int:
-    """How many trials with such a step fit on a device at once, each in a process; a tenth is left free."""
-    return int(0.9 * device_bytes / (held.total + GPU_CONTEXT))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuRoom:
+    """How many trials, each in a process, a GPU's memory has room for, and how many the CPUs beside it."""
+
+    by_memory: int
+    by_cpus: int | None  # None where any number of CPUs may stand there
+
+    @property
+    def trials(self) -> int:
+        """So many trials may train there at once."""
+        return min(each for each in (self.by_memory, self.by_cpus, MOST_ON_ONE) if each is not None)
+
+
+def room_on_gpu(
+    held: StepMemory, device_bytes: int, *, cpus: float | None = None, cpus_of_each: float = 1.0
+) -> GpuRoom:
+    """The room for trials with such a step on a GPU beside so many CPUs; a tenth of it is left free."""
+    return GpuRoom(
+        by_memory=int(0.9 * device_bytes / (held.total + GPU_CONTEXT)),
+        by_cpus=None if cpus is None else int(cpus / cpus_of_each),
+    )
 
 
 def trials_together(held: StepMemory, device_bytes: int) -> int:
@@ -267,10 +298,18 @@ def _trial_test(settings: TrialSettings, task: AlgorithmicSettings) -> TrialTest
 
 @lru_cache(maxsize=65536)
 def _memory(
-    recipe: str, config: ModelConfig, tokens: int, past: int, batch: int, *, scored: int, checkpoints: bool
+    recipe: str,
+    config: ModelConfig,
+    tokens: int,
+    past: int,
+    batch: int,
+    *,
+    scored: int,
+    checkpoints: bool,
+    cpu: CpuBatch | None,
 ) -> TrainingMemory:
     model = read_recipe(recipe)
     found = analyse(
-        model, config, length=tokens, past=past, scored=scored, activation_checkpointing=checkpoints
+        model, config, length=tokens, past=past, scored=scored, activation_checkpointing=checkpoints, cpu=cpu
     )
     return found.memory(batch)

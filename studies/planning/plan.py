@@ -54,7 +54,8 @@ class ModelCost:
     """One model of the study: how many trials have it, and what it costs with their largest vocabulary.
 
     `step_flops` are those of a training step on sequences of the task's length, or of REFERENCE_TOKENS tokens
-    if it grows; `estimate` is its trials' mean; `excess` says what exceeds the budget, empty if nothing does.
+    if it grows; `memory` are the bytes that a step of any of its trials holds at most, None of a model over
+    the budget; `estimate` is its trials' mean; `excess` says what exceeds the budget, empty if nothing does.
     """
 
     label: str
@@ -62,6 +63,7 @@ class ModelCost:
     trials: int
     parameters: int
     step_flops: int
+    memory: int | None
     estimate: TimeEstimate
     excess: str
     size_match: SizeMatch | None
@@ -120,6 +122,7 @@ def make_plan(
         left = _left_of_search(study, store, outcomes, estimator)
     else:
         counts, left = _grid_estimates(planned, to_run)
+    steps = {trial.id: memory.step(trial.settings) for trial in trials}
     labelled, begun = _labelled(study, trials), store.trials_with_checkpoint(each.id for each in to_run)
     stale = find_stale_trials(study, outcomes)
     return Plan(
@@ -129,15 +132,15 @@ def make_plan(
         counts=counts,
         num_remaining=len(left),
         num_missing_weights=len(without_weights),
-        models=_models(study, trials, estimator),
+        models=_models(study, trials, estimator, steps),
         estimate=total_time(left),
-        memory=_largest_step(labelled, memory),
+        memory=_largest_step(study, trials, steps),
         test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         short_reaches=find_short_reaches(labelled),
-        over_budget=_models(study, study.over_budget, estimator),
+        over_budget=_models(study, study.over_budget, estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
     )
@@ -224,8 +227,10 @@ def _learned_positions(trial: Trial) -> int:
     return POSITIONS[model.position].sized_to(model.max_positions).parameters(model.d_model)
 
 
-def _models(study: Study, trials: Iterable[Trial], estimator: TimeEstimator) -> tuple[ModelCost, ...]:
-    """What each distinct model costs, in the order of its first trial."""
+def _models(
+    study: Study, trials: Iterable[Trial], estimator: TimeEstimator, steps: Mapping[str, StepMemory]
+) -> tuple[ModelCost, ...]:
+    """What each distinct model costs, in the order of its first trial; `steps` hold what, by a trial's id."""
     names, budget = _label_names(study), study.budget
     models: list[ModelCost] = []
     for group in group_by_model(trials):
@@ -238,6 +243,7 @@ def _models(study: Study, trials: Iterable[Trial], estimator: TimeEstimator) -> 
             trials=len(group),
             parameters=max(cost(trial.settings, REFERENCE_TOKENS).parameters for trial in group),
             step_flops=max(step_flops(trial.settings) for trial in group),
+            memory=max((steps[trial.id].total for trial in group if trial.id in steps), default=None),
             estimate=TimeEstimate(None if time.seconds is None else time.seconds / len(group), time.basis),
             excess=budget.describe_excess(costliest),
             size_match=max(matches, key=lambda one: (abs(one.residual), one.target), default=None),
@@ -253,11 +259,11 @@ def _labelled(study: Study, trials: Iterable[Trial]) -> list[tuple[str, TrialSet
 
 
 def _largest_step(
-    labelled: Sequence[tuple[str, TrialSettings]], memory: MemoryEstimator
+    study: Study, trials: Iterable[Trial], steps: Mapping[str, StepMemory]
 ) -> tuple[str, StepMemory] | None:
-    """The model whose step holds most, if anything is known of one."""
-    largest = memory.largest_step(settings for _, settings in labelled)
-    return None if largest is None else (labelled[largest[0]][0], largest[1])
+    """The model whose step holds most, if there are any."""
+    largest = max(trials, key=lambda trial: steps[trial.id].total, default=None)
+    return None if largest is None else (_label(_label_names(study), largest), steps[largest.id])
 
 
 def _label_names(study: Study) -> list[str]:

@@ -14,9 +14,9 @@ tiny · A study of seconds
 2 mixers × 2 tasks × 2 seeds = 8 trials · 7 in the store · 1 of them failed · 1
 to run
 
-  mixer                       parameters   MFLOPs/step   est. per trial
-  sa(heads=1, head_width=4)        2,020           1.3                –
-  conv(k=3)                        2,092           1.1                –
+  mixer                      parameters  MFLOPs/step   memory  est./trial
+  sa(heads=1, head_width=4)       2,020          1.3  72.6 kB           –
+  conv(k=3)                       2,092          1.1  72.7 kB           –
 
   in all   no estimate before a first trial has run on this machine: activemem
            study run … --max-trials 1

@@ -11,7 +11,7 @@ import torch
 
 from activemem.engine.core import gpus as gpus_of_machine
 from activemem.engine.core.gpus import Gpu, count_gpus, count_gpus_of_processes, has_gpu
-from activemem.engine.core.resources import Machine, ResourceError
+from activemem.engine.core.resources import Machine, ResourceError, cpus_here
 from activemem.engine.graphs.graphable import steps_are_recorded
 from activemem.engine.run import driver, gpu_share, ray_cluster
 from activemem.engine.run.driver import run_study
@@ -20,16 +20,17 @@ from activemem.engine.run.gpu_share import (
     device_bytes,
     fraction,
     free_bytes,
-    resolve_here,
     share,
     with_gpu_bytes,
+    with_share,
+    with_whole_gpu,
 )
 from activemem.engine.run.ray_actor import share_cores
-from activemem.engine.run.ray_cluster import _cluster, _gpus_to_hand_out
+from activemem.engine.run.ray_cluster import _cluster, _gpus_to_hand_out, _ready
 from activemem.engine.trial import machine_failures
 from activemem.engine.trial.machine_failures import MachineError, check_gpu
 from activemem.storage import Store
-from activemem.studies.planning.memory_estimates import GPU_CONTEXT, step_memory, trials_on_device
+from activemem.studies.planning.memory_estimates import GPU_CONTEXT, room_on_gpu, step_memory
 from activemem.studies.study import load_study
 
 from .ray_nodes import ENVIRONMENT, head, worker
@@ -66,8 +67,8 @@ def test_fewer_trials_share_a_gpu_whose_steps_are_recorded(settings):
 
 def test_what_fits_on_a_device_leaves_a_tenth_of_it_free(settings):
     held = step_memory(settings[0])
-    assert trials_on_device(held, 80 * 10**9) == int(72 * 10**9 / (held.total + GPU_CONTEXT))
-    assert trials_on_device(held, 0) == 0
+    assert room_on_gpu(held, 80 * 10**9).by_memory == int(72 * 10**9 / (held.total + GPU_CONTEXT))
+    assert room_on_gpu(held, 0).trials == 0
 
 
 def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch):
@@ -132,7 +133,7 @@ def _two_gpus(monkeypatch):
 def test_a_run_goes_by_the_gpu_with_least_free_as_a_plan_tells(two_gpus, settings, free, fullest):
     two_gpus(*free)
     assert gpus_of_machine.gpu_here() == (fullest, 2)
-    machine = resolve_here(Machine(cpus=1.0), settings, local=False, cpus=96)
+    machine = with_share(Machine(cpus=1.0), settings, cpus=96)
     held = max(step_memory(each).total for each in settings) + GPU_CONTEXT
     assert machine == Machine(
         cpus=1.0, gpus=fraction(min(48, int(0.9 * fullest.free / held))), gpu_bytes=fullest.free
@@ -144,7 +145,7 @@ def test_what_a_run_found_free_is_not_looked_for_again_beside_its_own_trials(two
     two_gpus(10**10, 10**10)
     machine = with_gpu_bytes(Machine(gpus=0.5))
     two_gpus(10**9, 10**9)
-    assert resolve_here(machine, settings, local=False, cpus=8).gpu_bytes == 10**10
+    assert with_share(machine, settings, cpus=8).gpu_bytes == 10**10
     assert with_gpu_bytes(Machine(gpus=0.0)).gpu_bytes is None
     assert with_gpu_bytes(Machine(gpus=0.5, address="elsewhere:1")).gpu_bytes is None
     assert device_bytes(Machine(gpus=0.5)) == 24 * 10**9  # of a node, where siblings hold some
@@ -173,16 +174,53 @@ def test_a_cluster_of_this_machine_has_the_gpus_that_torch_has(monkeypatch):
     monkeypatch.setattr(ray_cluster, "count_gpus_of_processes", lambda: 3)
     with _cluster(Machine()):
         assert ray.cluster_resources()["GPU"] == 3
+        assert ray.cluster_resources()["CPU"] == cpus_here()
     assert [_gpus_to_hand_out(each) for each in (Machine(gpus=0.0), Machine(address="elsewhere:1"))] == [
         0,
         None,
     ]
 
 
+@pytest.mark.parametrize(
+    ("files", "allowed"),
+    [
+        ({}, None),
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu.max": "150000 100000\n"}, 1),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2),
+    ],
+)
+def test_a_machine_has_the_cpus_that_its_process_may_use_and_its_container_has(
+    tmp_path, monkeypatch, files, allowed
+):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(6)), raising=False)
+    (tmp_path / "cpu").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="ascii")
+    assert cpus_here(tmp_path) == (allowed or 6)
+
+
+@pytest.mark.slow  # Ray begins
+def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypatch, settings):
+    gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9)
+    for module in (gpu_share, gpus_of_machine):
+        monkeypatch.setattr(module, "has_gpu", lambda: True)
+    for module in (gpu_share, ray_cluster):
+        monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 1)
+    monkeypatch.setattr(gpu_share, "find_gpus", lambda: [gpu])
+    monkeypatch.setattr(ray_cluster, "cpus_here", lambda: 3)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)  # of which the cluster knows nothing
+    with _cluster(Machine()):
+        machine, _ = _ready(Machine(), None, settings, None)
+    assert machine.gpus == fraction(3)
+
+
 @NO_GPU
 def test_without_a_gpu_trials_train_on_the_cpu(settings):
     assert Machine().device == "cpu"
-    assert resolve_here(Machine(), settings, local=True, cpus=2) == Machine(gpus=0.0)
+    assert with_share(Machine(), settings, cpus=2) == with_whole_gpu(Machine()) == Machine(gpus=0.0)
 
 
 def test_a_trial_has_a_share_of_one_device_or_whole_ones():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from activemem.engine.core.resources import cpus_here
 from activemem.storage import Store
 
 from ...waiting import wait_for
@@ -69,7 +70,7 @@ def test_a_trial_that_kills_its_worker_has_its_own_reason_and_the_others_run(fol
 @pytest.mark.slow
 def test_a_kernel_that_fails_is_one_trial_s_failure_and_another_worker_trains_the_others(folder):
     process = begin(
-        folder, "well,kernel", ACTIVEMEM_CPUS=f"{os.cpu_count()}"
+        folder, "well,kernel", ACTIVEMEM_CPUS=f"{cpus_here()}"
     )  # a worker, one trial after the other
     _, stderr = process.communicate(timeout=PATIENCE_S)
     frame = Store(folder / "results").trials().sort("seed")

@@ -23,8 +23,8 @@ from activemem.studies.planning.memory_estimates import (
     GPU_CONTEXT,
     MemoryEstimator,
     costliest_test,
+    room_on_gpu,
     step_memory,
-    trials_on_device,
 )
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.resolve.costs import flops_of_test, max_training_flops, sequence_tokens, step_flops
@@ -113,11 +113,8 @@ SHAPES = [
 OTHER_LSTM = "the LSTM of older versions of torch holds a quarter more or less than is planned"
 
 
-@pytest.mark.parametrize(("mixer", "width", "length", "batch", "dropout"), SHAPES)
-def test_what_a_step_holds_is_within_a_fifth_of_what_torch_allocates(
-    mixer, width, length, batch, dropout, monkeypatch
-):
-    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: False)  # as on a GPU
+def shaped(mixer, width, length, batch, dropout):
+    """The settings of a trial of this shape."""
     text = study_text(
         model={
             "recipe": f"2 * ({{mixer}} >> ff({2 * width}))",
@@ -129,7 +126,15 @@ def test_what_a_step_holds_is_within_a_fifth_of_what_torch_allocates(
         train={"batch_size": batch, "lengths": [length, length], "curriculum": None},
         factors={"mixer": [mixer]},
     )
-    settings = load_study(text).trials[0].settings
+    return load_study(text).trials[0].settings
+
+
+@pytest.mark.parametrize(("mixer", "width", "length", "batch", "dropout"), SHAPES)
+def test_what_a_step_holds_is_within_a_fifth_of_what_torch_allocates(
+    mixer, width, length, batch, dropout, monkeypatch
+):
+    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: False)  # as on a GPU
+    settings = shaped(mixer, width, length, batch, dropout)
     measured = peak_bytes(Training(settings, torch.device("cpu")))
     if mixer == "lstm" and Version(torch.__version__) < Version("2.13"):
         pytest.skip(OTHER_LSTM)
@@ -210,6 +215,27 @@ def test_the_operations_of_drawn_lengths_are_those_of_their_mean():
     assert step_flops(settings) == train.batch_size * each[-1]
 
 
+def test_a_plan_tells_of_each_model_what_a_step_holds_at_most_over_its_trials(tmp_path):
+    text = study_text(
+        train={"batch_size": "{batch}", "lengths": [3, 40], "curriculum": None},
+        factors={"mixer": ["sa", "conv(k=5)"], "task": ["reverse", "sort"], "batch": [2, 8], "seed": [0, 1]},
+    )
+    study = load_study(text)
+    plan = make_plan(study, Store(tmp_path))
+    most = {
+        mixer: max(step_memory(each.settings).total for each in study.trials if each.levels["mixer"] == mixer)
+        for mixer in ("sa", "conv(k=5)")
+    }
+    assert {model.label: model.memory for model in plan.models} == most
+    assert plan.memory[1].total == max(most.values())
+    page = plan_to_dict(study, plan)
+    assert [model["memory"] for model in page["models"]] == list(most.values())
+    told = format_plan(study, plan, MachineSettings()).splitlines()
+    for label, held in most.items():
+        (line,) = [each for each in told if each.startswith(f"  {label} ")]
+        assert f"   {format_bytes(held)}   " in line
+
+
 def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_path):
     study = load_study(TEXT)
     told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
@@ -218,12 +244,13 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
     held = step_memory(study.trials[0].settings)
     plan = make_plan(study, Store(tmp_path))
     told = " ".join(format_plan(study, plan, MachineSettings(), device_bytes=24 * 10**9).split())
-    count = trials_on_device(held, 24 * 10**9)
+    count = room_on_gpu(held, 24 * 10**9).trials
     assert count == 21_600_000_000 // (held.total + GPU_CONTEXT)
-    assert f"; {count} such trials at once fit into 24.0 GB " in told
+    assert f"; {count} such trials at once with {count} CPUs, as many as fit into 24.0 GB " in told
     assert plan_to_dict(study, plan, device_bytes=24 * 10**9)["device"] == {
         "bytes": 24 * 10**9,
         "trials": count,
+        "fit": count,
     }
     told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
     assert "test 2,000 sequences at each of 2 lengths, 50 to 500: " in told
@@ -292,6 +319,7 @@ def test_a_plan_tells_what_each_of_several_devices_holds_with_all_weights_or_a_p
     assert plan_to_dict(study, plan, device_bytes=10**9, devices=8)["device"] == {
         "bytes": 10**9,
         "trials": 0,
+        "fit": 0,
         "devices": 8,
         "on_each": held.on_each(8),
         "sharded": held.sharded(8),
@@ -335,9 +363,9 @@ def test_steps_that_are_recorded_hold_what_one_needs_a_second_time(tmp_path, bat
     assert (plain.activations > plain.gradients) == (batch == 64)
     assert held.total == plain.total + held.recordings
     memory = MemoryEstimator(is_recorded=steps_are_recorded)
-    assert memory.largest_step([recorded, not_recorded]) == (0, held)
+    assert memory.largest_step([not_recorded, recorded]) == held
     for graphs, gpus, told in ((True, "auto", held), (False, "auto", plain), (True, 0, plain)):
-        values = SimpleNamespace(graphs=graphs, gpus=gpus, devices=1, activation_checkpointing=False)
+        values = MachineSettings(graphs=graphs, gpus=gpus)
         here = SimpleNamespace(values=values, store=Store(tmp_path), data=tmp_path)
         assert plan_here(study, here).memory[1] == told
     plan = make_plan(study, Store(tmp_path), memory=memory)
