@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from ...grammar.positions import NoPosition, TimingPosition
@@ -90,6 +91,14 @@ class StackedModels(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """(models, batch, length) symbols to the outputs of all, (models, batch, length, symbols)."""
         return self.model(inputs.flatten(0, 1)).unflatten(0, (self._count, -1))
+
+    def outputs_at(self, inputs: Tensor, places: Tensor) -> Tensor:
+        """The outputs of each at places (models, places) of its own batch alone, (models, places, …)."""
+        assert isinstance(self.model, Model), "as those that it stands for"
+        positions = inputs.shape[1] * inputs.shape[2]
+        first = positions * torch.arange(self._count, device=places.device)
+        found = self.model.outputs_at(inputs.flatten(0, 1), (places + first.unsqueeze(1)).flatten())
+        return found.unflatten(0, (self._count, -1))
 
 
 def can_be_stacked(model: nn.Module) -> bool:

@@ -10,7 +10,7 @@ import torch
 from ...blocks.layers.window_attention import looks_at_weights
 from ...studies.schema.settings import TrialSettings
 from ..core.models import AnyModel, outline_model
-from ..objectives import Stackable, objective_class
+from ..objectives import Stackable, has_one_shape
 from ..trial.training import Training
 from .cuda_capture import CudaCapture
 from .recorded_gradients import RecordedGradients
@@ -34,7 +34,7 @@ def steps_are_recorded(settings: TrialSettings) -> bool:
 
 def graph_fault(settings: TrialSettings, model: AnyModel) -> str | None:
     """Why the gradients of a trial with this model cannot be recorded; None if they can."""
-    train, one_shape = settings.train, issubclass(objective_class(settings), Stackable)
+    train, one_shape = settings.train, has_one_shape(settings)
     faults = {
         f"batches of task {settings.task.name} are not of one shape": not one_shape,
         "the parts of a batch come one after the other ([train] accumulate)": train.accumulate > 1,

@@ -15,7 +15,7 @@ import torch
 
 from ...studies.catalog.tasks import GeneratedTask, LabelledSettings, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
-from .base import Metrics, Objective, Stackable, StepShape
+from .base import EvaluatedTogether, Metrics, Objective, Stackable, StepShape
 from .generated import NumberExamplesObjective, TaggingExamplesObjective
 from .labelled import ClassificationObjective, SequenceRegressionObjective
 from .language_modelling import LineObjective, StreamObjective
@@ -23,7 +23,16 @@ from .regression import RegressionObjective
 from .seq2seq import Seq2SeqObjective
 from .tagging import DrawnLengthObjective, GrowingLengthObjective
 
-__all__ = ["Metrics", "Objective", "Stackable", "StepShape", "build_objective", "objective_class"]
+__all__ = [
+    "EvaluatedTogether",
+    "Metrics",
+    "Objective",
+    "Stackable",
+    "StepShape",
+    "build_objective",
+    "has_one_shape",
+    "objective_class",
+]
 
 _OBJECTIVES: dict[TaskKind, type[Objective[Any]]] = {
     TaskKind.TRANSDUCTION: Seq2SeqObjective,
@@ -59,3 +68,10 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
     if settings.task.spec.kind is TaskKind.TAGGING:
         return GrowingLengthObjective if settings.train.lengths is None else DrawnLengthObjective
     return _OBJECTIVES[settings.task.spec.kind]
+
+
+def has_one_shape(settings: TrialSettings) -> bool:
+    """Whether a trial's objective is Stackable, and its batches of one length have one shape."""
+    if isinstance(settings.task, GeneratedTask) and not settings.task.has_one_shape:
+        return False
+    return issubclass(objective_class(settings), Stackable)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ...blocks.models.base_model import find_places
+from ...blocks.stacked import StackedModels
 from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import Examples, ModelInterface
 from ...studies.schema.settings import TrialSettings
@@ -76,7 +77,7 @@ class CausalView:
 
 @runtime_checkable
 class Stackable(Protocol):
-    """An objective whose batches of one length are of one shape, so that trials can take steps together."""
+    """An objective whose steps are functions of tensors, so that trials can take them together."""
 
     def draw(self) -> tuple[Tensor, ...]:
         """The whole next batch, on the CPU; its tensors have the same shapes in each of these trials."""
@@ -86,9 +87,14 @@ class Stackable(Protocol):
         """The loss of a whole batch, which depends on the model and on the batch alone."""
         ...
 
-    def losses_of(self, models: nn.Module, *batch: Tensor) -> Tensor:
+    def losses_of(self, models: StackedModels, *batch: Tensor) -> Tensor:
         """The losses (models,) of stacked models, which map (models, …), each of a whole batch of its own."""
         ...
+
+
+@runtime_checkable
+class EvaluatedTogether(Protocol):
+    """An objective whose models can be asked together for what an evaluation needs."""
 
     def evaluation_inputs(self) -> Sequence[Tensor]:
         """What the model is asked for when it is evaluated next, but for tests, in turn; nothing is drawn."""

@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...blocks import Model
+from ...blocks.models.base_model import find_places
+from ...blocks.stacked import StackedModels
 from ...studies.catalog.tasks import IGNORED, Examples, GeneratedTask, TaskError, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
@@ -73,6 +75,26 @@ class GeneratedObjective(Objective[Model]):
         self._show(inputs, outputs, targets)
         return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._batch.targets)
 
+    def draw(self) -> tuple[Tensor, ...]:
+        """The whole next batch, on the CPU; TaskError if its examples have lengths."""
+        examples = draw_examples(self._task, self.settings.train.batch_size, self._data)
+        if examples.lengths is not None:
+            raise TaskError(f"{self._task.name}: expected no lengths, since its batches have one shape")
+        return self._scored(examples)
+
+    def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
+        """The mean over what is scored in a whole batch."""
+        assert isinstance(model, Model)
+        return self._task_losses(*self._scored_outputs(model, *batch)).mean()
+
+    def losses_of(self, models: StackedModels, *batch: Tensor) -> Tensor:
+        """The mean over what is scored in whole batches (models, …), by model."""
+        outputs, targets = self._scored_outputs(models, *batch)
+        if self._task.has_own_losses:
+            own = zip(outputs.unbind(), targets.unbind(), strict=True)
+            return torch.stack([self._task_losses(*each).mean() for each in own])
+        return self._losses(outputs.flatten(0, 1), targets.flatten(0, 1)).view(len(targets), -1).mean(1)
+
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The scores of the dev examples, and after the last epoch of each test set and of all together."""
         registered = self._registered("dev")
@@ -107,6 +129,14 @@ class GeneratedObjective(Objective[Model]):
         """The dev examples, drawn from a seed of their own."""
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
         return draw_examples(self._task, self._task.dev_examples, generator)
+
+    @abstractmethod
+    def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
+        """What the outputs and the targets of all that is scored follow from, of one shape."""
+
+    @abstractmethod
+    def _scored_outputs(self, model: Model | StackedModels, *scored: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs and the targets of what is scored; those of stacked models are (models, scored, …)."""
 
     @abstractmethod
     def _answers(self, model: Model, examples: Examples) -> Answers:
@@ -206,6 +236,14 @@ class TaggingExamplesObjective(GeneratedObjective):
         found += [_longest(draw_test_set(self._task, name)) for name in self._task.test_sets()]
         return max(found, key=len)
 
+    def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
+        places = find_places(examples.targets != IGNORED)
+        return examples.inputs, examples.targets.flatten()[places], places
+
+    def _scored_outputs(self, model: Model | StackedModels, *scored: Tensor) -> tuple[Tensor, Tensor]:
+        inputs, targets, places = scored
+        return model.outputs_at(inputs, places), targets
+
     def _answers(self, model: Model, examples: Examples) -> Answers:
         inputs, lengths = self._given(examples)
         targets, places = scored_on_device(examples.targets, examples.targets != IGNORED, self.device)
@@ -237,6 +275,13 @@ class TaggingExamplesObjective(GeneratedObjective):
 
 class NumberExamplesObjective(GeneratedObjective):
     """Numbers for each sequence, by their squared error."""
+
+    def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
+        return examples.inputs, examples.targets
+
+    def _scored_outputs(self, model: Model | StackedModels, *scored: Tensor) -> tuple[Tensor, Tensor]:
+        inputs, targets = scored
+        return model(inputs).squeeze(-1), targets.squeeze(-1)
 
     def _answers(self, model: Model, examples: Examples) -> Answers:
         inputs, lengths = self._given(examples)

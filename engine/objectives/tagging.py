@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...blocks import Model
+from ...blocks.stacked import StackedModels
 from ...studies.catalog.tasks import DEV_SEQUENCES, AlgorithmicSettings, Examples, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
@@ -59,7 +60,7 @@ class TaggingObjective(Objective[Model]):
         inputs, targets = batch
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
-    def losses_of(self, models: nn.Module, *batch: Tensor) -> Tensor:
+    def losses_of(self, models: StackedModels, *batch: Tensor) -> Tensor:
         """Cross-entropy of every token of whole batches (models, batch, tokens), by model."""
         inputs, targets = batch
         logits = models(inputs).flatten(0, 2)

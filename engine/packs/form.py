@@ -9,24 +9,30 @@ from functools import lru_cache
 from ...blocks.models.sequence_model import build_on_meta
 from ...blocks.stacked import can_be_stacked
 from ...grammar import ModelConfig
-from ...studies.catalog.tasks import AlgorithmicSettings
+from ...studies.catalog.tasks import GeneratedTask
 from ...studies.resolve.costs import model_config
 from ...studies.schema.settings import TrialSettings
+from ..objectives import has_one_shape
 
 
 def form_of(settings: TrialSettings) -> str | None:
     """The form of a trial as text; None if it takes its steps alone.
 
-    How many symbols there are is no part of it where models can be one module, which knows what is whose.
+    How many symbols there are is no part of it where models can be one module, which knows what is whose; but
+    for the algorithmic tasks all of the task is.
     """
     if alone_reason(settings) is not None:
         return None
     train, interface = settings.train, settings.task.interface
-    if _can_be_stacked(settings.model.recipe, model_config(settings.model, interface)):
+    task = None
+    if isinstance(settings.task, GeneratedTask):
+        task = settings.task.model_dump(mode="json")  # on which shapes of batches depend, and losses
+    elif _can_be_stacked(settings.model.recipe, model_config(settings.model, interface)):
         interface = replace(interface, vocab=None)
     form = {
         "model": settings.model.model_dump(mode="json"),
         "interface": repr(interface),
+        "task": task,
         "batch_size": train.batch_size,
         "steps_per_epoch": train.steps_per_epoch,
         "precision": train.precision,
@@ -48,7 +54,7 @@ def _can_be_stacked(recipe: str, config: ModelConfig) -> bool:
 def alone_reason(settings: TrialSettings) -> str | None:
     """Why a trial takes its steps alone, whatever others there are; None if it need not."""
     train, task = settings.train, settings.task
-    if not isinstance(task, AlgorithmicSettings):
+    if not has_one_shape(settings):
         return f"task {task.name} has batches of several shapes"
     if train.lengths is not None and train.lengths[0] != train.lengths[1]:
         return "each batch has a length of its own ([train] lengths)"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ...blocks.layers.window_attention import looks_at_weights
 from ...blocks.stacked import part_of
 from ...errors import ActivememError
-from ..objectives import Stackable
+from ..objectives import EvaluatedTogether, Stackable
 from ..objectives.base import on_device
 from ..trial.precision import float32_products
 from ..trial.training import Training
@@ -94,8 +94,11 @@ class StackedSteps:
         first = self._trainings[0]
         if not self._passes.are_one_module or any(each.settings.train.average for each in self._trainings):
             return
-        asked = [list(objective.evaluation_inputs()) for objective in self._objectives]
-        if len({tuple(rows.shape for rows in each) for each in asked}) > 1 or len(asked[0]) > MOST_EVALUATED:
+        evaluated = [each.objective for each in self._trainings]
+        objectives = [each for each in evaluated if isinstance(each, EvaluatedTogether)]
+        asked = [list(each.evaluation_inputs()) for each in objectives]
+        shapes = {tuple(rows.shape for rows in each) for each in asked}
+        if len(shapes) != 1 or len(asked[0]) > MOST_EVALUATED:
             return
         found: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self._trainings]
         with float32_products(first.settings.train.precision):
@@ -104,7 +107,7 @@ class StackedSteps:
                 outputs = self._passes.outputs(inputs)
                 for training, pairs, rows, own in zip(self._trainings, found, inputs, outputs, strict=True):
                     pairs.append((rows, own[..., : training.num_symbols]))
-        for objective, pairs in zip(self._objectives, found, strict=True):
+        for objective, pairs in zip(objectives, found, strict=True):
             objective.expect(pairs)
 
     def _draw(self) -> list[Tensor]:
@@ -124,8 +127,6 @@ def _stackable(training: Training) -> Stackable:
 
 def stacking_fault(training: Training) -> str | None:
     """Why a training cannot take steps together with others of its form, as its model is built."""
-    if not isinstance(training.objective, Stackable):
-        return f"batches of task {training.settings.task.name} are not of one shape"
     if next(training.model.buffers(), None) is not None:
         return "the model has buffers"
     looking = next(filter(looks_at_weights, training.model.modules()), None)

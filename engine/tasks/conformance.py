@@ -46,6 +46,9 @@ from .memory_degradation import Sequences, generate_splits
 EXAMPLES = 256
 """So many examples are looked at."""
 
+SHAPES_DRAWN = 5
+"""So many batches are looked at where all are said to have one shape."""
+
 _SEEN_OFTEN = 20
 """A symbol says nothing of targets before it has been met so often."""
 
@@ -63,6 +66,7 @@ class Subject:
     solve: Callable[[Tensor], Tensor | None] = lambda _inputs: None
     reach: Reach | None = None
     losses: Callable[[Tensor, Tensor], Tensor | None] = lambda _outputs, _targets: None
+    has_one_shape: bool = False
 
 
 def subject(name: str, **settings: object) -> Subject:
@@ -84,6 +88,7 @@ def subject(name: str, **settings: object) -> Subject:
             solve=task.solve,
             reach=task.required_reach,
             losses=task.losses,
+            has_one_shape=task.has_one_shape,
         )
     return _own_subject(task, settings)
 
@@ -164,6 +169,17 @@ def examples_fit(task: Subject) -> None:
         faults = list(example_faults(_form(task.kind), task.sizes, examples, None))
         assert not faults, f"{what}: {'; '.join(faults)}"
         assert len(examples.inputs), f"{what}: expected examples, got none"
+
+
+def shapes_are_one(task: Subject) -> None:
+    """Where batches are said to have one shape, they do: tokens, targets that are scored, and no lengths."""
+    if not task.has_one_shape:
+        return
+    drawn = [task.draw(seed) for seed in range(SHAPES_DRAWN)]
+    assert all(examples.lengths is None for examples in drawn), "expected no lengths, got some"
+    shapes = {(tuple(inputs.shape), int((targets != IGNORED).sum())) for inputs, targets, _ in drawn}
+    told = "; ".join(f"{shape} with {scored} scored" for shape, scored in sorted(shapes))
+    assert len(shapes) == 1, f"expected batches of one shape, got {told}"
 
 
 def targets_vary(task: Subject) -> None:
@@ -261,6 +277,7 @@ CHECKS = (
     seed_decides,
     other_processes_draw_the_same,
     examples_fit,
+    shapes_are_one,
     targets_vary,
     split_is_fixed,
     targets_are_solutions,

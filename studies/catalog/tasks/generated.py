@@ -86,6 +86,15 @@ class GeneratedTask(TaskSettings, ABC):
         return None
 
     @property
+    def has_one_shape(self) -> bool:
+        """Whether all batches of the training of as many examples have one shape.
+
+        Inputs then have as many tokens, none of them padding, and as many targets are scored. Trials can take
+        their steps together, and a GPU can record them.
+        """
+        return False
+
+    @property
     def chance(self) -> float | None:
         """The share of targets that a guess gets right, if it is known; scaled accuracy counts it as 0."""
         return None
@@ -153,9 +162,9 @@ def register_task(name: str, *, kind: str, summary: str, source: str) -> Callabl
 def check_statements(task: GeneratedTask) -> None:
     """Raise TaskError for test sets whose names cannot be the index of a metric, and for what is raised."""
     try:
-        names, _ = tuple(task.test_sets()), task.required_reach
+        names, _, _ = tuple(task.test_sets()), task.required_reach, task.has_one_shape
     except Exception as error:  # whatever a plug-in raises is told of the plug-in
-        told = f"test_sets or required_reach: {type(error).__name__}: {error}"
+        told = f"test_sets, required_reach or has_one_shape: {type(error).__name__}: {error}"
         raise TaskError(f"{task.name}: {told}") from error
     for name in names:
         if not _SET_NAME.fullmatch(name):

@@ -45,6 +45,14 @@ def recording(asked, record, most=64, device=CPU):
     return GraphedTrainings(Recordings(record, most))(asked, device, Path("data"))
 
 
+def drawing(asked):
+    """The same settings of a task that draws its examples, from weights that dropout does not move."""
+    train = asked.train.model_copy(update={"curriculum": None, "lengths": None})
+    task = {"name": "mqar", "vocab": 32, "length": 16, "pairs": 3, "dev_examples": 20}
+    given = asked.model_dump(mode="json") | {"train": train.model_dump(mode="json"), "task": task}
+    return TrialSettings.model_validate(given)
+
+
 def untimed(metrics):
     return {name: value for name, value in metrics.items() if name != "tokens_per_s"}
 
@@ -64,6 +72,16 @@ def test_recorded_steps_are_those_of_the_training_and_each_length_is_recorded(as
     assert recorder.replayed == 12
     grows = asked.train.lengths is None  # and no length comes again; drawn are 4, 3, then 5 and the others
     assert (recorder.recorded, len(found.gradients)) == ((2, 1) if grows else (5, 3))
+
+
+def test_recorded_steps_of_a_task_that_draws_its_examples_are_those_of_the_training():
+    recorder, asked = Recorder(), drawing(settings())
+    plain, found = Training(asked, CPU), recording(asked, recorder)
+    for _ in range(2):
+        assert untimed(found.advance()) == untimed(plain.advance())
+    for name, weight in plain.weights().items():
+        assert torch.equal(found.weights()[name], weight)
+    assert (recorder.recorded, recorder.replayed) == (1, 12)
 
 
 def test_a_longer_batch_than_all_before_takes_the_place_of_what_would_be_held_beside_it():

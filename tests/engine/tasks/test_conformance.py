@@ -1,6 +1,7 @@
 """Every task that draws its examples conforms, and the suite finds what does not."""
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
@@ -17,6 +18,7 @@ from activemem.studies.catalog.tasks import (
     require_task,
     task_names,
 )
+from activemem.studies.catalog.tasks.synthetic import ChomskySettings, MadSettings
 
 DRAWN = [
     name
@@ -56,6 +58,30 @@ def test_each_synthetic_task_is_looked_at():
     }
 
 
+@pytest.mark.parametrize("length", [5, 6, 11])
+@pytest.mark.parametrize("name", [name for name, keys in SYNTHETIC.items() if "lengths" in keys])
+def test_a_synthetic_task_of_one_length_has_batches_of_one_shape(name, length):
+    length += 20 if name == "needle" else 0
+    drawn = subject(name, **SYNTHETIC[name] | {"lengths": [length, length], "test_lengths": []})
+    assert drawn.has_one_shape
+    conformance.shapes_are_one(drawn)
+
+
+@pytest.mark.parametrize("problem", get_args(MadSettings.model_fields["problem"].annotation))
+def test_mad_has_batches_of_one_shape(problem):
+    drawn = subject("mad", problem=problem, vocab=24, length=40, train_examples=300)
+    assert drawn.has_one_shape
+    conformance.shapes_are_one(drawn)
+
+
+@pytest.mark.parametrize("problem", get_args(ChomskySettings.model_fields["problem"].annotation))
+def test_the_chomsky_hierarchy_has_batches_of_one_shape_at_one_length(problem):
+    drawn = subject("chomsky_hierarchy", problem=problem, lengths=[6, 6])
+    several = ("stack_manipulation", "binary_addition", "binary_multiplication")  # lengths of answers
+    assert drawn.has_one_shape == (problem not in several)
+    conformance.shapes_are_one(drawn)
+
+
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_a_synthetic_task_conforms(name):
     for check in QUICK:
@@ -78,6 +104,10 @@ class Flawed(GeneratedTask):
         return TaskSizes(tokens=6, vocab=4)
 
     @property
+    def has_one_shape(self):
+        return self.flaw in ("", "shape", "lengths")
+
+    @property
     def required_reach(self):
         return Reach(left=3 if self.flaw == "nearer" else 2, right=0)
 
@@ -91,6 +121,11 @@ class Flawed(GeneratedTask):
             targets[0, 5] = (targets[0, 5] + 1) % 4
         if self.flaw == "constant":
             targets[:] = 1
+        if self.flaw == "shape":
+            targets[0, 2 + int(inputs[0, 0])] = IGNORED
+            targets[0, 2] = IGNORED
+        if self.flaw == "lengths":
+            return Examples(inputs, targets, torch.full((count,), 6))
         if self.flaw == "hash":
             inputs[:, 0] = hash("word") % 4
         return Examples(inputs, targets)
@@ -126,6 +161,12 @@ def test_one_without_flaws_conforms(flawed):
     ("flaw", "check", "told"),
     [
         ("global", "seed_decides", "examples are drawn from torch's own generator"),
+        (
+            "shape",
+            "shapes_are_one",
+            "expected batches of one shape, got (256, 6) with 1022 scored; (256, 6) with",
+        ),
+        ("lengths", "shapes_are_one", "expected no lengths, got some"),
         ("target", "targets_are_solutions", "a target is not what solve gives"),
         ("constant", "targets_vary", "all targets are the same"),
         ("fixed", "split_is_fixed", "a test set has changed"),

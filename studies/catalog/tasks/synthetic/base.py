@@ -129,6 +129,11 @@ class LengthTask(SyntheticTask, ABC):
         return max(map(self.input_tokens, (self.lengths[1], *self.test_lengths)))
 
     @property
+    def has_one_shape(self) -> bool:
+        """Whether it is trained at one length."""
+        return self.lengths[0] == self.lengths[1]
+
+    @property
     def required_reach(self) -> Reach | None:
         """All that came before."""
         return Reach(left=self.longest_input - 1, right=0)

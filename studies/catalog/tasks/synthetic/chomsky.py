@@ -92,6 +92,11 @@ class ChomskySettings(LengthTask):
         return length + PROBLEMS[self.problem].answer_length(length)
 
     @property
+    def has_one_shape(self) -> bool:
+        """Whether it is trained at one length, and answers are of one length, too."""
+        return super().has_one_shape and PROBLEMS[self.problem].chance is not None
+
+    @property
     def chance(self) -> float | None:
         """That of the problem."""
         return PROBLEMS[self.problem].chance

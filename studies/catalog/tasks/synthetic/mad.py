@@ -90,6 +90,11 @@ class MadSettings(SyntheticTask):
         return replace(super().interface, bottleneck=self.problem == "compression")
 
     @property
+    def has_one_shape(self) -> bool:
+        """In training all symbols of a recall are asked for."""
+        return True
+
+    @property
     def required_reach(self) -> Reach | None:
         """Not said."""
         return None

@@ -132,6 +132,11 @@ class PathfinderSettings(SyntheticTask):
         return TaskSizes(tokens=self.side**2, vocab=LEVELS)
 
     @property
+    def has_one_shape(self) -> bool:
+        """All images are of one side."""
+        return True
+
+    @property
     def required_reach(self) -> Reach:
         """From the last pixel to the first."""
         return Reach(left=self.side**2 - 1, right=0)

@@ -86,6 +86,11 @@ class MqarSettings(SyntheticTask):
         return max(self.sizes.tokens, *(length for length, _ in self.tests), 0)
 
     @property
+    def has_one_shape(self) -> bool:
+        """Whether all sequences have one length, and as many pairs."""
+        return len(self.shapes) == 1
+
+    @property
     def required_reach(self) -> Reach:
         """From the last query to the key of the first pair."""
         return Reach(left=self.sizes.tokens - 2, right=0)

@@ -1,0 +1,170 @@
+"""Trials of tasks that draw examples of one shape train together as they do alone, and others do not."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from activemem import Examples, GeneratedTask, TaskSizes, register_task
+from activemem.engine.graphs.graphable import graph_fault
+from activemem.engine.packs.form import alone_reason, form_of
+from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
+from activemem.engine.trial.training import Training
+from activemem.studies.catalog.tasks import IGNORED, TASKS, TaskError
+from activemem.studies.schema.settings import TrialSettings
+
+CPU = torch.device("cpu")
+TASKS_OF_ONE_SHAPE = {
+    "mqar": {"vocab": 32, "length": 16, "pairs": 3},
+    "word_problem": {"lengths": [7, 7]},
+    "parity": {"lengths": [9, 9]},
+    "needle": {"lengths": [30, 30], "digits": 2},
+    "mad": {"length": 16, "train_examples": 50},
+}
+
+
+class Shifted(GeneratedTask):
+    """The symbol before, by a loss of its own."""
+
+    fault: str = ""
+    """what is wrong with what is drawn"""
+
+    @property
+    def sizes(self):
+        return TaskSizes(tokens=5, vocab=4)
+
+    @property
+    def has_one_shape(self):
+        return True
+
+    def draw(self, count, generator):
+        inputs = torch.randint(4, (count, 5), generator=generator)
+        targets = inputs.roll(1, 1)
+        targets[:, 0] = IGNORED
+        if self.fault == "scored":
+            targets[:, 1] = targets[:, 1].where(inputs[:, 0] > 1, IGNORED)
+        return Examples(inputs, targets, torch.full((count,), 5) if self.fault == "lengths" else None)
+
+    def losses(self, outputs, targets):
+        return 2 * functional.cross_entropy(outputs, targets, reduction="none", label_smoothing=0.1)
+
+
+class Sums(GeneratedTask):
+    """The sum of two columns' first numbers."""
+
+    @property
+    def sizes(self):
+        return TaskSizes(tokens=3, columns=2, targets=1)
+
+    @property
+    def has_one_shape(self):
+        return True
+
+    def draw(self, count, generator):
+        inputs = torch.rand(count, 3, 2, generator=generator)
+        return Examples(inputs, inputs[:, 0].sum(1, keepdim=True))
+
+
+@pytest.fixture(autouse=True)
+def _tasks():
+    """Two tasks for the length of a test."""
+    for name, kind, task in (("shifted", "causal_tagging", Shifted), ("sums", "regression", Sums)):
+        register_task(name, kind=kind, summary="something", source="here")(task)
+    yield
+    for name in ("shifted", "sums"):
+        del TASKS._items[name], TASKS._owners[name]
+
+
+def settings(task, recipe="2 * (sa(heads=2) >> ff(16))", seed=0, **keys):
+    return TrialSettings.model_validate(
+        {
+            "model": {"recipe": recipe, "d_model": 8, "dropout": 0.1},
+            "task": {"name": task, "dev_examples": 20, **keys},
+            "train": {
+                "optimizer": {"name": "sgd", "lr": 0.1 / (1 + seed)},
+                "batch_size": 4,
+                "epochs": 2,
+                "steps_per_epoch": 3,
+            },
+            "seed": seed,
+        }
+    )
+
+
+def assert_trained_as_alone(task, recipe, **keys):
+    """After an epoch together all is as it is alone, and so is the epoch after it, whose steps are alone."""
+    alone, packed = (
+        [Training(settings(task, recipe, seed, **keys), CPU) for seed in range(3)] for _ in range(2)
+    )
+    expected = [training.advance() for training in alone]
+    with StackedSteps(packed) as stacked:
+        for _ in range(3):
+            stacked.step()
+        stacked.evaluate()
+    found = [training.advance() for training in packed]
+    assert [training.packed_steps for training in packed] == [3, 3, 3]
+    for one, other in zip(
+        [*expected, *(each.advance() for each in alone)],
+        [*found, *(each.advance() for each in packed)],
+        strict=True,
+    ):
+        untimed = {name: value for name, value in other.items() if name != "tokens_per_s"}
+        assert untimed == pytest.approx({name: one[name] for name in untimed}, rel=1e-5)
+    for one, other in zip(alone, packed, strict=True):
+        for name, weight in one.weights().items():
+            torch.testing.assert_close(other.weights()[name], weight, atol=1e-6, rtol=0.0)
+        assert torch.equal(other.state()["noise"], one.state()["noise"])
+        assert torch.equal(other.state()["objective"]["data"], one.state()["objective"]["data"])
+
+
+@pytest.mark.parametrize("recipe", ["2 * (sa(heads=2) >> ff(16))", "conv(k=3) + lstm"])
+@pytest.mark.parametrize("task", TASKS_OF_ONE_SHAPE)
+def test_trials_of_one_shape_train_as_alone(task, recipe):
+    assert_trained_as_alone(task, recipe, **TASKS_OF_ONE_SHAPE[task])
+
+
+@pytest.mark.parametrize("recipe", ["2 * (sa(heads=2) >> ff(16))", "conv(k=3) + lstm"])
+def test_a_task_with_losses_of_its_own_trains_as_alone(recipe):
+    assert_trained_as_alone("shifted", recipe)
+
+
+@pytest.mark.parametrize("recipe", ["sa(heads=2) >> mean_pool", "gru >> mean_pool"])
+def test_numbers_are_learnt_as_alone(recipe):
+    assert_trained_as_alone("sums", recipe)
+
+
+def test_codes_behind_a_bottleneck_are_learnt_as_alone():
+    assert_trained_as_alone("mad", "sa(heads=2)", problem="compression", length=12, train_examples=50)
+
+
+def test_trials_of_one_form_have_one_task():
+    forms = {form_of(settings("mqar", seed=seed, vocab=32, length=16)) for seed in range(3)}
+    assert len(forms) == 1
+    for other in ({"vocab": 64}, {"pairs": 3}, {"power_a": 0.1}):
+        assert form_of(settings("mqar", **{"vocab": 32, "length": 16} | other)) not in forms
+
+
+@pytest.mark.parametrize(
+    ("task", "keys"),
+    [
+        ("mqar", {"vocab": 32, "mixture": [[16, 3, 1], [20, 3, 1]]}),
+        ("word_problem", {"lengths": [6, 7]}),
+        ("chomsky_hierarchy", {"lengths": [6, 6], "problem": "binary_addition"}),
+    ],
+)
+def test_what_is_not_of_one_shape_trains_alone_and_unrecorded(task, keys):
+    asked = settings(task, **keys)
+    assert form_of(asked) is None
+    assert alone_reason(asked) == f"task {task} has batches of several shapes"
+    told = graph_fault(asked, Training(asked, CPU).model)
+    assert told == f"batches of task {task} are not of one shape"
+
+
+def test_a_task_that_says_so_and_does_not_is_refused():
+    made = [Training(settings("shifted", seed=seed, fault="scored"), CPU) for seed in range(3)]
+    assert stacking_fault(made[0]) is None
+    with pytest.raises(PackError, match="expected batches of one shape"), StackedSteps(made) as stacked:
+        for _ in range(10):
+            stacked.step()
+    made = [Training(settings("shifted", seed=seed, fault="lengths"), CPU) for seed in range(3)]
+    with pytest.raises(TaskError, match="shifted: expected no lengths"), StackedSteps(made) as stacked:
+        stacked.step()
