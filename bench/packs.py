@@ -56,10 +56,7 @@ The first is `algorithmic-small` of that mixer, but for its width, its lengths a
 """
 
 STUDY_EPOCHS, STUDY_STEPS = 3, 40
-"""Each trial of a study of one length is so long; one that has learnt it goes on to the next."""
-
-GROWING_STEPS = 20
-"""The steps of an epoch of a study that grows, at each length."""
+"""The epochs of a study of one length, and the steps of each; who has learnt a length goes on to the next."""
 
 
 def recipe(mixer: str, width: int) -> str:
@@ -147,7 +144,6 @@ def studies_ratio(
 
     The first of two turns measures for the gate, whose cost is in it.
     """
-    steps = GROWING_STEPS if lengths == GROWING else STUDY_STEPS
     cells = [(task, seed) for task in tasks for seed in range(seeds)]
     taken: dict[Literal["off", "auto"], float] = {"off": 0.0, "auto": 0.0}
     with tempfile.TemporaryDirectory() as name:
@@ -158,7 +154,7 @@ def studies_ratio(
                     Trial(
                         study="packs",
                         levels={"task": task, "seed": seed},
-                        settings=settings(mixer, width, lengths, seed, task, steps=steps),
+                        settings=settings(mixer, width, lengths, seed, task, steps=STUDY_STEPS),
                     )
                     for task, seed in cells
                 )

@@ -13,7 +13,7 @@ from ..core.events import Event, MachineFailed
 from ..core.interruption import StoppedMidway
 from ..graphs.recorded_work import Recordings
 from ..trial.machine_failures import note_lost_gpu
-from ..trial.memory_retries import free_memory, is_out_of_memory
+from ..trial.memory_retries import free_memory, may_be_out_of_memory
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .form import form_of
@@ -101,11 +101,10 @@ class Packer:
         try:
             Pack(form, members, self._gate, self._graphs).take_steps()
         except Exception as error:  # noqa: BLE001 -- whatever it is, the trial that has it fails by it alone
-            most = len(members) // 2 if is_out_of_memory(error) else 1
+            half = -(-len(members) // 2)
+            most = half if len(members) > 2 and may_be_out_of_memory(error) else 1
             self._bounds[form] = most
             note_lost_gpu(error)  # by which is not known: another process tries each alone
-            if self._graphs is not None:
-                self._graphs.clear()
             how = "one by one" if most == 1 else f"in packs of at most {most}"
             what = " ".join(f"{type(error).__name__}: {error}".split())
             _log.warning("%s: trials train %s, together they fail: %s", members[0].recipe, how, what)
@@ -120,7 +119,7 @@ class Packer:
             if training is not None and (form := self._form(training)) is not None:
                 shape = f"{training.objective.step_shape}, {training.steps_left} steps"
                 found.append(((form, shape), Member(attempt, training)))
-        found.sort(key=_place)
+        found.sort(key=_by_symbols if self._graphs is not None else _by_plan)
         for (form, _), group in groupby(found, key=itemgetter(0)):
             members = [member for _, member in group]
             for part in _split(members, self._most_at_once(members[0].training)):
@@ -152,10 +151,16 @@ class Packer:
         return form
 
 
-def _place(found: tuple[tuple[str, str], Member]) -> tuple[tuple[str, str], str, int]:
-    """The place of a trial beside others: few plans are together, and few weights are made wider."""
+def _by_plan(found: tuple[tuple[str, str], Member]) -> tuple[tuple[str, str], str, int]:
+    """An order in which those of one plan are side by side, to be moved at once."""
     shape, (_, training) = found
     return shape, plan_of(training), training.num_symbols
+
+
+def _by_symbols(found: tuple[tuple[str, str], Member]) -> tuple[tuple[str, str], int, str]:
+    """One in which symbols grow: passes are recorded for each sequence of them that comes, so that few do."""
+    shape, (_, training) = found
+    return shape, training.num_symbols, plan_of(training)
 
 
 def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:

@@ -1,4 +1,4 @@
-"""Passes of packs that are recorded once for each length and number of trials, and replayed from then on."""
+"""Passes of packs that are recorded once for each length, number of trials and symbols of each."""
 
 from __future__ import annotations
 

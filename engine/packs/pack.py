@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from statistics import median
@@ -60,6 +61,9 @@ class Pack:
             with self._interruptible():
                 self._take_steps()
         except (TimeLimitPassed, Exception) as error:
+            if self._graphs is not None:
+                self._graphs.clear()  # its weights may be where these trainings were
+            traceback.clear_frames(error.__traceback__)  # what they hold may be what is missing
             for training, state in zip(self._trainings, before, strict=True):
                 training.restore(state)
             if not isinstance(error, TimeLimitPassed):

@@ -34,13 +34,8 @@ class StackedOptimisers:
     """
 
     def __init__(self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights) -> None:
-        steps = _steps_taken([training.optimizer for training in trainings])
-        alike = [
-            (plan_of(training), _layout(training.optimizer), taken) if _is_by_number(training) else None
-            for training, taken in zip(trainings, steps, strict=True)
-        ]
         self._parts: list[_AtOnce | _OneByOne] = []
-        for key, group in groupby(range(len(trainings)), alike.__getitem__):
+        for key, group in groupby(range(len(trainings)), _keys(trainings, own).__getitem__):
             places = list(group)
             part = slice(places[0], places[-1] + 1)
             make = _OneByOne if key is None else _AtOnce
@@ -88,6 +83,8 @@ class _AtOnce:
             grad = self._stacked[name].grad
             weight.grad = None if grad is None else grad[self._part]
         self._made.step()
+        for weight in self._weights.values():
+            weight.grad = None  # or all gradients would be held until the next step has others
         for each in self._owned:
             vars(each)["_opt_called"] = True  # torch's schedulers look whether it has taken a step
 
@@ -116,6 +113,8 @@ class _OneByOne:
                 grad = self._stacked[name].grad
                 weight.grad = None if grad is None else part_of(grad, place, weight)
             training.move_weights()
+            for weight in own.values():
+                weight.grad = None
 
     def unstack(self) -> None:
         """Their optimisers have all that is kept."""
@@ -133,21 +132,34 @@ def _is_by_number(training: Training) -> bool:
     )
 
 
-def _layout(optimizer: torch.optim.Optimizer) -> str:
-    """The groups of an optimiser, with how many weights each has, and what it has kept of them so far."""
-    groups = [{**group, "params": len(group["params"])} for group in optimizer.param_groups]
-    return repr((groups, [sorted(state) for state in optimizer.state.values()]))
+def _keys(trainings: Sequence[Training], own: Sequence[Weights]) -> list[object]:
+    """What those have in common that one optimiser can move at once; None of those that move one by one.
+
+    That are plans, the groups of weights with their rates, and what is kept of each weight so far.
+    """
+    by_number = [place for place, training in enumerate(trainings) if _is_by_number(training)]
+    kept = {
+        place: [_state(trainings[place].optimizer, weight) for weight in own[place].values()]
+        for place in by_number
+    }
+    steps = iter(_numbers([state[_STEP] for states in kept.values() for state in states if _STEP in state]))
+    keys: list[object] = [None] * len(trainings)
+    for place, states in kept.items():
+        groups = [
+            {**group, "params": len(group["params"])} for group in trainings[place].optimizer.param_groups
+        ]
+        counted = [(sorted(state), next(steps) if _STEP in state else None) for state in states]
+        keys[place] = plan_of(trainings[place]), repr(groups), counted
+    return keys
 
 
-def _steps_taken(optimizers: Sequence[torch.optim.Optimizer]) -> list[list[float]]:
-    """How many steps of each weight each optimiser has counted; a GPU that has them is waited for once."""
-    counted = [
-        [state[_STEP] for state in each.state.values() if isinstance(state.get(_STEP), Tensor)]
-        for each in optimizers
-    ]
-    flat = [count for each in counted for count in each]
-    steps = iter(torch.stack(flat).tolist() if flat else [])
-    return [[next(steps) for _ in each] for each in counted]
+def _numbers(counts: Sequence[Tensor]) -> list[float]:
+    """The numbers of tensors, some perhaps on a GPU, which is waited for once."""
+    found = dict[int, float]()
+    for device in {count.device for count in counts}:
+        here = [place for place, count in enumerate(counts) if count.device == device]
+        found |= zip(here, torch.stack([counts[place] for place in here]).tolist(), strict=True)
+    return [found[place] for place in range(len(counts))]
 
 
 def _made_as(optimizer: torch.optim.Optimizer, own: Weights, stacked: Weights) -> torch.optim.Optimizer:

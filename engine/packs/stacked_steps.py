@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ...blocks.layers.window_attention import looks_at_weights
 from ...blocks.stacked import part_of
 from ...errors import ActivememError
+from ..core.interruption import TimeLimitPassed
 from ..objectives import EvaluatedTogether, Stackable
 from ..objectives.base import on_device
 from ..trial.precision import float32_products
@@ -45,6 +46,30 @@ class StackedSteps:
         self._optimisers: StackedOptimisers | None = None
 
     def __enter__(self) -> Self:
+        try:
+            self._stack()
+        except BaseException:
+            self._go_home()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if not isinstance(error, Exception | TimeLimitPassed):  # behind which nobody goes on from here
+                assert self._optimisers is not None, "within the context"
+                self._optimisers.unstack()
+        finally:
+            self._go_home()
+        for training, noise in zip(self._trainings, self._passes.noises, strict=True):
+            training.noise.state = noise.get_state()
+
+    def _stack(self) -> None:
+        """Put the weights of all, and what their optimisers keep of them, side by side."""
         for training in self._trainings:
             training.is_stacked = True
         self._passes.begin(self._trainings)
@@ -55,23 +80,18 @@ class StackedSteps:
                 each[name].grad = None
                 each[name].data = part_of(stacked.detach(), place, homes[name]).copy_(homes[name])
         self._optimisers = StackedOptimisers(self._trainings, own, self._stacked)
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._optimisers is not None:
-            self._optimisers.unstack()
+    def _go_home(self) -> None:
+        """Have all weights where they were before, first of all; then with the numbers that they have now."""
+        moved = list[tuple[Tensor, Tensor]]()
         for each, homes in zip(self._own, self._homes, strict=True):
             for name, weight in each.items():
-                weight.data, weight.grad = homes[name].copy_(weight.data), None
-        for training, noise in zip(self._trainings, self._passes.noises, strict=True):
-            training.noise.state = noise.get_state()
+                moved.append((homes[name], weight.data))
+                weight.data, weight.grad = homes[name], None
         for training in self._trainings:
             training.is_stacked = False
+        for home, stacked in moved:
+            home.copy_(stacked)
 
     def step(self) -> None:
         """One step of each training; PackError if their batches differ in shape."""

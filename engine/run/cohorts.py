@@ -28,7 +28,7 @@ from ..trial.claims import Claims
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, Guard, TrainingFactory
 from ..trial.training import Training
-from .gpu_share import device_bytes
+from .gpu_share import device_bytes, gpu_memory
 from .held_outcomes import HeldOutcomes
 
 SAVED_AFTER_S = 1.0
@@ -67,6 +67,7 @@ class Worker:
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
         self._device, self._devices = torch.device(machine.device), machine.devices
+        self._memory = gpu_memory(machine)
         self._told = f", a share of {share:g}" if (share := _share(machine)) < 1.0 else ""
         self._claims: dict[str, Claims] = {}
         self._packer = _make_packer(machine, self._device, recordings)
@@ -88,6 +89,7 @@ class Worker:
                 make_training=self._begin,
                 guard=self._guard,
                 devices=self._devices,
+                memory=self._memory,
                 told=self._told,
             )
             for job in jobs

@@ -46,13 +46,7 @@ def share(machine: Machine, nodes: Iterable[Accelerators], all_settings: Iterabl
 
     What counts is the step that holds most and the node with least.
     """
-    memory = MemoryEstimator(
-        count_state=weight_state,
-        find_longest=PreparedLengths(machine.data),
-        is_recorded=steps_are_recorded if machine.graphs else lambda _settings: False,
-        checkpoints=machine.activation_checkpointing,
-    )
-    held = memory.largest_step(all_settings)
+    held = gpu_memory(machine).largest_step(all_settings)
     if held is None:
         return 1.0
     rooms = [
@@ -60,6 +54,16 @@ def share(machine: Machine, nodes: Iterable[Accelerators], all_settings: Iterabl
         for node in nodes
     ]
     return fraction(max(1, min((each.trials for each in rooms), default=1)))
+
+
+def gpu_memory(machine: Machine) -> MemoryEstimator:
+    """What steps hold on a GPU of a machine."""
+    return MemoryEstimator(
+        count_state=weight_state,
+        find_longest=PreparedLengths(machine.data),
+        is_recorded=steps_are_recorded if machine.graphs else lambda _settings: False,
+        checkpoints=machine.activation_checkpointing,
+    )
 
 
 def fraction(trials: int) -> float:

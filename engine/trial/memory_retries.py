@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,7 +21,7 @@ from weakref import WeakSet
 
 import torch
 
-from ...studies.planning.memory_estimates import MAX_DOUBLINGS, fits, step_memory
+from ...studies.planning.memory_estimates import MAX_DOUBLINGS, OF_SETTINGS_ALONE, MemoryEstimator, fits
 from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
 from ..objectives import Metrics
@@ -49,6 +50,9 @@ _PERHAPS_OUT_OF_MEMORY = (
 )
 
 
+_waited_out = dict[torch.device, float]()
+"""When a trial of this process has last waited in vain."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -72,8 +76,15 @@ class MemoryTries:
     again alone only.
     """
 
-    def __init__(self, settings: TrialSettings, folder: Path, devices: int = 1) -> None:
+    def __init__(
+        self,
+        settings: TrialSettings,
+        folder: Path,
+        devices: int = 1,
+        memory: MemoryEstimator = OF_SETTINGS_ALONE,
+    ) -> None:
         train = settings.train
+        self._devices, self._memory = devices, memory
         self._settings, self._file = settings, folder / _FILE
         self._parts = [train.accumulate] * 2
         doublings = 0 if "gradient_noise" in train.measure else MAX_DOUBLINGS
@@ -129,12 +140,16 @@ class MemoryTries:
     def wait_for_room(self, device: torch.device, between_looks: Callable[[], None]) -> None:
         """Before the try alone, wait until others that share a GPU have left room for the trial's step.
 
-        That is as long as it would fit without them, and no longer than `MAX_WAIT_S`. Two that wait for the
-        same room may both take it.
+        That is as long as it would fit without them, and no longer than `MAX_WAIT_S`; who has waited so long
+        in vain, or another trial of this process, does not wait again as soon. Two that wait for the same
+        room may both take it.
         """
         if self._tries != 1 or (found := device_memory(device)) is None:
             return
-        needed, until = step_memory(self.settings).total, time.monotonic() + MAX_WAIT_S
+        if (began := time.monotonic()) < _waited_out.get(device, -math.inf) + MAX_WAIT_S:
+            return
+        step, until = self._memory.step(self.settings), began + MAX_WAIT_S
+        needed = step.total if self._devices == 1 else step.on_each(self._devices)
         if found.lacks(needed):
             told = "%s: memory ran out; waits, at most %.0f s, until %.3g GB of the GPU are free, now %.3g GB"
             _log.warning(told, self._settings.model.recipe, MAX_WAIT_S, needed / 1e9, found.free / 1e9)
@@ -142,6 +157,8 @@ class MemoryTries:
             between_looks()
             time.sleep(LOOK_S)
             found = device_memory(device)
+        if found is not None and found.lacks(needed):
+            _waited_out[device] = time.monotonic()
 
 
 class DeviceMemory(NamedTuple):

@@ -15,6 +15,7 @@ import torch
 
 from ...blocks.layers.kernels.choice import noting_kernels
 from ...storage import AttemptRows, MetricRow, Store
+from ...studies.planning.memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator
 from ...studies.resolve.plugin_code import code_fault
 from ..core.cpu import give_back_memory
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
@@ -39,8 +40,7 @@ MAX_DEATHS = 6
 START_LIMIT_S = 60.0
 """The least time to begin in, whatever the limit is: reading data and building models is no training."""
 
-_CPU = torch.device("cpu")
-"""Where states are read: their trainings bring them to where they are needed, some only a part."""
+_CPU = torch.device("cpu")  # where states are read: trainings bring them to where they are needed
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Attempt:
 
     A trial that another process has, or has taken over from this one, ends here without an outcome. It is
     saved after each epoch, every `checkpoint_every_s` seconds amid one, and where somebody asks to stop;
-    after epochs of less than a moment only now and then, if that is asked for.
+    after epochs of less than a moment only now and then, if that is asked for. Rows have what is `told`.
     `time_limit_s` bounds the training seconds over all starts; a trial that exceeds it has failed, amid its
     epoch if that does not end soon, and resumes from its checkpoint when it is tried with a longer limit.
     """
@@ -84,9 +84,9 @@ class Attempt:
         make_training: TrainingFactory = Training,
         guard: Guard | None = None,
         devices: int = 1,
+        memory: MemoryEstimator = OF_SETTINGS_ALONE,
         told: str = "",
     ) -> None:
-        """What is `told` a row says beside its device."""
         self.job, self.ended, self._guard = job, False, guard
         self._claims, self._lease = claims or Claims(store, job.run), None
         self._store, self._device, self._limit = store, device, time_limit_s
@@ -94,7 +94,7 @@ class Attempt:
         self._every, self._saved_at = checkpoint_every_s, time.monotonic()
         self._least_s, self._unsaved_epochs, self._saved_s = 0.0, 0, 0.0
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
-        self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder, devices)
+        self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder, devices, memory)
         self._training: Trainable | None = None
         self._told_start = self._died = False
         self._totals, self._rows, self._kernels = Totals(), list[MetricRow](), set[str]()

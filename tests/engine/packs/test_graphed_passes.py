@@ -5,6 +5,7 @@ import gc
 import json
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ import torch
 from activemem.engine.core.resources import Machine
 from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
 from activemem.engine.graphs.recorded_work import Recordings
+from activemem.engine.packs.attempts import Packer
 from activemem.engine.packs.gate import machine_file
 from activemem.engine.packs.graphed_passes import GraphedPacks, GraphedPasses
 from activemem.engine.packs.pack import Pack
@@ -218,3 +220,18 @@ def test_a_pack_is_gone_on_with_from_a_state_of_before_its_recording(make):
     assert recordings == len(graphs.passes("form", trainings)) == 1
     for training, model in zip(trainings, expected, strict=True):
         torch.testing.assert_close(training.state()["model"], model, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_passes_that_are_recorded_come_in_few_orders_of_symbols(settings, recorded):
+    curriculum = {"start": 4, "end": 4}
+    trainings = [
+        Training(settings(task=task, optimizer={"name": "adam", "lr": lr}, curriculum=curriculum), CPU)
+        for lr in (0.01, 0.02)
+        for task in ("reverse", "not")
+    ]
+    packer = Packer(16, None, Recordings(Recorder()) if recorded else None)
+    ((_, members),) = packer._groups([SimpleNamespace(packable=training) for training in trainings])
+    symbols = [training.num_symbols for _, training in members]
+    rates = [training.settings.train.optimizer.lr for _, training in members]
+    assert (symbols == sorted(symbols), rates == sorted(rates)) == (recorded, not recorded)

@@ -177,14 +177,18 @@ def test_what_raises_in_a_pack_is_the_failure_of_one(study, store, notes, monkey
 
 
 @pytest.mark.parametrize(
-    ("room", "sizes", "ways"),
-    [(2, [4, *[2] * 6], ["in packs of at most 2"]), (1, [4, 2], ["in packs of at most 2", "one by one"])],
+    ("trials", "room", "sizes", "ways", "packed"),
+    [
+        (4, 2, [4, *[2] * 6], ["in packs of at most 2"], [21] * 4),
+        (4, 1, [4, 2], ["in packs of at most 2", "one by one"], [0] * 4),
+        (3, 2, [3, 2, 2, 2], ["in packs of at most 2"], [0, 21, 21]),
+    ],
 )
 def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_alone(
-    room, sizes, ways, tmp_path, notes, monkeypatch, caplog
+    trials, room, sizes, ways, packed, tmp_path, notes, monkeypatch, caplog
 ):
-    study = load_study(study_text(train=TRAIN, factors={**FACTORS, "seed": [0, 1, 2, 3]}))
-    alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
+    study = load_study(study_text(train=TRAIN, factors={**FACTORS, "seed": [*range(trials)]}))
+    alone, together = Store(tmp_path / "alone"), Store(tmp_path / "packed")
     run(study, alone, notes, "off")
     tried, real, step = [], Pack.take_steps, StackedSteps.step
 
@@ -199,10 +203,10 @@ def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_alone(
 
     monkeypatch.setattr(Pack, "take_steps", take_steps)
     monkeypatch.setattr(StackedSteps, "step", out_of_memory)
-    assert run(study, packed, notes).done == 4
+    assert run(study, together, notes).done == trials
     assert tried == sizes
-    assert_equal(final_metrics(packed), final_metrics(alone))
-    assert set(packed_steps(packed).values()) == ({21} if room == 2 else {0})
+    assert_equal(final_metrics(together), final_metrics(alone))
+    assert sorted(packed_steps(together).values()) == packed
     told = [record.getMessage().partition(": ")[2] for record in caplog.records]
     why = "together they fail: OutOfMemoryError: CUDA out of memory. Tried to allocate 1.00 GiB."
     assert [each for each in told if why in each] == [f"trials train {way}, {why}" for way in ways]

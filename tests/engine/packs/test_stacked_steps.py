@@ -1,13 +1,16 @@
 """What trainings compute together is what each computes alone: every block, rule and choice of [train]."""
 
 import copy
+from weakref import ref
 
 import pytest
 import torch
 
 from activemem.blocks.core import correlation
+from activemem.engine.core.interruption import TimeLimitPassed
 from activemem.engine.packs import stacked_optimiser
 from activemem.engine.packs.form import alone_reason, form_of
+from activemem.engine.packs.stacked_passes import StackedPasses
 from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
 from activemem.engine.trial.training import Training
 from activemem.grammar import render
@@ -323,3 +326,57 @@ def test_trials_of_one_form_differ_in_what_no_shape_depends_on(settings):
     assert alone_reason(settings(accumulate=2)) == (
         "the parts of a batch come one after the other ([train] accumulate)"
     )
+
+
+def storages(training):
+    """Where the weights of a training are."""
+    return [weight.data_ptr() for weight in training.model.parameters()]
+
+
+def fail(*_):
+    raise RuntimeError("no room")
+
+
+@pytest.mark.parametrize("error", [RuntimeError, TimeLimitPassed])
+def test_weights_are_back_in_their_own_memory_whatever_ends_a_pack(make, error, monkeypatch):
+    trainings = [make(seed) for seed in range(3)]
+    before = [storages(training) for training in trainings]
+    with pytest.raises(error), StackedSteps(trainings) as stacked:
+        stacked.step()
+        monkeypatch.setattr(stacked_optimiser.StackedOptimisers, "unstack", fail)  # is not asked for any more
+        raise error
+    assert [storages(training) for training in trainings] == before
+    assert not any(training.is_stacked for training in trainings)
+
+
+def test_weights_are_as_they_were_where_a_pack_cannot_begin(make, monkeypatch):
+    trainings = [make(seed) for seed in range(3)]
+    before = [(storages(each), copy.deepcopy(each.weights())) for each in trainings]
+    monkeypatch.setattr(stacked_optimiser.StackedOptimisers, "__init__", fail)
+    with pytest.raises(RuntimeError, match="no room"), StackedSteps(trainings):
+        pass
+    for training, (places, weights) in zip(trainings, before, strict=True):
+        assert storages(training) == places
+        assert all(torch.equal(weights[name], weight) for name, weight in training.weights().items())
+
+
+@pytest.mark.parametrize("optimizer", [{"name": "adam", "lr": 1e-3}, {"name": "muon", "lr": 1e-2}])
+def test_no_gradient_is_held_behind_a_step(make, optimizer):
+    trainings = [make(seed, optimizer=optimizer) for seed in range(3)]
+    passes = StackedPasses(trainings)
+    gone = []
+    for weight in passes.weights.values():
+        weight.register_post_accumulate_grad_hook(lambda each: gone.append(ref(each.grad.untyped_storage())))
+    with StackedSteps(trainings, passes) as stacked:
+        stacked.step()
+        assert gone
+        assert not any(weight.grad is not None for each in trainings for weight in each.model.parameters())
+        assert not any(storage() is not None for storage in gone)
+
+
+def test_counts_of_steps_may_be_on_several_devices():
+    counts = [torch.tensor(2.0), torch.tensor(3.0), torch.tensor(4.0)]
+    assert stacked_optimiser._numbers(counts) == [2.0, 3.0, 4.0]
+    assert stacked_optimiser._numbers([]) == []
+    with pytest.raises(NotImplementedError, match="meta"):  # one device is asked after the other
+        stacked_optimiser._numbers([counts[0], counts[1].to("meta")])

@@ -22,6 +22,7 @@ from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
+from activemem.studies.planning.memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator
 from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
@@ -163,6 +164,7 @@ def looks(monkeypatch):
 
         monkeypatch.setattr(memory_retries, "device_memory", look)
         monkeypatch.setattr(memory_retries, "LOOK_S", 0.001)
+        monkeypatch.setattr(memory_retries, "_waited_out", {})
         monkeypatch.setattr(memory_retries, "MAX_WAIT_S", most_s)
         return seen
 
@@ -195,6 +197,41 @@ def test_a_trial_does_not_wait_for_ever(tmp_path, job, looks):
     _, row = outcome(tmp_path, job(batch_size=4), room_for(2, tries))
     assert (row["status"], tries[:4]) == ("done", [1, 1, 1, 2])
     assert len(seen) > 2 and time.monotonic() - began >= 0.2
+
+
+def test_those_behind_a_trial_that_has_waited_in_vain_do_not_wait_as_soon(tmp_path, job, looks, monkeypatch):
+    seen = looks(FULL, most_s=0.2)
+    outcome(tmp_path / "first", job(batch_size=4), room_for(2, []))
+    looked, tries = len(seen), []
+    monkeypatch.setattr(memory_retries, "MAX_WAIT_S", 100.0)
+    _, row = outcome(tmp_path / "second", job(batch_size=4), room_for(2, tries))
+    assert (row["status"], tries[:4], len(seen)) == ("done", [1, 1, 1, 2], looked + 1)
+
+
+def test_a_trial_waits_for_as_much_as_is_counted_for_it(tmp_path, job):
+    asked = job().trial.settings
+    memory = MemoryEstimator(is_recorded=lambda _settings: True)
+    tries = MemoryTries(asked, tmp_path, memory=memory)
+    assert tries.next()
+    needed = memory.step(asked).total
+    assert needed > OF_SETTINGS_ALONE.step(asked).total
+    for free, looks in ((needed, 1), (needed - 1, 2)):
+        assert waits(tries, free) == looks
+    on_each = MemoryTries(asked, tmp_path, 2, memory)
+    assert on_each.next()
+    needed = memory.step(asked).on_each(2)
+    assert (waits(on_each, needed), waits(on_each, needed - 1)) == (1, 2)
+
+
+def waits(tries, free):
+    """How often it is looked whether there is room where so much is free, and all of it later."""
+    with pytest.MonkeyPatch.context() as patch:
+        memory = [DeviceMemory(free=free, total=TOTAL, own=0), ROOM]
+        patch.setattr(memory_retries, "device_memory", lambda _device: memory.pop(0))
+        patch.setattr(memory_retries, "LOOK_S", 0.0)
+        patch.setattr(memory_retries, "_waited_out", {})
+        tries.wait_for_room(CPU, lambda: None)
+    return 2 - len(memory)
 
 
 def test_a_trial_that_waits_is_left_when_it_is_asked_for_and_goes_on_later(tmp_path, job, looks):
