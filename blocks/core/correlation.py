@@ -73,7 +73,16 @@ def is_faster_by_frequencies(x: Tensor, weights: Tensor, left: int, right: int) 
 def _sizes(x: Tensor, weights: Tensor, left: int, right: int) -> Correlation:
     """What slides where."""
     models, outputs, taps, width = weights.shape
-    return Correlation(len(x) // models, x.shape[1], left, right, taps, width, outputs, models)
+    return Correlation(
+        sequences=len(x) // models,
+        length=x.shape[1],
+        left=left,
+        right=right,
+        taps=taps,
+        width=width,
+        outputs=outputs,
+        models=models,
+    )
 
 
 def _by_positions(x: Tensor, weights: Tensor, biases: Tensor | None, left: int, right: int) -> Tensor:

@@ -30,7 +30,7 @@ HANDING_OUT_S = 0.02
 FEW = 4
 """Of so many that train together a worker gets its share at once, whatever the work that is left."""
 
-PACKS = 2
+PACKS_OF_A_FORM = 2
 """A cohort has trials of one form for up to so many packs: lengths part them, and there are more of each."""
 
 ROUNDS_OF_PACKS = 1.25
@@ -127,7 +127,7 @@ class GridCohorts:
 
     def _share(self, work: Sequence[float], workers: int) -> int:
         """How many of the tasks of a form, which are so much work, one of so many workers gets at once."""
-        most = PACKS * self._pack
+        most = PACKS_OF_A_FORM * self._pack
         even = -(-len(work) // -(-len(work) // most))  # no few are left behind
         if workers == 1:
             return even

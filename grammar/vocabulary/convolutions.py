@@ -16,19 +16,7 @@ from dataclasses import dataclass, replace
 from .feedforward import ACT, DERIVATIVE_FROM_OUTPUT
 from .matrix_states.recurrent_heads import chunk_shape
 from .registry import register
-from .spec import (
-    Cost,
-    CostContext,
-    CpuBatch,
-    Parameter,
-    Reach,
-    Role,
-    Settings,
-    Spec,
-    Working,
-    as_int,
-    as_word,
-)
+from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, Working, as_int, as_word
 from .vector_states.recurrent_channels import CHANNELS
 
 KERNEL = Parameter(name="k", kind="integer", low=1, high=1024, meaning="kernel width in tokens")
@@ -42,14 +30,20 @@ def kernel_reach(kernel: int, *, causal: bool) -> Reach:
     return Reach(left=left, right=kernel - 1 - left)
 
 
-GAIN, GAIN_BESIDE_WIDER_VECTORS = 1.25, 2.0
-"""Products by frequencies must be so many times fewer, the second where convolutions have wider vectors."""
+GAIN = 1.25
+"""Products by frequencies must be so many times fewer: they are smaller, and more of them move memory."""
 
-LEAST_PRODUCTS, MOST_NUMBERS, MOST_FACTORS = 2**19, 2**23, 2**19
-"""The least products by positions, the most transformed numbers of a model, and those of a transform."""
+GAIN_BESIDE_WIDER_VECTORS = 2.0
+"""The same where torch's convolutions have vectors that its products lack."""
+
+LEAST_PRODUCTS = 2**19
+"""Of fewer products the time goes into the calls."""
+
+MOST_NUMBERS, MOST_FACTORS = 2**23, 2**19
+"""No more transformed numbers of a model are made, which would be read from far, or kept in transforms."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Correlation:
     """Weights that slide along sequences with zeros at their sides, by sizes, of each of several models."""
 
@@ -104,19 +98,28 @@ def _convolution_cost(
         saved=width * intermediates * length,
         saves_input=saves_input,
     )
-    cpu = None if context.causal else context.cpu
+    padded = width * (length + left + right)
+    if context.causal or (cpu := context.cpu) is None:
+        return replace(found, saved=found.saved + len(maps) * padded)
     for place, count in enumerate(maps):
         sizes = Correlation(
-            cpu.sequences if cpu else 1, length, left, right, left + 1 + right, width, count * width
+            sequences=cpu.sequences,
+            length=length,
+            left=left,
+            right=right,
+            taps=left + 1 + right,
+            width=width,
+            outputs=count * width,
         )
-        found = _with_kept(found, sizes, cpu, of_block=not place)
+        if sizes.is_faster_by_frequencies(cpu.gain):
+            found = _with_transforms(found, sizes, of_block=not place)
+        else:
+            found = replace(found, saved=found.saved + padded)
     return found
 
 
-def _with_kept(found: Cost, sizes: Correlation, cpu: CpuBatch | None, *, of_block: bool) -> Cost:
-    """With what a convolution keeps of its inputs, and by frequencies of gradients holds for a while."""
-    if cpu is None or not sizes.is_faster_by_frequencies(cpu.gain):
-        return replace(found, saved=found.saved + sizes.width * (sizes.length + sizes.taps - 1))
+def _with_transforms(found: Cost, sizes: Correlation, *, of_block: bool) -> Cost:
+    """With what a convolution by frequencies keeps of its inputs, and of gradients holds for a while."""
     products, of_inputs, weights = sizes.products, sizes.length * sizes.width, sizes.outputs * sizes.width
     last = max(products * sizes.sequences * sizes.width, sizes.taps * weights)
     held = Working(numbers=of_inputs + products * sizes.outputs, once=products * weights + last)
