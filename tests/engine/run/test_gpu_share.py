@@ -68,7 +68,8 @@ def test_fewer_trials_share_a_gpu_whose_steps_are_recorded(settings):
 def test_what_fits_on_a_device_leaves_a_tenth_of_it_free(settings):
     held = step_memory(settings[0])
     assert room_on_gpu(held, 80 * 10**9).by_memory == int(72 * 10**9 / (held.total + GPU_CONTEXT))
-    assert room_on_gpu(held, 0).trials == 0
+    assert room_on_gpu(held, 0).by_memory == 0
+    assert room_on_gpu(held, 0).trials == 1  # it tries
 
 
 def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch):

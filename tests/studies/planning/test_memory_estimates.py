@@ -318,7 +318,7 @@ def test_a_plan_tells_what_each_of_several_devices_holds_with_all_weights_or_a_p
     assert held.parts_on_each(8, 2 * 10**9) is None
     assert plan_to_dict(study, plan, device_bytes=10**9, devices=8)["device"] == {
         "bytes": 10**9,
-        "trials": 0,
+        "trials": 1,
         "fit": 0,
         "devices": 8,
         "on_each": held.on_each(8),
