@@ -187,7 +187,7 @@ def test_a_cluster_of_this_machine_has_the_gpus_that_torch_has(monkeypatch):
     [
         ({}, None),
         ({"cpu.max": "max 100000\n"}, None),
-        ({"cpu.max": "150000 100000\n"}, 1),
+        ({"cpu.max": "150000 100000\n"}, 2),
         ({"cpu.max": "50000 100000\n"}, 1),
         ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
         ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2),
