@@ -192,16 +192,20 @@ def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> 
     What is raised stands in place of the rows that were not measured for it.
     """
     lines = ["| ours | beside | ours, ms | theirs, ms | ratio |", "| :-- | :-- | --: | --: | --: |"]
-    is_whole = True
-    for what, measure in measurements:
+    is_whole, left = True, iter(measurements)
+    while True:
+        what = "all others"  # nothing comes after what is raised between measurements
         try:
+            if (taken := next(left, None)) is None:
+                break
+            what, measure = taken
             for row in measure():
                 lines.append(str(row))
                 print(row, file=sys.stderr, flush=True)
         except Exception as error:  # noqa: BLE001 -- whatever it is, the other rows stand
             is_whole = False
             traceback.print_exc()
-            told = f"{type(error).__name__}: {error}".partition("\n")[0].replace("|", "\\|")
+            told = f"{type(error).__name__}: {error}".splitlines()[0].replace("|", "\\|")
             lines.append(f"| {what} | raised {told} | | | |")
         free_memory()
     return "\n".join([*lines, "", machine(device)]), is_whole
@@ -232,6 +236,19 @@ def all_there_is(seconds: float, device: torch.device) -> Iterator[tuple[str, Me
         yield "an empty trial", trial_rows
 
 
+def with_table(document: str, mark: str, found: str) -> str:
+    """A document with a table behind a mark of it, letter by letter, in place of the one that it has."""
+    before, after = re.escape(mark), re.escape(END)
+    text, count = re.subn(
+        f"({before}\n).*?({after})",
+        lambda match: f"{match[1]}\n{found}\n\n{match[2]}",
+        document,
+        flags=re.DOTALL,
+    )
+    assert count == 1, f"expected a mark in {DOCUMENT}"
+    return text
+
+
 def main() -> None:
     """Measure, print, and write where it is asked for."""
     given = [each for each in sys.argv[1:] if not each.startswith("--")]
@@ -242,10 +259,7 @@ def main() -> None:
         found, is_whole = table(all_there_is(seconds, device), device)
     print(found)
     if "--write" in sys.argv:
-        before, after = re.escape(MARKS[device.type]), re.escape(END)
-        text = DOCUMENT.read_text(encoding="utf-8")
-        text, count = re.subn(f"({before}\n).*?({after})", rf"\1\n{found}\n\n\2", text, flags=re.DOTALL)
-        assert count == 1, f"expected a mark in {DOCUMENT}"
+        text = with_table(DOCUMENT.read_text(encoding="utf-8"), MARKS[device.type], found)
         DOCUMENT.write_text(text, encoding="utf-8")
     sys.exit(0 if is_whole else 1)
 

@@ -56,11 +56,17 @@ def _others(gpu: Gpu) -> str:
 
 def _shared(held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings) -> str:
     """How many trials stand on each of this machine's GPUs, why no more, and how they share it."""
-    found = room_on_gpu(held, gpu.free, cpus=cpus_here() / count, cpus_of_each=machine.cpus)
-    trials, why = _at_once(found, machine.gpus, format_bytes(gpu.free))
-    on_each = f"{plural(trials, 'such trial')} at once{' on each' if count > 1 else ''}, " if trials else ""
-    told = f"{on_each}{why}{_others(gpu)}"
-    if trials < 2:
+    if (cpus := cpus_here()) < machine.cpus:
+        here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
+        return f"not one such trial, as cpus = {machine.cpus:g} and {here}; with --local one"
+    asked = _asked(machine.gpus)
+    found = room_on_gpu(held, gpu.free, cpus=cpus / count, cpus_of_each=machine.cpus, asked=asked)
+    place = "" if count == 1 else " on each"
+    if found.bound == "one":
+        busy = int(cpus / machine.cpus)
+        place = f" on {'one' if busy == 1 else busy} of them"
+    told = f"{_at_once(found, machine.gpus, format_bytes(gpu.free), place)}{_others(gpu)}"
+    if found.trials == 1 or not found.by_memory:
         return told
     if has_multi_process_service():
         return f"{told}, side by side by NVIDIA's multi-process service; with --local one"
@@ -68,20 +74,29 @@ def _shared(held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings) ->
     return f"{told}, in turns of time: {daemon}; with --local one"
 
 
-def _at_once(found: GpuRoom, gpus: Gpus, size: str) -> tuple[int, str]:
-    """How many trials train on a GPU at once, and what keeps more from it; 0 where not one fits."""
+def _asked(gpus: Gpus) -> int | None:
+    """How many trials a share of a GPU has room beside; None where no share is set."""
+    return None if gpus == "auto" or not gpus else max(1, int(1 / gpus))
+
+
+def room_for(held: StepMemory, device_bytes: int, gpus: Gpus) -> GpuRoom:
+    """The room for trials with such a share of a GPU of that size, whose CPUs stand beside it."""
+    return room_on_gpu(held, device_bytes, asked=_asked(gpus))
+
+
+def _at_once(found: GpuRoom, gpus: Gpus, size: str, place: str) -> str:
+    """How many trials train on a GPU at once, and what keeps more from it."""
     if not found.by_memory:
-        return 0, f"not one such trial fits into {size}"
-    fit = f"{found.by_memory:,} {'fits' if found.by_memory == 1 else 'fit'} into {size}"
-    asked = found.trials if gpus == "auto" else int(1 / gpus)
-    most = found.by_memory if gpus == "auto" else asked
-    if found.by_cpus is not None and found.by_cpus <= asked and found.by_cpus < most:
-        return found.by_cpus, f"as many as there are CPUs for; {fit}"
-    if gpus != "auto":
-        return asked, f"as gpus = {gpus:g}; {fit}"
-    if asked < found.by_memory:
-        return asked, f"as many as NVIDIA's service takes; {fit}"
-    return asked, f"as many as fit into {size}"
+        return f"not one such trial fits into {size}"
+    why = {
+        "memory": "as many as fit",
+        "CPUs": "as many as there are CPUs for",
+        "service": "as many as NVIDIA's service takes",
+        "setting": f"as gpus = {gpus:g}" if gpus != "auto" else "",
+        "one": "as there are CPUs for no more",
+    }[found.bound]
+    fit = "" if found.bound == "memory" else f"; {found.by_memory:,} fit{'s' * (found.by_memory == 1)}"
+    return f"{plural(found.trials, 'such trial')} at once{place}, {why}{fit} into {size}"
 
 
 def _told(gpus: Gpus) -> str:
@@ -108,8 +123,6 @@ def room(held: StepMemory, device_bytes: int, machine: MachineSettings) -> str:
     """`21 such trials at once with 21 CPUs, as many as fit into 24.0 GB`, or what each of several holds."""
     if machine.devices > 1:
         return _held_on_each(held, machine.devices, device_bytes)
-    trials, why = _at_once(
-        room_on_gpu(held, device_bytes), machine.gpus or "auto", format_bytes(device_bytes)
-    )
-    cpus = f" with {trials * machine.cpus:g} CPUs" if trials > 1 else ""
-    return f"{plural(trials, 'such trial')} at once{cpus}, {why}" if trials else why
+    found = room_for(held, device_bytes, machine.gpus)
+    cpus = f" with {found.trials * machine.cpus:g} CPUs" if found.trials > 1 else ""
+    return _at_once(found, machine.gpus, format_bytes(device_bytes), cpus)

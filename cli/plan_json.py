@@ -7,14 +7,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..reporting.results import StudyResults
-from ..studies.planning.memory_estimates import StepMemory, room_on_gpu
+from ..studies.planning.memory_estimates import StepMemory
 from ..studies.planning.plan import ModelCost, Plan
 from ..studies.planning.shorter_trials import ShorterTrial
 from ..studies.planning.time_estimates import TimeEstimate
 from ..studies.presentation.design_notes import alias_words, explain_design
 from ..studies.searches.rung_costs import rung_costs
 from ..studies.study import Study
+from .machine_settings import MachineSettings
 from .plan_costs import group_sizes_of
+from .plan_devices import room_for
 from .plan_ladder import planned_rungs
 from .views.plan import count_to_run
 
@@ -28,7 +30,7 @@ def plan_page(
 ) -> dict[str, Any]:
     """A plan made with a machine's settings, and of a search what its results can tell from noise."""
     page = plan_to_dict(
-        study, plan, group_sizes_of(study), device_bytes=device_bytes, devices=settings.values.devices
+        study, plan, group_sizes_of(study), device_bytes=device_bytes, machine=settings.values
     )
     return page | {"noise": StudyResults(study, settings.store).noise} if study.search else page
 
@@ -39,7 +41,7 @@ def plan_to_dict(
     groups: Sequence[GroupSize] = (),
     *,
     device_bytes: int | None = None,
-    devices: int = 1,
+    machine: MachineSettings | None = None,
 ) -> dict[str, Any]:
     """The plan with all its trials, for a program; seconds are null where nothing is known."""
     return {
@@ -62,7 +64,7 @@ def plan_to_dict(
         "memory": None if plan.memory is None else {"label": plan.memory[0], **asdict(plan.memory[1])},
         "device": None
         if plan.memory is None or device_bytes is None
-        else _device(plan.memory[1], device_bytes, devices),
+        else _device(plan.memory[1], device_bytes, machine or MachineSettings()),
         "test": None if plan.test is None else asdict(plan.test),
         "groups": _groups_to_list(groups),
         "trials": [
@@ -139,9 +141,9 @@ def _groups_to_list(sizes: Sequence[GroupSize]) -> list[dict[str, Any]]:
     ]
 
 
-def _device(held: StepMemory, device_bytes: int, devices: int) -> dict[str, int]:
+def _device(held: StepMemory, device_bytes: int, machine: MachineSettings) -> dict[str, int]:
     """How many trials share a device, and fit into it, or what a step of one holds on each of several."""
-    found = room_on_gpu(held, device_bytes)
+    found, devices = room_for(held, device_bytes, machine.gpus), machine.devices
     told = {"bytes": device_bytes, "trials": found.trials, "fit": found.by_memory}
     if devices > 1:
         told |= {"devices": devices, "on_each": held.on_each(devices), "sharded": held.sharded(devices)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,11 @@ _QUOTA_FILES = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
 
 
 def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """How many CPUs the trials of this machine have: those of this process, as far as its container may."""
+    """How many CPUs the trials of this machine have: those of this process, as far as its container may.
+
+    A part of a CPU counts as a whole one, as Ray has whole ones only. What is read is the control group that
+    is mounted at `groups`: that of a container, from inside it. A limit of a systemd unit is not seen.
+    """
     may_use = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for names in _QUOTA_FILES:
         try:
@@ -39,7 +44,7 @@ def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
         except (OSError, ValueError):  # no such file, or "max"
             continue
         if quota > 0:
-            return max(1, min(may_use, quota // period))
+            return max(1, min(may_use, math.ceil(quota / period)))
     return may_use
 
 

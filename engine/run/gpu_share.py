@@ -53,7 +53,7 @@ def share(machine: Machine, nodes: Iterable[Accelerators], all_settings: Iterabl
         room_on_gpu(held, node.device_bytes, cpus=node.cpus / max(node.count, 1.0), cpus_of_each=machine.cpus)
         for node in nodes
     ]
-    return fraction(max(1, min((each.trials for each in rooms), default=1)))
+    return fraction(min((each.trials for each in rooms), default=1))
 
 
 def gpu_memory(machine: Machine) -> MemoryEstimator:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
 from ...grammar.vocabulary.spec import CpuBatch
@@ -242,26 +243,54 @@ def fits(held: int, device_bytes: int) -> bool:
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
+Bound = Literal["memory", "CPUs", "service", "setting", "one"]
+"""What keeps more trials from a GPU; "one" trains where the CPUs beside it are fewer than it asks for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRoom:
-    """How many trials, each in a process, a GPU's memory has room for, and how many the CPUs beside it."""
+    """How many trials, each in a process, a GPU's memory has room for, and how many the CPUs beside it.
+
+    So many as are `asked` for share it whatever fits; where none are, the run goes by the room.
+    """
 
     by_memory: int
-    by_cpus: int | None  # None where any number of CPUs may stand there
+    by_cpus: int | None = None  # None where any number of CPUs may stand there
+    asked: int | None = None
 
     @property
     def trials(self) -> int:
-        """So many trials may train there at once."""
-        return min(each for each in (self.by_memory, self.by_cpus, MOST_ON_ONE) if each is not None)
+        """So many trials train there at once: at least one, which tries whether it fits."""
+        return max(1, min(self._bounds.values()))
+
+    @property
+    def bound(self) -> Bound:
+        """What there is least of, the first where several are equal."""
+        least = min(self._bounds, key=self._bounds.__getitem__)
+        return "one" if least == "CPUs" and not self.by_cpus else least
+
+    @property
+    def _bounds(self) -> dict[Bound, int]:
+        """How many trials each bound admits."""
+        bounds: dict[Bound, int | None] = {"setting": self.asked, "CPUs": self.by_cpus}
+        if self.asked is None:
+            bounds = {"memory": self.by_memory, "CPUs": self.by_cpus, "service": MOST_ON_ONE}
+        return {what: count for what, count in bounds.items() if count is not None}
 
 
 def room_on_gpu(
-    held: StepMemory, device_bytes: int, *, cpus: float | None = None, cpus_of_each: float = 1.0
+    held: StepMemory,
+    device_bytes: int,
+    *,
+    cpus: float | None = None,
+    cpus_of_each: float = 1.0,
+    asked: int | None = None,
 ) -> GpuRoom:
     """The room for trials with such a step on a GPU beside so many CPUs; a tenth of it is left free."""
     return GpuRoom(
         by_memory=int(0.9 * device_bytes / (held.total + GPU_CONTEXT)),
         by_cpus=None if cpus is None else int(cpus / cpus_of_each),
+        asked=asked,
     )
 
 

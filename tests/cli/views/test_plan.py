@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from activemem.blocks.core.linear_maps import onednn_has_wider_vectors
 from activemem.cli import plan_costs
 from activemem.engine.core import gpus
 from activemem.grammar.vocabulary.convolutions import GAIN, GAIN_BESIDE_WIDER_VECTORS
@@ -201,3 +202,9 @@ def test_a_plan_knows_without_torch_where_frequencies_must_promise_more(tmp_path
     if processors is not None:
         (tmp_path / "cpuinfo").write_text(processors, encoding="utf-8")
     assert plan_costs._cpu_gain(tmp_path / "cpuinfo") == gain
+
+
+def test_a_plan_and_blocks_ask_as_much_of_frequencies_on_this_machine(monkeypatch):
+    monkeypatch.undo()
+    gain = GAIN_BESIDE_WIDER_VECTORS if onednn_has_wider_vectors() else GAIN
+    assert plan_costs._cpu_gain() == gain

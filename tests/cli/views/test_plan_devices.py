@@ -10,6 +10,7 @@ from activemem.engine.core.gpus import Gpu
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.gpu_share import Accelerators, share
 from activemem.studies.planning.memory_estimates import MemoryEstimator, StepMemory
+from activemem.studies.text.units import plural
 
 STEP = StepMemory(
     tokens=40,
@@ -75,6 +76,15 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
             (0.25, {"cpus": 4}),
             "GPU, NVIDIA H100: 2 such trials at once, as many as there are CPUs for; 8 fit",
         ),
+        (
+            ("auto", {"cpus": 3, "count": 2}),
+            "2 GPUs, NVIDIA H100: 1 such trial at once on one of them, as there are CPUs for no more; 8 fit",
+        ),
+        (
+            (0.25, {"cpus": 7, "count": 4}),
+            "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, as there are CPUs for no more; 8 fit",
+        ),
+        (("auto", {"cpus": 1}), "H100: not one such trial, as cpus = 2 and 1 CPU is here; with --local one"),
         ((0.25, {"others": 62 * 10**9}), "4 such trials at once, as gpus = 0.25; 1 fits into 18.0 GB"),
         (("auto", {"others": 75 * 10**9}), "not one such trial fits into 5.0 GB (others hold 75.0 GB)"),
     ],
@@ -84,14 +94,15 @@ def test_what_keeps_more_trials_from_a_gpu_is_memory_or_cpus_or_the_service_or_t
     assert says in told(gpus, service=True, **machine)
 
 
+@pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("cpus", [4, 10, 192])
 @pytest.mark.parametrize("size", [20, 80, 800])
-def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(told, monkeypatch, cpus, size):
+def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(told, monkeypatch, cpus, size, count):
     monkeypatch.setattr(MemoryEstimator, "step", lambda *_: STEP)
-    node = Accelerators(count=1, device_bytes=size * 10**9, cpus=cpus)
+    node = Accelerators(count=count, device_bytes=size * 10**9, cpus=cpus)
     trials = round(1 / share(Machine(cpus=2), [node], [None]))
-    says = told("auto", service=True, cpus=cpus, size=size * 10**9)
-    assert f": {trials} such trials at once" in says
+    says = told("auto", service=True, cpus=cpus, size=size * 10**9, count=count)
+    assert f": {plural(trials, 'such trial')} at once" in says
 
 
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):

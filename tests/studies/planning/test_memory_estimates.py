@@ -252,6 +252,11 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
         "trials": count,
         "fit": count,
     }
+    quarter = MachineSettings(gpus=0.25)
+    told = " ".join(format_plan(study, plan, quarter, device_bytes=24 * 10**9).split())
+    assert f"; 4 such trials at once with 4 CPUs, as gpus = 0.25; {count} fit into 24.0 GB " in told
+    page = plan_to_dict(study, plan, device_bytes=24 * 10**9, machine=quarter)
+    assert page["device"] == {"bytes": 24 * 10**9, "trials": 4, "fit": count}
     told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
     assert "test 2,000 sequences at each of 2 lengths, 50 to 500: " in told
     assert "conv(k=5) on remember: 2 layers reach 4 to the left, so no length beyond 4 can be learnt" in told
@@ -316,9 +321,9 @@ def test_a_plan_tells_what_each_of_several_devices_holds_with_all_weights_or_a_p
         assert expected in told
     assert held.parts_on_each(8, 80 * 10**9) == 1
     assert held.parts_on_each(8, 2 * 10**9) is None
-    assert plan_to_dict(study, plan, device_bytes=10**9, devices=8)["device"] == {
+    assert plan_to_dict(study, plan, device_bytes=10**9, machine=eight)["device"] == {
         "bytes": 10**9,
-        "trials": 0,
+        "trials": 1,
         "fit": 0,
         "devices": 8,
         "on_each": held.on_each(8),
