@@ -1,9 +1,11 @@
 """What a plan says of designs, equal parameters and budgets."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+import torch
 
 from activemem.blocks.core.linear_maps import onednn_has_wider_vectors
 from activemem.cli import plan_costs
@@ -204,6 +206,10 @@ def test_a_plan_knows_without_torch_where_frequencies_must_promise_more(tmp_path
     assert plan_costs._cpu_gain(tmp_path / "cpuinfo") == gain
 
 
+@pytest.mark.skipif(
+    not torch.backends.mkl.is_available() or "ATEN_CPU_CAPABILITY" in os.environ,
+    reason="what torch says of itself, and a plan does not know",
+)
 def test_a_plan_and_blocks_ask_as_much_of_frequencies_on_this_machine(monkeypatch):
     monkeypatch.undo()
     gain = GAIN_BESIDE_WIDER_VECTORS if onednn_has_wider_vectors() else GAIN
