@@ -16,6 +16,7 @@ from .lion import Lion
 from .maximal_updates import scale_rates
 from .muon import Muon, muon_maps
 from .parameter_groups import regroup
+from .sgd import SGD
 
 
 class OptimizerError(ActivememError):
@@ -68,7 +69,7 @@ def _adagrad(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Op
 
 def _sgd(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
     groups, decay = _groups(model.parameters(), settings), settings.weight_decay
-    return torch.optim.SGD(groups, settings.lr, settings.own_momentum, weight_decay=decay, fused=True)
+    return SGD(groups, settings.lr, settings.own_momentum, weight_decay=decay, fused=True)
 
 
 def _lion(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:

@@ -15,9 +15,10 @@ from torch import Tensor
 
 from ...blocks.stacked import part_of
 from ..optimisers.lion import Lion
+from ..optimisers.sgd import SGD
 from ..trial.training import Training
 
-_BY_NUMBER = (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.Adagrad, Lion)
+_BY_NUMBER = (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad, SGD, Lion)
 """The rules that move each number by its own gradient and state alone."""
 
 _STEP = "step"

@@ -48,6 +48,25 @@ def test_sgd_has_the_momentum_of_torch():
     )
 
 
+def test_momentum_begins_with_the_first_gradient_of_each_weight():
+    """Some weights have no part in the first steps, such as those that short sequences leave out."""
+    found = []
+    for make in (
+        lambda made: build_optimizer(OwnOptimizerSettings(name="sgd", lr=0.1, momentum=0.9), made),
+        lambda made: torch.optim.SGD(made.parameters(), 0.1, momentum=0.9, foreach=False),
+    ):
+        made = model()
+        rule, drawn = make(made), torch.Generator().manual_seed(7)
+        for step in range(5):
+            for place, weight in enumerate(made.parameters()):
+                gradient = torch.randn(weight.shape, generator=drawn)
+                weight.grad = gradient if step >= place % 4 else None
+            rule.step()
+        found.append(list(made.parameters()))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
+
+
 def test_adafactor_is_that_of_torch():
     assert_same(
         {"name": "adafactor", "lr": 0.1, "weight_decay": 0.01},
