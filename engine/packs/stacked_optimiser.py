@@ -1,12 +1,13 @@
 """Moves the stacked weights of trainings: those that stand side by side and have one plan by one optimiser.
 
-A plan is all that rates and decays depend on. Trainings with another one have an optimiser of theirs; those
-whose rule looks at whole weights, or whose gradients are looked at, move their weights one by one.
+A plan is all that rates, decays and the norm of gradients depend on. Trainings with another one have an
+optimiser of theirs; those whose rule looks at whole weights, or whose gradients are looked at by other means
+than their norm, move their weights one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, cast
 
@@ -54,9 +55,9 @@ class StackedOptimisers:
 
 
 def plan_of(training: Training) -> str:
-    """All that the rates and decays of a training depend on, but for its groups of weights."""
+    """All that the rates, decays and clipping of a training depend on, but for its groups of weights."""
     train = training.settings.train
-    return repr((train.optimizer, train.schedule, train.epochs, train.steps_per_epoch))
+    return repr((train.optimizer, train.schedule, train.epochs, train.steps_per_epoch, train.clip_norm))
 
 
 class _AtOnce:
@@ -67,6 +68,7 @@ class _AtOnce:
     ) -> None:
         self._owned, self._own = [training.optimizer for training in trainings], own
         self._stacked, self._part = stacked, part
+        self._clip_norm = trainings[0].settings.train.clip_norm
         self._weights = {name: weight.detach()[part] for name, weight in stacked.items()}
         self._made = _made_as(self._owned[0], own[0], self._weights)
         for name, weight in self._weights.items():
@@ -83,6 +85,8 @@ class _AtOnce:
         for name, weight in self._weights.items():
             grad = self._stacked[name].grad
             weight.grad = None if grad is None else grad[self._part]
+        if self._clip_norm is not None:
+            _clip(self._weights.values(), self._clip_norm)
         self._made.step()
         for weight in self._weights.values():
             weight.grad = None  # or all gradients would be held until the next step has others
@@ -122,12 +126,12 @@ class _OneByOne:
 
 
 def _is_by_number(training: Training) -> bool:
-    """Whether each number is moved by itself: nothing but the rule looks at gradients, no rate at losses."""
+    """Whether a number is moved by itself but for the norm of gradients, and no rate looks at losses."""
     train = training.settings.train
-    clips = (train.clip_norm, train.clip_tensor_norm, train.clip_step_norm)
     return (
         type(training.optimizer) in _BY_NUMBER
-        and clips == (None, None, None)
+        and train.clip_tensor_norm is None
+        and train.clip_step_norm is None
         and not train.measure
         and train.schedule.name not in ("recent", "plateau")
     )
@@ -152,6 +156,19 @@ def _keys(trainings: Sequence[Training], own: Sequence[Weights]) -> list[object]
         counted = [(sorted(state), next(steps) if _STEP in state else None) for state in states]
         keys[place] = plan_of(trainings[place]), repr(groups), counted
     return keys
+
+
+@torch.no_grad()
+def _clip(weights: Iterable[Tensor], norm: float) -> None:
+    """Clip the gradients of each training to a norm over all its weights, as `clip_grad_norm_` does.
+
+    Rows behind those that a training has of a weight have no gradient, so they are in no norm.
+    """
+    gradients = [weight.grad for weight in weights if weight.grad is not None]
+    norms = [torch.linalg.vector_norm(each.reshape(len(each), -1), dim=1) for each in gradients]
+    shares = (norm / (torch.linalg.vector_norm(torch.stack(norms), dim=0) + 1e-6)).clamp(max=1.0)
+    for each in gradients:
+        each.mul_(shares.view(-1, *[1] * (each.dim() - 1)))
 
 
 def _numbers(counts: Sequence[Tensor]) -> list[float]:

@@ -128,6 +128,11 @@ def test_every_optimiser_moves_as_it_does_alone(make, optimizer):
     "chosen",
     [
         {"clip_norm": 0.1},
+        {"clip_norm": 1e3},
+        {
+            "clip_norm": 0.1,
+            "groups": [{"match": "body.*", "lr_scale": 0.5}, {"match": "output.*", "freeze": True}],
+        },
         {"clip_tensor_norm": 0.1},
         {"clip_step_norm": 0.1},
         {"measure": ["gradient_norm"]},
@@ -180,6 +185,7 @@ RULES = [
     {"optimizer": {"name": "adam", "lr": 1e-2}},
     {"optimizer": {"name": "adam", "lr": 1e-3, "betas": [0.5, 0.9], "weight_decay": 0.1}},
     {"optimizer": {"name": "adam", "lr": 1e-2}, "clip_norm": 0.1},
+    {"optimizer": {"name": "adam", "lr": 1e-2}, "clip_norm": 0.1},
     {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
     {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
     {"optimizer": {"name": "adafactor", "lr": 1e-2}},
@@ -195,7 +201,7 @@ def test_each_has_its_own_rule_and_neighbours_of_one_are_moved_at_once(make, mon
         return make(seed, task=tasks[seed % 2], **RULES[seed], **options)
 
     advance_both(with_rule, 1e-10, seeds=range(len(RULES)), double=True)
-    assert len(made) == 2 * 3  # in each of two packs after one another
+    assert len(made) == 2 * 4  # in each of two packs after one another
 
 
 @pytest.mark.parametrize("recipe", ["sa(heads=2) >> ff(16)", "conv(k=3) + persistent_conv(k=3)", "cgru(k=3)"])
