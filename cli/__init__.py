@@ -2,8 +2,9 @@
 
 `app` is the program and `commands` its groups, `serve` a command by itself, as is that of `agents`; `views`
 turn results into lines, `schemas` are the forms of what programs read, `live` shows what runs. `options` are
-shared by commands, `run_options` those of `study run` and `study plan`; `plan_costs`, `plan_devices`
-and `plan_ladder` are parts of a plan, `plan_json` is one as data, `coordinates` words a check of widths.
+shared by commands, `run_options` those of `study run` and `study plan`; `plan_costs`, `plan_devices`,
+`plan_packs` and `plan_ladder` are parts of a plan, `plan_json` is one as data, `coordinates` words a check of
+widths.
 `output` has the two streams and exit statuses, `settings_file` finds activemem.toml, `machine_settings` reads
 it, and `plugin_loading` loads plug-ins before a command runs.
 """

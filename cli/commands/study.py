@@ -64,6 +64,7 @@ def plan(
     from ...studies.study import load_study
     from ..machine_settings import load_settings
     from ..plan_json import plan_page
+    from ..plan_packs import packs
     from ..views import plan as view
 
     size = read_device_memory(device_memory)
@@ -75,7 +76,10 @@ def plan(
         print_json(plan_page(found, page, configured, device_bytes=size))
     else:
         noise, groups = StudyResults(found, configured.store).noise, group_sizes_of(found)
-        text = view.format_plan(found, page, configured.values, groups, device_bytes=size, noise=noise)
+        together = packs(found, page, configured.values)
+        text = view.format_plan(
+            found, page, configured.values, groups, device_bytes=size, noise=noise, packs=together
+        )
         print_stdout(text)
 
 

@@ -52,11 +52,12 @@ def format_plan(
     *,
     device_bytes: int | None = None,
     noise: Sequence[str] = (),
+    packs: str = "",
 ) -> str:
     """The lines of `study plan`: trials to run, costs of models, groups of weights, lengths out of reach.
 
     With `device_bytes` they say how many trials fit on such a device; `noise` is what a search can tell from
-    noise.
+    noise, `packs` which trials can train together.
     """
     lines = [
         *wrap(f"{study.name} · {study.title}", WIDTH),
@@ -68,6 +69,7 @@ def format_plan(
     told = [
         ("in all  ", _format_total_time(plan, machine)),
         ("where", where(plan, machine)),
+        ("packs", packs),
         *_design_notes(study, plan),
         *_cost_notes(plan, machine, device_bytes),
         *_search_notes(study, plan),

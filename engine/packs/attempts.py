@@ -144,7 +144,7 @@ class Packer:
         form = form_of(settings)
         if form is None or self._bounds.get(form) == 1:
             return None
-        if (fault := stacking_fault(training)) is not None:
+        if (fault := stacking_fault(training.model)) is not None:
             self._bounds[form] = 1
             _log.info("%s: trials train one by one: %s", settings.model.recipe, fault)
             return None

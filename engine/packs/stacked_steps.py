@@ -145,9 +145,9 @@ def _stackable(training: Training) -> Stackable:
     return training.objective
 
 
-def stacking_fault(training: Training) -> str | None:
-    """Why a training cannot take steps together with others of its form, as its model is built."""
-    if next(training.model.buffers(), None) is not None:
-        return "the model has buffers"
-    looking = next(filter(looks_at_weights, training.model.modules()), None)
+def stacking_fault(model: nn.Module) -> str | None:
+    """Why the training of a model cannot take steps together with others of its form."""
+    if next(model.buffers(), None) is not None:
+        return "its model has buffers"
+    looking = next(filter(looks_at_weights, model.modules()), None)
     return None if looking is None else f"{type(looking).__name__} takes note of its weights"

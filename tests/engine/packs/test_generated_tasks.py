@@ -161,7 +161,7 @@ def test_what_is_not_of_one_shape_trains_alone_and_unrecorded(task, keys):
 
 def test_a_task_that_says_so_and_does_not_is_refused():
     made = [Training(settings("shifted", seed=seed, fault="scored"), CPU) for seed in range(3)]
-    assert stacking_fault(made[0]) is None
+    assert stacking_fault(made[0].model) is None
     with pytest.raises(PackError, match="expected batches of one shape"), StackedSteps(made) as stacked:
         for _ in range(10):
             stacked.step()

@@ -88,7 +88,7 @@ def advance_both(make, tolerance, *given, seeds=(0, 1, 2), steps=4, **options):
 @pytest.mark.parametrize("name", SEQUENCE_BLOCKS)
 def test_every_block_trains_as_it_does_alone(make, name):
     text = render(example_block(name))
-    assert stacking_fault(make(0, text)) is None
+    assert stacking_fault(make(0, text).model) is None
     alone, packed = ([make(seed, text, **PROGRAM) for seed in range(3)] for _ in range(2))
     for training in alone:
         training.take_step()
@@ -316,7 +316,7 @@ def test_batches_of_other_shapes_are_refused(make):
 
 
 def test_blocks_that_take_note_of_their_weights_train_alone(make):
-    told = stacking_fault(make(0, "sa(heads=2, span=4, adaptive=true, ramp=2)"))
+    told = stacking_fault(make(0, "sa(heads=2, span=4, adaptive=true, ramp=2)").model)
     assert told == "AdaptiveSpans takes note of its weights"
 
 

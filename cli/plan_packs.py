@@ -1,0 +1,46 @@
+"""How many trials of a plan can train together, and why others cannot, where packs are asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..studies.text.units import plural
+
+if TYPE_CHECKING:
+    from ..engine.packs.outlook import PackOutlook
+    from ..studies.planning.plan import Plan
+    from ..studies.study import Study
+    from .machine_settings import MachineSettings
+
+
+def packs(study: Study, plan: Plan, machine: MachineSettings) -> str:
+    """`144 trials can train together, at most 16 at once …`; nothing without packs or trials to run.
+
+    Torch is loaded where packs are asked for, as some models look at their weights.
+    """
+    left = [each.trial.settings for each in plan.trials if each.status != "done"]
+    if machine.pack == "off" or machine.devices > 1:
+        return ""
+    if study.search is not None and not study.is_population:
+        return "the trials of a search train alone, as one comes after the other"
+    if not left:
+        return ""
+    from ..engine.core.resources import MAX_PACK
+    from ..engine.packs.outlook import foresee_packs
+
+    return _told(foresee_packs(left), MAX_PACK if machine.pack == "auto" else machine.pack, machine)
+
+
+def _told(found: PackOutlook, most: int, machine: MachineSettings) -> str:
+    reasons = sorted(found.alone.items(), key=lambda each: -each[1])
+    if not found.together and len(reasons) == 1:
+        return f"no trial can train with others: {reasons[0][0]}"
+    measured = ", where that is measured to be faster" if machine.pack == "auto" else ""
+    most = min(most, found.largest)
+    told = f"{plural(found.together, 'trial')} can train together, at most {most} at once{measured}"
+    first = told if found.together else "no trial can train with others"
+    return "; ".join([first, *(f"{_who(count)} alone: {reason}" for reason, count in reasons)])
+
+
+def _who(count: int) -> str:
+    return "1 trains" if count == 1 else f"each of {count:,} trains"

@@ -1,0 +1,77 @@
+"""What a plan says of trials that can train together, where packs are asked for."""
+
+from pathlib import Path
+
+import pytest
+
+from ...study_texts import SEARCH_OF_RUNGS, study_text
+
+FACTORS = {"mixer": ["sa(heads=2)", "conv(k=3)"], "task": ["sort", "reverse"], "seed": [0, 1, 2]}
+
+
+def plan(run, monkeypatch, pack, *arguments, factors=FACTORS, **tables):
+    """The line of a study's plan that tells of packs, as one; None where there is none."""
+    if pack is not None:
+        monkeypatch.setenv("ACTIVEMEM_PACK", pack)
+    tables = {"study": {"name": "packed", "title": "Packed"}, **tables}
+    tables["model"] = {"recipe": "2 * ({mixer} >> ff(32))", "d_model": 16}
+    Path("packed.toml").write_text(study_text(**tables, factors=factors), encoding="utf-8")
+    result = run("study", "plan", "packed.toml", *arguments)
+    assert result.exit_code == 0, result.stderr
+    told = [part for part in result.stdout.split("\n\n") if part.startswith("  packs")]
+    return " ".join(told[0].split()) if told else None
+
+
+def test_without_packs_nothing_is_told(run, monkeypatch):
+    assert plan(run, monkeypatch, None) is None
+
+
+@pytest.mark.parametrize(
+    ("pack", "told"),
+    [
+        ("auto", "at most 6 at once, where that is measured to be faster"),
+        ("4", "at most 4 at once"),
+    ],
+)
+def test_trials_of_one_model_can_train_together(run, monkeypatch, pack, told):
+    assert plan(run, monkeypatch, pack) == f"packs 12 trials can train together, {told}"
+
+
+def test_who_trains_alone_is_told_with_the_reason(run, monkeypatch):
+    adaptive = "sa(heads=2, span=4, adaptive=true, ramp=2)"
+    mixers = {**FACTORS, "mixer": ["sa(heads=2)", adaptive], "task": ["sort"]}
+    told = plan(run, monkeypatch, "4", factors=mixers)
+    assert told == (
+        "packs 3 trials can train together, at most 3 at once; each of 3 trains alone: "
+        "AdaptiveSpans takes note of its weights"
+    )
+    single = plan(run, monkeypatch, "4", "--only", "seed=1", factors=mixers)
+    assert single == (
+        "packs no trial can train with others; "
+        "1 trains alone: AdaptiveSpans takes note of its weights; "
+        "1 trains alone: no other trial has its model and its batches"
+    )
+
+
+def test_where_all_train_alone_the_reason_is_told_once(run, monkeypatch):
+    told = plan(run, monkeypatch, "auto", train={"batch_size": 4, "accumulate": 2})
+    assert told == (
+        "packs no trial can train with others: "
+        "the parts of a batch come one after the other ([train] accumulate)"
+    )
+
+
+def test_trials_of_a_search_train_alone(run, monkeypatch):
+    monkeypatch.setenv("ACTIVEMEM_PACK", "auto")
+    Path("rungs.toml").write_text(SEARCH_OF_RUNGS, encoding="utf-8")
+    assert "packs  the trials of a search train alone" in run("study", "plan", "rungs.toml").stdout
+
+
+def test_nothing_is_told_where_each_trial_has_several_gpus_or_all_have_ended(run, monkeypatch):
+    monkeypatch.setenv("ACTIVEMEM_GPUS", "2")
+    assert plan(run, monkeypatch, "auto") is None
+    monkeypatch.setenv("ACTIVEMEM_GPUS", "0")
+    one = {"mixer": ["conv(k=3)"], "task": ["sort"]}
+    assert plan(run, monkeypatch, "auto", factors=one) is not None
+    assert run("study", "run", "packed.toml", "--local").exit_code == 0
+    assert plan(run, monkeypatch, "auto", factors=one) is None
