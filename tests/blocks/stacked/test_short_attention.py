@@ -5,6 +5,7 @@ import torch
 
 from activemem.blocks.stacked.short_attention import (
     LARGEST,
+    LOG2_E,
     is_short,
     short_attention,
     slow_short_attention,
@@ -45,7 +46,7 @@ def test_it_gives_what_its_equation_gives(head_width, length, dropped):
 def test_scores_of_any_size_have_finite_weights(head_width, size):
     qkv, _, of_heads = draw(head_width, 12, size=size, dtype=torch.float64)
     largest = float((qkv[0] @ qkv[1].mT).abs().max()) * head_width**-0.5
-    assert (largest > LARGEST) == (size > 1.0)
+    assert (largest * LOG2_E > LARGEST) == (size > 1.0)
     expected = gradients(slow_short_attention, qkv, None, of_heads)
     for one, other in zip(gradients(short_attention, qkv, None, of_heads), expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
