@@ -87,7 +87,12 @@ def free_bytes() -> int:
 
 
 def device_bytes(machine: Machine) -> int:
-    """What trials may hold of each GPU that this process sees: what the run found free, else all of it."""
+    """What trials may hold of each GPU that this process sees: what the run found free, else all of it.
+
+    Of whole GPUs of a cluster it is what is free by now: a process asks before its first trial.
+    """
     if machine.gpu_bytes is not None:
         return machine.gpu_bytes
+    if machine.gpus != "auto" and machine.gpus >= 1:
+        return free_bytes()
     return min((each.bytes for each in find_gpus()), default=0)

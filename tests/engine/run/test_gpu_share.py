@@ -152,6 +152,12 @@ def test_what_a_run_found_free_is_not_looked_for_again_beside_its_own_trials(two
     assert device_bytes(Machine(gpus=0.5)) == 24 * 10**9  # of a node, where siblings hold some
 
 
+@pytest.mark.parametrize("gpus", [1.0, 2.0])
+def test_a_worker_that_has_whole_gpus_of_a_node_goes_by_what_others_leave_of_them(two_gpus, gpus):
+    two_gpus(10**10, 24 * 10**9)
+    assert device_bytes(Machine(gpus=gpus, address="elsewhere:1")) == 10**10
+
+
 def test_what_this_process_keeps_for_its_tensors_is_free(two_gpus, monkeypatch):
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _place: 5 * 10**9)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _place: 10**9)
