@@ -20,11 +20,13 @@ from ...errors import ActivememError
 from ...plugins import loaded_files
 from ...storage import Store
 from ...storage.paths import Layout
+from ...studies.planning.memory_estimates import GPU_CONTEXT
 from ...studies.schema.settings import TrialSettings
+from ...studies.text.units import format_bytes
 from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
 from ..data.prepared_lengths import PreparedLengths
-from ..replicas.faults import check_replicas
+from ..replicas.faults import ReplicaError, check_replicas
 from .gpu_share import Accelerators, share
 from .remote_store import StorePlace
 
@@ -164,8 +166,24 @@ class FitNodes:
             checkpoints=checkpoints,
         )
 
+    def _lack_of_room(self, gpu_bytes: int) -> str:
+        """Why what is free of the fullest GPU of a node that joins is too little; empty where it is enough.
+
+        Those that differ by less than a process takes before its first tensor are as good as equal.
+        """
+        foreseen = self.machine.gpu_bytes
+        if foreseen is not None and gpu_bytes + GPU_CONTEXT < foreseen:
+            expected, got = format_bytes(foreseen), format_bytes(gpu_bytes)
+            return f"expected {expected} free of a GPU, of which trials have shares, got {got}"
+        try:
+            self._check_replicas(gpu_bytes)
+        except ReplicaError as error:
+            return " ".join(str(error).split())
+        return ""
+
     def _take(self, node: ClusterNode) -> None:
         """Use a node that has joined, or leave it out."""
+        node = replace(node, problem=node.problem or self._lack_of_room(node.gpu_bytes))
         self._fit = self._fit if node.problem else self._fit | {node.id}
         self._listener.on_nodes([node])
 

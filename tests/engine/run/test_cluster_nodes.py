@@ -12,7 +12,7 @@ import torch
 
 from activemem import __version__
 from activemem.engine.core import gpus
-from activemem.engine.core.events import NOBODY, ClusterNode
+from activemem.engine.core.events import NOBODY, ClusterNode, Listener
 from activemem.engine.core.resources import Machine
 from activemem.engine.replicas.faults import ReplicaError
 from activemem.engine.run import cluster_nodes
@@ -106,6 +106,30 @@ def test_trials_that_cannot_be_sharded_are_refused_before_one_begins_by_the_full
         fit(8.0, (80 * 10**9, room), settings)
     assert str(refused.value).endswith(f"{format_bytes(room)} free")
     assert fit(1.0, (80 * 10**9, room), settings).ids == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "free", "problem"),
+    [
+        (0.25, 2, "expected 20.0 GB free of a GPU, of which trials have shares, got 2.0 GB"),
+        (0.25, 19.5, ""),  # the context of a process
+        (1.0, 2, ""),  # a worker goes by what its own GPU has
+        (0.0, 0, ""),
+        (8.0, 80, ""),
+        (8.0, 0.02, "got muon, where not all weights fit on each, with 20.0 MB free"),
+    ],
+)
+def test_a_node_that_joins_with_less_free_of_its_gpus_than_trials_need_is_left_out(
+    fit, tiny, gpus, free, problem
+):
+    told = []
+    listener = Listener()
+    listener.on_nodes = told.extend
+    nodes = fit(gpus, (20 * 10**9, 60 * 10**9), muon(tiny), listener)
+    nodes._take(replace(node("late"), gpus=8.0, gpu_bytes=int(free * 10**9)))
+    assert told[-1].host == "late"
+    assert told[-1].problem.endswith(problem)
+    assert ("late" in nodes._fit) == (not told[-1].problem) == (not problem)
 
 
 @pytest.mark.parametrize(
