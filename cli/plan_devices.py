@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..engine.core.gpus import Gpu, count_gpus_of_processes, gpu_fault, gpu_here, has_multi_process_service
+from ..engine.core.gpus import (
+    Gpu,
+    count_gpus_of_processes,
+    gpu_fault,
+    gpu_here,
+    has_multi_process_service,
+    service_fault,
+)
 from ..engine.core.resources import Gpus, cpus_here
 from ..storage import Store
 from ..studies.planning.memory_estimates import GpuRoom, StepMemory, fits, room_on_gpu
@@ -84,7 +91,9 @@ def _shared(held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings, ot
     if (cpus := cpus_here()) < machine.cpus:
         here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
         return f"not one such trial, as cpus = {machine.cpus:g} and {here}; with --local one"
-    asked = _asked(machine.gpus)
+    gpus, asked = machine.gpus, _asked(machine.gpus)
+    if gpus != "auto" and (fault := service_fault(gpus, int(cpus / machine.cpus))) is not None:
+        return f"not one such trial: {fault}; with --local one"
     found = room_on_gpu(held, gpu.free, cpus=cpus / count, cpus_of_each=machine.cpus, asked=asked)
     place = "" if count == 1 else " on each"
     if found.bound == "one":

@@ -93,6 +93,13 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
             (0.25, {"cpus": 7, "count": 4}),
             "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, as there are CPUs for no more; 8 fit",
         ),
+        (
+            (0.02, {"cpus": 98}),
+            "not one such trial: gpus: expected at least 0.0208, as NVIDIA's multi-process service takes 48 "
+            "processes on a GPU, got 0.02; with --local one",
+        ),
+        ((0.02, {"cpus": 97}), "48 such trials at once, as many as there are CPUs for; 8 fit into 80.0 GB"),
+        ((0.0208, {"cpus": 192}), "48 such trials at once, as gpus = 0.0208; 8 fit into 80.0 GB"),
         (("auto", {"cpus": 1}), "H100: not one such trial, as cpus = 2 and 1 CPU is here; with --local one"),
         ((0.25, {"others": 62 * 10**9}), "4 such trials at once, as gpus = 0.25; 1 fits into 18.0 GB"),
         (("auto", {"others": 75 * 10**9}), "not one such trial fits into 5.0 GB (others hold 75.0 GB)"),
@@ -112,6 +119,10 @@ def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(told, monke
     trials = round(1 / share(Machine(cpus=2), [node], [None]))
     says = told("auto", service=True, cpus=cpus, size=size * 10**9, count=count)
     assert f": {plural(trials, 'such trial')} at once" in says
+
+
+def test_without_nvidias_service_any_number_of_trials_take_turns_on_a_gpu(told):
+    assert ": 50 such trials at once, as gpus = 0.02; 8 fit into" in told(0.02, service=False, cpus=192)
 
 
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):

@@ -249,6 +249,21 @@ def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypa
     assert machine.gpus == fraction(3)
 
 
+def test_more_processes_than_nvidias_service_takes_are_refused_before_one_begins(monkeypatch, tmp_path):
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 96.0, "GPU": 2.0})
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    ray_cluster._check_room(Machine(gpus=0.01))  # they take turns
+    (tmp_path / "control").touch()
+    for few in (Machine(gpus=0.01, cpus=2.0), Machine(gpus=fraction(48)), Machine(gpus=0.0)):
+        ray_cluster._check_room(few)
+    with pytest.raises(MachineError) as refused:
+        ray_cluster._check_room(Machine(gpus=0.01))
+    assert str(refused.value) == (
+        "gpus: expected at least 0.0208, as NVIDIA's multi-process service takes 48 processes on a GPU, "
+        "got 0.01"
+    )
+
+
 @NO_GPU
 def test_without_a_gpu_trials_train_on_the_cpu(settings):
     assert Machine().device == "cpu"
