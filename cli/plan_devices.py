@@ -79,7 +79,7 @@ def _without_gpu(gpus: Gpus) -> str:
 
 
 def _others(gpu: Gpu, run_free: int | None) -> str:
-    """What others hold of a GPU, if they do; of that of a run under way when it was looked for that."""
+    """What others hold of a GPU, or that a run under way found less than all, if so."""
     if gpu.free == gpu.bytes:
         return ""
     held = f"others hold {format_bytes(gpu.bytes - gpu.free)}"
