@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
-from ..engine.core.gpus import Gpu, count_gpus_of_processes, gpu_fault, gpu_here, has_multi_process_service
+from dataclasses import replace
+
+from ..engine.core.gpus import (
+    Gpu,
+    count_gpus_of_processes,
+    gpu_fault,
+    gpu_here,
+    has_multi_process_service,
+    service_fault,
+)
 from ..engine.core.resources import Gpus, cpus_here
+from ..storage import Store
 from ..studies.planning.memory_estimates import GpuRoom, StepMemory, fits, room_on_gpu
 from ..studies.planning.plan import Plan
 from ..studies.text.units import format_bytes, plural
 from .machine_settings import MachineSettings
 
 
-def where(plan: Plan, machine: MachineSettings) -> str:
-    """Which device trains: `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`."""
+def free_for_run(study: str, store: Store) -> int | None:
+    """What the run that trains a study here now found free of each GPU; None without such a run."""
+    found = (store.load_study_record(study) or {}).get("gpu")
+    if found is None:
+        return None
+    leases, last = store.watched_leases(), store.last_numbers()
+    claims = [leases.find(trial, last.get(trial, -1) + 1) for trial in store.state().notes]
+    owners = [claim.owner for claim in claims if claim is not None and not (claim.ended or claim.gone)]
+    here = any(each.run == found["run"] and each.machine == leases.owner.machine for each in owners)
+    return found["free"] if here else None
+
+
+def where(plan: Plan, machine: MachineSettings, run_free: int | None = None) -> str:
+    """Which device trains: `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`.
+
+    Where a run of the study trains here now, `run_free` is what it found free of each GPU, and all that it
+    goes by: its own trials hold a part of that by now.
+    """
     gpus, address = machine.gpus, machine.address
     if address is not None:
         asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
         asked = asked if gpus in ("auto", 0) else f"its GPUs, {_told(gpus)} for each trial"
-        return f"the cluster at {address}: {asked}; with --local, {_where_here(plan, machine, local=True)}"
-    return _where_here(plan, machine)
+        here = _where_here(plan, machine, run_free, local=True)
+        return f"the cluster at {address}: {asked}; with --local, {here}"
+    return _where_here(plan, machine, run_free)
 
 
-def _where_here(plan: Plan, machine: MachineSettings, *, local: bool = False) -> str:
+def _where_here(plan: Plan, machine: MachineSettings, run_free: int | None, *, local: bool = False) -> str:
     """The device of this machine."""
     gpus = machine.gpus
     if not gpus:
@@ -28,16 +55,18 @@ def _where_here(plan: Plan, machine: MachineSettings, *, local: bool = False) ->
     if (found := gpu_here()) is None:
         return _without_gpu(gpus)
     gpu, count = found
+    gpu = gpu if run_free is None else replace(gpu, free=min(gpu.bytes, run_free))
+    others = _others(gpu, run_free)
     if gpus != "auto" and gpus > count:
         return f"nowhere: gpus = {gpus:g}, and torch finds {plural(count, 'GPU')} here"
     if gpus != "auto" and gpus > 1:
         held = f": {_held_on_each(plan.memory[1], int(gpus), gpu.free)}" if plan.memory else ""
-        return f"{gpus:g} of this machine's GPUs for each trial, {gpu.name}{held}{_others(gpu)}"
+        return f"{gpus:g} of this machine's GPUs for each trial, {gpu.name}{held}{others}"
     if local:
-        return f"this machine's GPU, {gpu.name}, for one trial at a time{_others(gpu)}"
+        return f"this machine's GPU, {gpu.name}, for one trial at a time{others}"
     count = max(count, count_gpus_of_processes())
     name = f"this machine's {f'{count} GPUs' if count > 1 else 'GPU'}, {gpu.name}"
-    return f"{name}{f': {_shared(plan.memory[1], gpu, count, machine)}' if plan.memory else _others(gpu)}"
+    return f"{name}{f': {_shared(plan.memory[1], gpu, count, machine, others)}' if plan.memory else others}"
 
 
 def _without_gpu(gpus: Gpus) -> str:
@@ -49,23 +78,28 @@ def _without_gpu(gpus: Gpus) -> str:
     return f"nowhere: gpus = {gpus:g}, and torch finds no GPU here"
 
 
-def _others(gpu: Gpu) -> str:
-    """What others hold of a GPU, if they do."""
-    return f" (others hold {format_bytes(gpu.bytes - gpu.free)})" if gpu.free < gpu.bytes else ""
+def _others(gpu: Gpu, run_free: int | None) -> str:
+    """What others hold of a GPU, or that a run under way found less than all, if so."""
+    if gpu.free == gpu.bytes:
+        return ""
+    held = f"others hold {format_bytes(gpu.bytes - gpu.free)}"
+    return f" ({held if run_free is None else 'so much was free when its run began here'})"
 
 
-def _shared(held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings) -> str:
+def _shared(held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings, others: str) -> str:
     """How many trials stand on each of this machine's GPUs, why no more, and how they share it."""
     if (cpus := cpus_here()) < machine.cpus:
         here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
         return f"not one such trial, as cpus = {machine.cpus:g} and {here}; with --local one"
-    asked = _asked(machine.gpus)
+    gpus, asked = machine.gpus, _asked(machine.gpus)
+    if gpus != "auto" and (fault := service_fault(gpus, int(cpus / machine.cpus))) is not None:
+        return f"not one such trial: {fault}; with --local one"
     found = room_on_gpu(held, gpu.free, cpus=cpus / count, cpus_of_each=machine.cpus, asked=asked)
     place = "" if count == 1 else " on each"
     if found.bound == "one":
         busy = int(cpus / machine.cpus)
         place = f" on {'one' if busy == 1 else busy} of them"
-    told = f"{_at_once(found, machine.gpus, format_bytes(gpu.free), place)}{_others(gpu)}"
+    told = f"{_at_once(found, machine.gpus, format_bytes(gpu.free), place)}{others}"
     if found.trials == 1 or not found.by_memory:
         return told
     if has_multi_process_service():

@@ -63,6 +63,7 @@ def plan(
     from ...studies.rounds import follow_rounds
     from ...studies.study import load_study
     from ..machine_settings import load_settings
+    from ..plan_devices import free_for_run
     from ..plan_json import plan_page
     from ..plan_packs import packs
     from ..views import plan as view
@@ -78,7 +79,14 @@ def plan(
         noise, groups = StudyResults(found, configured.store).noise, group_sizes_of(found)
         together = packs(found, page, configured.values)
         text = view.format_plan(
-            found, page, configured.values, groups, device_bytes=size, noise=noise, packs=together
+            found,
+            page,
+            configured.values,
+            groups,
+            device_bytes=size,
+            noise=noise,
+            packs=together,
+            run_free=free_for_run(found.name, configured.store),
         )
         print_stdout(text)
 

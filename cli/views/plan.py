@@ -53,11 +53,12 @@ def format_plan(
     device_bytes: int | None = None,
     noise: Sequence[str] = (),
     packs: str = "",
+    run_free: int | None = None,
 ) -> str:
     """The lines of `study plan`: trials to run, costs of models, groups of weights, lengths out of reach.
 
     With `device_bytes` they say how many trials fit on such a device; `noise` is what a search can tell from
-    noise, `packs` which trials can train together.
+    noise, `packs` which trials can train together, `run_free` what the study's run found free of a GPU here.
     """
     lines = [
         *wrap(f"{study.name} · {study.title}", WIDTH),
@@ -68,7 +69,7 @@ def format_plan(
     ]
     told = [
         ("in all  ", _format_total_time(plan, machine)),
-        ("where", where(plan, machine)),
+        ("where", where(plan, machine, run_free)),
         ("packs", packs),
         *_design_notes(study, plan),
         *_cost_notes(plan, machine, device_bytes),

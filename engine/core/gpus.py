@@ -122,6 +122,20 @@ def has_multi_process_service() -> bool:
     return _service() == "there"
 
 
+def service_fault(share: float, room: int) -> str | None:
+    """Why trials with such a share cannot train here, where CPUs have room for so many; None if they can.
+
+    Where NVIDIA's service runs, it would refuse some. Ray fills one GPU before the next.
+    """
+    from ...studies.planning.memory_estimates import MOST_ON_ONE  # noqa: PLC0415 -- few commands need it
+
+    if min(int(1 / share), room) <= MOST_ON_ONE or not has_multi_process_service():
+        return None
+    least = int(10_000 / MOST_ON_ONE) / 10_000  # as Ray has it
+    service = f"as NVIDIA's multi-process service takes {MOST_ON_ONE} processes on a GPU"
+    return f"gpus: expected at least {least:g}, {service}, got {share:g}"
+
+
 def _has_driver() -> bool:
     """Whether the system has the driver of a GPU; elsewhere than on Linux torch is asked."""
     if sys.platform == "linux":

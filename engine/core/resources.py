@@ -65,7 +65,8 @@ class Machine:
     "auto" as many as one worker has where that is faster. With `graphs` the gradients of a trial, or of those
     that are packed, are recorded on a GPU as CUDA graphs, where they can be. With `activation_checkpointing`
     a trial keeps the inputs of its sub-layers alone, and computes the rest again in the backward pass.
-    `gpu_bytes` are those of a GPU that all trials on it may hold together; None is all that it has.
+    `gpu_bytes` are those of a GPU that all trials on it may hold together. None is all that it has, and of
+    whole GPUs what others leave of them.
     """
 
     cpus: float = 1.0

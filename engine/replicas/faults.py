@@ -8,10 +8,9 @@ from ...errors import ActivememError
 from ...studies.planning.memory_estimates import FindLongest
 from ...studies.resolve.costs import longest_pair
 from ...studies.schema.settings import TrialSettings
+from ...studies.text.units import format_bytes
 from ..training_parts.gradient_measures import GRADIENT_NOISE
 from .sharding import must_shard, sharding_faults
-
-_WHERE = "where not all weights fit on each"
 
 
 class ReplicaError(ActivememError):
@@ -36,8 +35,11 @@ def check_replicas(
     for settings in all_settings:
         reasons |= dict.fromkeys(replica_faults(settings, devices))
         longest = find_longest(settings)
-        if must_shard(settings, devices, device_bytes, longest=longest, checkpoints=checkpoints):
-            reasons |= dict.fromkeys(f"{each}, {_WHERE}" for each in sharding_faults(settings))
+        if device_bytes is not None and must_shard(
+            settings, devices, device_bytes, longest=longest, checkpoints=checkpoints
+        ):
+            where = f"where not all weights fit on each, with {format_bytes(device_bytes)} free"
+            reasons |= dict.fromkeys(f"{each}, {where}" for each in sharding_faults(settings))
     if reasons:
         head = f"these trials cannot take their steps on {devices} devices"
         raise ReplicaError("\n".join([head, *(f"  {reason}" for reason in reasons)]))

@@ -20,9 +20,13 @@ from ...errors import ActivememError
 from ...plugins import loaded_files
 from ...storage import Store
 from ...storage.paths import Layout
+from ...studies.planning.memory_estimates import GPU_CONTEXT
 from ...studies.schema.settings import TrialSettings
+from ...studies.text.units import format_bytes
 from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
+from ..data.prepared_lengths import PreparedLengths
+from ..replicas.faults import ReplicaError, check_replicas
 from .gpu_share import Accelerators, share
 from .remote_store import StorePlace
 
@@ -98,14 +102,15 @@ class FitNodes:
     """The nodes on which trials may run: those found fit before the first trial, and those that join later.
 
     `machine` is the one asked for, with the share of a GPU that follows from the nodes. Raises NodeError as
-    `check_nodes` does. A node that joins and cannot train is told once, and left out.
+    `check_nodes` does, and ReplicaError for trials that cannot train on GPUs with as little free as the
+    fullest. A node that joins and cannot train is told once, and left out.
     """
 
     def __init__(
         self, place: StorePlace, machine: Machine, settings: Sequence[TrialSettings], listener: Listener
     ) -> None:
         automatic, machine = machine.gpus == "auto", with_device(machine)
-        self.machine, self._listener = machine, listener
+        self.machine, self._listener, self._settings = machine, listener, settings
         self._inspector = _Inspector(place, machine, settings)
         nodes = inspect_nodes(place, machine, settings)
         listener.on_nodes(nodes)
@@ -113,13 +118,13 @@ class FitNodes:
         self._known = self._alive = {node.id for node in nodes}
         self._fit = self._known - set(unfit)
         fit = [node for node in nodes if node.id in self._fit]
+        self._check_replicas(least := min(each.gpu_bytes for each in fit))
         if automatic and machine.gpus:
             brought = [
                 Accelerators(count=each.gpus, device_bytes=each.gpu_bytes, cpus=each.cpus) for each in fit
             ]
             self.machine = replace(machine, gpus=share(machine, brought, settings))
         if self.machine.gpus != "auto" and 0 < self.machine.gpus < 1:  # else a worker has all of its GPU
-            least = min(each.gpu_bytes for each in fit)
             self.machine = replace(self.machine, gpu_bytes=least)
         self._asked: list[tuple[dict[str, Any], ray.ObjectRef[_Answer]]] = []
         self._looked_at = time.monotonic()
@@ -150,8 +155,35 @@ class FitNodes:
             else:
                 self._asked.append((node, answer))
 
+    def _check_replicas(self, gpu_bytes: int) -> None:
+        """Raise ReplicaError where trials cannot train on several GPUs with so much free of each."""
+        find_longest, checkpoints = PreparedLengths(self.machine.data), self.machine.activation_checkpointing
+        check_replicas(
+            self._settings,
+            self.machine.devices,
+            gpu_bytes,
+            find_longest=find_longest,
+            checkpoints=checkpoints,
+        )
+
+    def _lack_of_room(self, gpu_bytes: int) -> str:
+        """Why what is free of the fullest GPU of a node that joins is too little; empty where it is enough.
+
+        Those that differ by less than a process takes before its first tensor are as good as equal.
+        """
+        foreseen = self.machine.gpu_bytes
+        if foreseen is not None and gpu_bytes + GPU_CONTEXT < foreseen:
+            expected, got = format_bytes(foreseen), format_bytes(gpu_bytes)
+            return f"expected {expected} free of a GPU, of which trials have shares, got {got}"
+        try:
+            self._check_replicas(gpu_bytes)
+        except ReplicaError as error:
+            return " ".join(str(error).split())
+        return ""
+
     def _take(self, node: ClusterNode) -> None:
         """Use a node that has joined, or leave it out."""
+        node = replace(node, problem=node.problem or self._lack_of_room(node.gpu_bytes))
         self._fit = self._fit if node.problem else self._fit | {node.id}
         self._listener.on_nodes([node])
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from uuid import uuid4
 
 from ...storage import Store
 from ...studies.catalog.own_corpora import FOLDER
@@ -125,7 +126,8 @@ def _run_round(
     settings = [trial.settings for trial in missing]
     machine = with_whole_gpu(machine) if local else machine
     _prepare(study, settings, machine)
-    _save_record(study, store)
+    run_id = uuid4().hex
+    _save_record(study, store, run_id, machine)
     with on_interrupt(listener.stopping) as stop:
         merge = partial(store.merge_ended, study.name, at_least=MERGED_TOGETHER)
         counter = RunCounter(listener, stop, max_failures, merge)
@@ -136,7 +138,7 @@ def _run_round(
             )
 
         make_grid = partial(GridCohorts, pack=machine.most_packed)
-        rounds = RunRounds(study, store, counter, stop, run, make_grid=make_grid)
+        rounds = RunRounds(study, store, counter, stop, run, run_id=run_id, make_grid=make_grid)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
@@ -164,8 +166,9 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     prepare_corpora(settings, machine.data)
 
 
-def _save_record(study: Study, store: Store) -> None:
-    """Keep the study as it runs now, by which commands know it."""
+def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> None:
+    """Keep the study as it runs now, by which commands know it, and what its run found free of GPUs here."""
+    free = machine.gpu_bytes
     store.save_study_record(
         study.name,
         {
@@ -174,6 +177,7 @@ def _save_record(study: Study, store: Store) -> None:
             "path": str(study.path) if study.path else None,
             "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
             "run": datetime.now(UTC).isoformat(timespec="seconds"),
+            "gpu": None if free is None else {"run": run_id, "free": free},
         },
     )
 

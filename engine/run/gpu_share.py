@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...studies.planning.memory_estimates import MemoryEstimator, room_on_gpu
@@ -13,6 +14,15 @@ from ..core.resources import Machine
 from ..data.prepared_lengths import PreparedLengths
 from ..graphs.graphable import steps_are_recorded
 from ..optimisers.state_size import weight_state
+
+LOOK_S = 0.5
+"""So often it is looked whether memory of a GPU comes free that others hold."""
+
+QUIET_LOOKS, MOST_LOOKS = 4, 20
+"""So many looks in a row that find no more free are the last, and so many in all.
+
+Where a driver is killed, Ray leaves the workers a second to end by themselves.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,13 +91,28 @@ def with_gpu_bytes(machine: Machine) -> Machine:
     return replace(machine, gpu_bytes=free_bytes())
 
 
-def free_bytes() -> int:
-    """What nobody holds by now of the fullest GPU that this process sees; 0 without any torch can use."""
-    return min((each.free for each in find_gpus()), default=0)
+def free_bytes(wait: Callable[[float], object] = time.sleep) -> int:
+    """What nobody holds by now of the fullest GPU that this process sees; 0 without any torch can use.
+
+    What others give back meanwhile is waited for: they may be workers of a run before, which end.
+    """
+    gpus, quiet = find_gpus(), 0
+    for _ in range(MOST_LOOKS):
+        if quiet == QUIET_LOOKS or all(each.free == each.bytes for each in gpus):
+            break
+        wait(LOOK_S)
+        before, gpus = sum(each.free for each in gpus), find_gpus()
+        quiet = 0 if sum(each.free for each in gpus) > before else quiet + 1
+    return min((each.free for each in gpus), default=0)
 
 
 def device_bytes(machine: Machine) -> int:
-    """What trials may hold of each GPU that this process sees: what the run found free, else all of it."""
+    """What trials may hold of each GPU that this process sees: what the run found free, else all of it.
+
+    Of whole GPUs of a cluster it is what is free by now: a process asks before its first trial.
+    """
     if machine.gpu_bytes is not None:
         return machine.gpu_bytes
+    if machine.gpus != "auto" and machine.gpus >= 1:
+        return free_bytes()
     return min((each.bytes for each in find_gpus()), default=0)

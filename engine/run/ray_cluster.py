@@ -25,7 +25,7 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
-from ..core.gpus import count_gpus_of_processes
+from ..core.gpus import count_gpus_of_processes, service_fault
 from ..core.resources import Machine, cpus_here
 from ..trial.machine_failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
@@ -281,11 +281,17 @@ def _gpus(machine: Machine) -> float:
 
 
 def _check_room(machine: Machine) -> None:
-    """Raise MachineError where this machine has too little for one trial, which Tune would wait for."""
+    """Raise MachineError where this machine has too little for one trial, or its GPU's service for as many.
+
+    Tune would wait for the first.
+    """
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
         if asked > (found := ray.cluster_resources().get(name, 0.0)):
             setting = f"{name.lower()}s"
             raise MachineError(f"{setting}: expected at most {found:g}, as this machine has, got {asked:g}")
+    room = int(ray.cluster_resources().get("CPU", 0.0) / machine.cpus)
+    if _gpus(machine) and (fault := service_fault(_gpus(machine), room)) is not None:
+        raise MachineError(fault)
 
 
 def _count_workers(machine: Machine) -> int:

@@ -353,7 +353,7 @@ class Attempt:
         """Leave the trial to the process that has taken it over, since this one was silent for too long."""
         told = "trial %s: another process has taken it over from attempt %d, whose result is dropped"
         _log.warning(told, self.job.trial.id, self.job.attempt)
-        self.ended = True
+        self.ended, self._training = True, None
         return Taken(trial=self.job.trial.id, attempt=self.job.attempt + 1, ended=False)
 
     def _end(self, status: str, reason: str | None) -> Ended | Taken:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -36,11 +35,12 @@ class RunRounds:
         stop: Stop,
         run: Callable[[CohortSource], list[str]],
         *,
+        run_id: str,
         make_grid: Callable[[Sequence[Job]], CohortSource],
     ) -> None:
         self._study, self._store, self._counter = study, store, counter
         self._make_grid = make_grid
-        self._stop, self._run, self._id = stop, run, uuid.uuid4().hex
+        self._stop, self._run, self._id = stop, run, run_id
         self._others = OtherDrivers(store, self._id, counter)
         self._made = dict[str, Job]()  # by trial
 

@@ -1,15 +1,24 @@
 """Where a plan says that trials train, on machines with a GPU of a size that is told."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from activemem.cli import plan_devices
 from activemem.cli.machine_settings import MachineSettings
+from activemem.cli.plan_devices import free_for_run
+from activemem.engine.core.events import Ended, EpochFinished, Listener, Started
 from activemem.engine.core.gpus import Gpu
 from activemem.engine.core.resources import Machine
+from activemem.engine.run import driver, gpu_share
+from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import Accelerators, share
+from activemem.storage import Store
+from activemem.storage.leases import Lease, Leases, this_process
+from activemem.storage.paths import Layout
 from activemem.studies.planning.memory_estimates import MemoryEstimator, StepMemory
+from activemem.studies.study import load_study
 from activemem.studies.text.units import plural
 
 STEP = StepMemory(
@@ -28,7 +37,7 @@ STEP = StepMemory(
 def _told(monkeypatch, tmp_path):
     """What a plan of steps of eight gigabytes says of H100s and CPUs, with NVIDIA's service or without."""
 
-    def told(gpus, *, service, others=0, count=1, cpus=64, address=None, size=80 * 10**9):
+    def told(gpus, *, service, others=0, count=1, cpus=64, address=None, size=80 * 10**9, run_free=None):
         gpu = Gpu(name="NVIDIA H100", bytes=size, free=size - others)
         monkeypatch.setattr(plan_devices, "gpu_here", lambda: (gpu, count))
         monkeypatch.setattr(plan_devices, "cpus_here", lambda: cpus)
@@ -36,7 +45,7 @@ def _told(monkeypatch, tmp_path):
         if service:
             (tmp_path / "control").touch()
         plan = SimpleNamespace(memory=("sa", STEP))
-        return plan_devices.where(plan, MachineSettings(gpus=gpus, cpus=2, address=address))
+        return plan_devices.where(plan, MachineSettings(gpus=gpus, cpus=2, address=address), run_free)
 
     return told
 
@@ -84,6 +93,13 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
             (0.25, {"cpus": 7, "count": 4}),
             "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, as there are CPUs for no more; 8 fit",
         ),
+        (
+            (0.02, {"cpus": 98}),
+            "not one such trial: gpus: expected at least 0.0208, as NVIDIA's multi-process service takes 48 "
+            "processes on a GPU, got 0.02; with --local one",
+        ),
+        ((0.02, {"cpus": 97}), "48 such trials at once, as many as there are CPUs for; 8 fit into 80.0 GB"),
+        ((0.0208, {"cpus": 192}), "48 such trials at once, as gpus = 0.0208; 8 fit into 80.0 GB"),
         (("auto", {"cpus": 1}), "H100: not one such trial, as cpus = 2 and 1 CPU is here; with --local one"),
         ((0.25, {"others": 62 * 10**9}), "4 such trials at once, as gpus = 0.25; 1 fits into 18.0 GB"),
         (("auto", {"others": 75 * 10**9}), "not one such trial fits into 5.0 GB (others hold 75.0 GB)"),
@@ -105,6 +121,10 @@ def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(told, monke
     assert f": {plural(trials, 'such trial')} at once" in says
 
 
+def test_without_nvidias_service_any_number_of_trials_take_turns_on_a_gpu(told):
+    assert ": 50 such trials at once, as gpus = 0.02; 8 fit into" in told(0.02, service=False, cpus=192)
+
+
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):
     assert told(1, service=True).endswith("1 such trial at once, as gpus = 1; 8 fit into 80.0 GB")
     assert told("auto", service=True, address="elsewhere:1").endswith(
@@ -120,6 +140,51 @@ def test_what_others_hold_of_a_gpu_is_no_room_for_trials(told):
     assert told(2, service=True, others=60 * 10**9, count=2).endswith(
         "fits into 20.0 GB (others hold 60.0 GB)"
     )
+
+
+def test_what_the_trials_of_a_studys_own_run_hold_is_room_for_trials(told):
+    alone = told("auto", service=True)
+    assert told("auto", service=True, others=60 * 10**9, run_free=80 * 10**9) == alone
+    some = told("auto", service=True, others=60 * 10**9, run_free=50 * 10**9)
+    assert ": 5 such trials at once, as many as fit into 50.0 GB (so much was free when its run beg" in some
+    assert told(2, service=True, others=60 * 10**9, count=2, run_free=80 * 10**9).endswith("into 80.0 GB")
+
+
+def test_a_plan_knows_what_the_run_that_trains_the_study_here_found_free(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr(Machine, "device", "cpu")  # which stands in for a GPU
+    monkeypatch.setattr(driver, "check_gpu", lambda _: None)
+    monkeypatch.setattr(gpu_share, "has_gpu", lambda: True)
+    monkeypatch.setattr(gpu_share, "free_bytes", lambda: 50 * 10**9)
+    store, found = Store(tmp_path / "results"), dict[type, int | None]()
+    listener = Listener()
+    listener.on_event = lambda event: found.update({type(event): free_for_run("tiny", store)})
+    study = load_study(tiny, ["train.epochs=1"])
+    run_study(study, store, Machine(gpus=0.5), listener, local=True, max_trials=1)
+    assert found[Started] == found[EpochFinished] == 50 * 10**9
+    assert found[Ended] is None
+    assert free_for_run("another", store) is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_counted"),
+    [
+        ({}, True),
+        ({"run": "another"}, False),
+        ({"machine": "another"}, False),
+        ({"started": "another"}, False),  # it has died, and its number is another process's
+    ],
+    ids=["its run", "another run", "another machine", "a dead process"],
+)
+def test_only_living_processes_of_the_run_on_this_machine_hold_trials_of_its_own(tmp_path, owner, is_counted):
+    store = Store(tmp_path)
+    store.save_study_record("alpha", {"text": "", "overrides": [], "gpu": {"run": "run", "free": 10**9}})
+    store.checkpoint_dir("trial").mkdir(parents=True)
+    assert free_for_run("alpha", store) is None
+    lease = Leases(Layout(tmp_path), replace(this_process("run"), **owner)).claim("trial", 0)
+    assert isinstance(lease, Lease)
+    assert free_for_run("alpha", store) == (10**9 if is_counted else None)
+    lease.end()
+    assert free_for_run("alpha", store) is None
 
 
 def test_more_gpus_than_there_are_train_nothing(told):

@@ -112,6 +112,7 @@ def _two_gpus(monkeypatch):
             SimpleNamespace(name=name, total_memory=size, uuid=str(place))
             for place, (name, size) in enumerate(sizes.items())
         ]
+        monkeypatch.setattr(gpu_share, "LOOK_S", 0.0)
         monkeypatch.setattr(gpus_of_machine, "has_gpu", lambda: True)
         monkeypatch.setattr(gpu_share, "has_gpu", lambda: True)
         monkeypatch.setattr(gpus_of_machine, "count_gpus", lambda: len(found))
@@ -150,6 +151,36 @@ def test_what_a_run_found_free_is_not_looked_for_again_beside_its_own_trials(two
     assert with_gpu_bytes(Machine(gpus=0.0)).gpu_bytes is None
     assert with_gpu_bytes(Machine(gpus=0.5, address="elsewhere:1")).gpu_bytes is None
     assert device_bytes(Machine(gpus=0.5)) == 24 * 10**9  # of a node, where siblings hold some
+
+
+@pytest.mark.parametrize("gpus", [1.0, 2.0])
+def test_a_worker_that_has_whole_gpus_of_a_node_goes_by_what_others_leave_of_them(two_gpus, gpus):
+    two_gpus(10**10, 24 * 10**9)
+    assert device_bytes(Machine(gpus=gpus, address="elsewhere:1")) == 10**10
+
+
+@pytest.mark.parametrize(
+    ("free", "found", "waits_s"),
+    [
+        ([80], 80, 0.0),
+        ([20], 20, 2.0),
+        ([20, 20, 20, 50, 80], 80, 2.0),
+        ([20, 20, 50], 50, 3.0),
+        ([*range(20, 60)], 40, 10.0),
+    ],
+    ids=["nobody", "others", "all", "a part", "ever more"],
+)
+def test_a_run_waits_for_the_memory_that_workers_of_the_one_before_give_back(
+    monkeypatch, free, found, waits_s
+):
+    told, waited = iter(free), list[float]()
+
+    def find_gpus():
+        return [Gpu(name="NVIDIA H100", bytes=80, free=each) for each in (next(told, free[-1]), 80)]
+
+    monkeypatch.setattr(gpu_share, "find_gpus", find_gpus)
+    assert free_bytes(waited.append) == found
+    assert sum(waited) == waits_s
 
 
 def test_what_this_process_keeps_for_its_tensors_is_free(two_gpus, monkeypatch):
@@ -216,6 +247,21 @@ def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypa
     with _cluster(Machine()):
         machine, _ = _ready(Machine(), None, settings, None)
     assert machine.gpus == fraction(3)
+
+
+def test_more_processes_than_nvidias_service_takes_are_refused_before_one_begins(monkeypatch, tmp_path):
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 96.0, "GPU": 2.0})
+    monkeypatch.setenv("CUDA_MPS_PIPE_DIRECTORY", str(tmp_path))
+    ray_cluster._check_room(Machine(gpus=0.01))  # they take turns
+    (tmp_path / "control").touch()
+    for few in (Machine(gpus=0.01, cpus=2.0), Machine(gpus=fraction(48)), Machine(gpus=0.0)):
+        ray_cluster._check_room(few)
+    with pytest.raises(MachineError) as refused:
+        ray_cluster._check_room(Machine(gpus=0.01))
+    assert str(refused.value) == (
+        "gpus: expected at least 0.0208, as NVIDIA's multi-process service takes 48 processes on a GPU, "
+        "got 0.01"
+    )
 
 
 @NO_GPU

@@ -11,11 +11,13 @@ import torch
 import torch._dynamo  # the first optimiser of a process imports it, in frames that stay for a while
 from torch._dynamo.testing import CompileCounter
 
+from activemem.engine.core.events import Started, Taken
 from activemem.engine.optimisers.build import keep_steps_on_cpu
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
+from activemem.storage.leases import Lease
 from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
@@ -31,27 +33,47 @@ def no_search_for_cycles():
         gc.enable()
 
 
+@pytest.fixture(name="watched")
+def _watched(tmp_path, settings):
+    """An attempt at a trial in this store, and references to what it will hold."""
+
+    def watched(**given):
+        held = []
+
+        class Watched(Training):
+            def __init__(self, *given):
+                super().__init__(*given)
+                held.extend(weakref.ref(each) for each in (self, self.model, self.optimizer))
+                held.extend(map(weakref.ref, self.model.parameters()))
+
+        trial = Trial(study="tiny", levels={"seed": 0}, settings=settings(epochs=2, **given))
+        job = Job(trial=trial, attempt=0, run="run")
+        return Attempt(job, Store(tmp_path), CPU, make_training=Watched), held
+
+    return watched
+
+
+def are_freed(held):
+    return len(held) > 5 and [each() for each in held if each() is not None] == []
+
+
 @pytest.mark.parametrize("recipe", ["sa >> ff(16)", "lstm >> ff(16)", "conv(k=3) + cgru(k=3)"])
 @pytest.mark.parametrize("schedule", ["constant", "plateau"])
-def test_the_model_and_the_optimiser_of_an_ended_trial_are_freed_at_once(
-    tmp_path, settings, recipe, schedule
-):
-    held = []
-
-    class Watched(Training):
-        def __init__(self, *given):
-            super().__init__(*given)
-            held.extend(weakref.ref(each) for each in (self, self.model, self.optimizer))
-            held.extend(map(weakref.ref, self.model.parameters()))
-
-    found = settings(recipe=recipe, epochs=2, schedule={"name": schedule})
-    job = Job(trial=Trial(study="tiny", levels={"seed": 0}, settings=found), attempt=0, run="run")
-    attempt = Attempt(job, Store(tmp_path), CPU, make_training=Watched)
+def test_the_model_and_the_optimiser_of_an_ended_trial_are_freed_at_once(watched, recipe, schedule):
+    attempt, held = watched(recipe=recipe, schedule={"name": schedule})
     with no_search_for_cycles():
         while not attempt.ended:
             attempt.advance()
-        assert len(held) > 5
-        assert [each() for each in held if each() is not None] == []
+        assert are_freed(held)
+
+
+def test_those_of_a_trial_that_another_process_takes_over_are_freed_at_once(tmp_path, watched):
+    attempt, held = watched(recipe="sa >> ff(16)")
+    with no_search_for_cycles():
+        assert isinstance(attempt.advance(), Started)
+        assert isinstance(Store(tmp_path).leases("other").claim(attempt.job.trial.id, 1), Lease)
+        assert isinstance(attempt.advance(), Taken)
+        assert are_freed(held)
 
 
 COHORT = """
