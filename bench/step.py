@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -25,6 +25,9 @@ from activemem.studies.schema.settings import TrialSettings
 
 RECIPES = ("4 * (sa >> ff(512))", "4 * (conv(k=20) >> ff(512))", "4 * (sa + highway_conv(k=20) >> ff(512))")
 WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 5
+
+Comparison = tuple[str, str, Callable[[], nn.Module]]
+"""A recipe, what it is compared with, and what makes the model of that."""
 
 
 def settings(recipe: str) -> TrialSettings:
@@ -44,11 +47,13 @@ def settings(recipe: str) -> TrialSettings:
     )
 
 
-def engine_loop(
-    recipe: str, device: torch.device = CPU, begin: Callable[..., Training] = Training
-) -> Callable[[], None]:
+def make(recipe: str, device: torch.device = CPU, begin: Callable[..., Training] = Training) -> Training:
+    """A training at these settings, whose epoch has no end."""
+    return begin(settings(recipe), device, Path("data"))
+
+
+def engine_loop(training: Training) -> Callable[[], None]:
     """Steps of the engine's own loop, as `Training.advance` makes them."""
-    training = begin(settings(recipe), device, Path("data"))
 
     def steps() -> None:
         for _ in range(STEPS):
@@ -135,20 +140,23 @@ def transformer_of_others() -> nn.Module:
     return TransformerWrapper(num_tokens=100, max_seq_len=200, attn_layers=layers)
 
 
-def comparisons() -> Iterator[tuple[str, str, Callable[[], nn.Module]]]:
-    """A recipe, what it is compared with, and what makes the model of that, as far as it is installed."""
+def comparisons() -> Iterator[Comparison]:
+    """Our steps beside plain loops over models by torch alone."""
     for recipe in RECIPES:
         yield recipe, "a plain PyTorch loop over the same model", partial(model_of, recipe)
     yield RECIPES[1], "torch's own layers, written by hand", HandWrittenModel
-    if find_spec("x_transformers") is not None:
-        yield RECIPES[0], "x-transformers, in a plain loop", transformer_of_others
+
+
+def beside_packages() -> Iterator[Comparison]:
+    """The same over models of other packages, whose makers raise where these are not installed."""
+    yield RECIPES[0], "x-transformers, in a plain loop", transformer_of_others
 
 
 def compare(
     recipe: str, make_model: Callable[[], nn.Module], seconds: float, device: torch.device = CPU
 ) -> tuple[float, float]:
     """The milliseconds of a step of ours, and of one of a plain loop over another model."""
-    runners = {"ours": engine_loop(recipe, device), "other": plain_loop(make_model(), device)}
+    runners = {"ours": engine_loop(make(recipe, device)), "other": plain_loop(make_model(), device)}
     found = median_step_ms(runners, seconds, device)
     return found["ours"], found["other"]
 
@@ -160,7 +168,7 @@ def main() -> None:
     print(
         f"a training step, batch {BATCH}, length {LENGTH}, width {WIDTH}, one CPU thread (CPU time, medians)"
     )
-    for recipe, what, make_model in comparisons():
+    for recipe, what, make_model in chain(comparisons(), beside_packages()):
         ours_ms, other_ms = compare(recipe, make_model, seconds)
         print(f"  {recipe:44} {ours_ms:7.2f} ms   {ours_ms / other_ms:.3f} × {what}")
 
