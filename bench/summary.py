@@ -28,7 +28,6 @@ import packs
 import step
 import torch
 from recordings import require_recordings
-from torch import nn
 
 from activemem import __version__
 from activemem.engine.core.cpu import prepare_cpu
@@ -85,11 +84,9 @@ Measure = Callable[[], Iterable[Row]]
 """Measures what is in some rows."""
 
 
-def step_row(
-    recipe: str, beside: str, make_model: Callable[[], nn.Module], seconds: float, device: torch.device
-) -> Iterator[Row]:
+def step_row(what: step.Comparison, seconds: float, device: torch.device) -> Iterator[Row]:
     """A step of training."""
-    yield Row(f"a step of `{recipe}`", beside, *step.compare(recipe, make_model, seconds, device))
+    yield Row(f"a step of `{what.recipe}`", what.beside, *step.compare(what, seconds, device))
 
 
 def layer_size(device: torch.device) -> attention.Size:
@@ -137,7 +134,7 @@ def packed_rows(form: PackForm, seconds: float, device: torch.device) -> Iterato
     mixer, width, trials = form
     trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
     hfta.check(trainings)
-    found = packs.times_ms(trainings, max(3, int(seconds)), {"by hand": hfta.fused_steps(trainings)})
+    found = packs.times_ms(trainings, max(1, int(seconds)), {"by hand": hfta.fused_steps(trainings)})
     what = packed_name(form)
     yield Row(what, "one by one", found["together"], found["alone"])
     yield Row(what, "HFTA's method, written by hand", found["together"], found["by hand"])
@@ -163,7 +160,7 @@ def recorded_pack_row(
     """Steps of several trainings, whose passes are replayed."""
     mixer, width, trials = form
     trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
-    found = packs.times_ms(trainings, max(3, int(seconds)), graphs=GraphedPacks(recordings))
+    found = packs.times_ms(trainings, max(1, int(seconds)), graphs=GraphedPacks(recordings))
     what = f"{packed_name(form)}, recorded"
     yield Row(what, "the same", found["recorded"], found["together"])
 
@@ -255,8 +252,8 @@ def step_measures(
     comparisons: Iterable[step.Comparison], seconds: float, device: torch.device
 ) -> Iterator[tuple[str, Measure]]:
     """Steps beside others."""
-    for recipe, beside, make_model in comparisons:
-        yield f"a step of `{recipe}`", partial(step_row, recipe, beside, make_model, seconds, device)
+    for what in comparisons:
+        yield f"a step of `{what.recipe}`", partial(step_row, what, seconds, device)
 
 
 def recorded_measures(

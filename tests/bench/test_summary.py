@@ -67,6 +67,23 @@ print(what, summary.table([(what, measure)], device)[1])
 """
 
 
+RELEASED = r"""
+import released_active_memory, step, torch
+
+for mixer, recipe in released_active_memory.RECIPES.items():
+    training = step.make(recipe, model=released_active_memory.MODEL)
+    theirs = released_active_memory.ReleasedTransformer.of(training.model, mixer)
+    tokens = torch.arange(60).view(2, 30)
+    gradients = []
+    for model in (training.model, theirs):
+        model.eval().double()
+        model(tokens).square().mean().backward()
+        gradients.append([each.grad.norm() for each in model.parameters()])
+    sums = [torch.stack(each).square().sum() for each in gradients]
+    print(sum(each.numel() for each in theirs.parameters()) - training.parameters, torch.allclose(*sums))
+"""
+
+
 def run(program):
     """What a program prints beside the benchmarks, and what it tells of errors."""
     path = os.pathsep.join([str(ROOT / "bench"), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -105,6 +122,11 @@ def test_windows_that_are_not_by_flex_attention_have_no_row_as_such():
     printed, _ = run(FUSED)
     assert printed[0].startswith(refused) and printed[0].endswith(" False")
     assert printed[1] == "plain products instead of FlexAttention True"
+
+
+@pytest.mark.heavy
+def test_the_model_of_the_released_program_has_our_numbers():
+    assert run(RELEASED)[0] == ["0 True", "0 True"]
 
 
 @pytest.mark.heavy
