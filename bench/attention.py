@@ -21,6 +21,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from clock import make_clock
 from released_attention import ReleasedAttention
 from torch import Tensor
 from torch.nn import functional
@@ -29,6 +30,8 @@ from torch.profiler import ProfilerActivity, profile
 from activemem.blocks import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers.all_attention import AllAttention
+from activemem.blocks.layers.windows.choice import window_or_fault
+from activemem.blocks.layers.windows.inputs import Kept, WindowForm, WindowInputs
 from activemem.blocks.layers.windows.products import window_products
 from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import ModelConfig
@@ -161,19 +164,31 @@ def by_products(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
     return run
 
 
-def median_ms(runners: dict[str, Callable[[], Tensor]], seconds: float) -> dict[str, float]:
+def require_flex_attention(step: Callable[[], Tensor]) -> None:
+    """RuntimeError with the reason where the windows of a step are not computed by FlexAttention."""
+
+    def compute(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
+        found = window_or_fault(form, given, kept)
+        if not isinstance(found, Tensor):
+            raise RuntimeError(found)
+        return found
+
+    with patch("activemem.blocks.layers.window_attention.compute_window", compute):
+        step().square().mean().backward()
+
+
+def median_ms(
+    runners: dict[str, Callable[[], Tensor]], seconds: float, device: torch.device
+) -> dict[str, float]:
     """Median milliseconds of a forward and a backward pass, on a CPU of its time; the layers take turns."""
-    cuda = torch.cuda.is_available()
-    clock = time.perf_counter if cuda else time.process_time
+    now = make_clock(device)
     times: dict[str, list[float]] = {name: [] for name in runners}
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or min(map(len, times.values())) < 4:
+    while time.perf_counter() < end or min(map(len, times.values())) < 2:
         for name, run in runners.items():
-            started = clock()
+            started = now()
             run().square().mean().backward()
-            if cuda:
-                torch.cuda.synchronize()
-            times[name].append(1e3 * (clock() - started))
+            times[name].append(1e3 * (now() - started))
     return {name: statistics.median(each[1:]) for name, each in times.items()}
 
 
@@ -195,7 +210,7 @@ def peak_mib(step: Callable[[], Tensor], size: Size) -> float:
 
 def show(title: str, runners: dict[str, Callable[[], Tensor]], size: Size, seconds: float) -> None:
     """Print a line for each layer."""
-    found = median_ms(runners, seconds)
+    found = median_ms(runners, seconds, torch.device(size.device))
     print(f"{size.device}, batch {size.batch}, block {size.length}, span {SPAN}, N {VECTORS}, {title}")
     for name, run in runners.items():
         ratio = found["all_attn"] / found[name]

@@ -5,10 +5,11 @@ of it, timed; at last all other tests, a part after the other. What is left and 
 file of it for machines that keep nothing between calls. Without Ray all but tests of it can be done.
 
 A stage that fails is told with its log, and the others go on: the exit status is 75 while any is left, then 1
-where one has failed, else 0.
+where one has failed, else 0. Where CUDA gives no tensor nothing is begun.
 
 python bench/gpu_session.py FOLDER [--minutes 9] [--keep FILE] [--tiny]
-    --keep FILE   an archive of the folder: unpacked first if it is there, packed again at the end
+    --keep FILE   an archive of the folder: unpacked first if it is there, packed again at the end, without
+                  the states of trials under way: a study is left of which none ends in two calls in turn
     --tiny        the same on a CPU and very small, to try the session itself
 """
 
@@ -21,10 +22,16 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
+import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from activemem.storage import Store
+from activemem.storage.durable_write import replacing
 
 ROOT = Path(__file__).parents[1]
 NO_TESTS = 5
@@ -33,24 +40,49 @@ NO_TESTS = 5
 LEAST_S, GRACE_S, MOST_TRIES = 20.0, 30.0, 2
 TINY_TESTS = ("tests/engine/objectives/test_devices.py", "tests/grammar/test_canonical.py")
 SHORT_STUDY = ("--set", "train.epochs=2", "--max-trials", "32")
+NOT_RECORDED = "steps are not recorded as graphs"
+"""What a worker tells with a reason."""
+
+ASK_GPU = """
+import torch
+try:
+    torch.ones(1, device="cuda").item()
+except Exception as error:
+    raise SystemExit(f"{type(error).__name__}: {error}".splitlines()[0])
+"""
 TINY_STUDY = ("--set", "train.epochs=1", "--set", "train.steps_per_epoch=3", "--max-trials", "2")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A command, and the statuses that are `fine`; one that `goes_on` is begun again where it was.
+    """A command, and what shows that all is right: a `fine` status, a log that has `text`, and no `fault`.
 
-    Others may be cut off only so often.
+    One whose trials are in `results` is begun again where it was; others may be cut off only so often.
     """
 
     name: str
     command: tuple[str, ...]
-    goes_on: bool = False
+    results: Path | None = None
     fine: tuple[int, ...] = (0,)
+    text: str = ""
+    fault: str | None = None
+
+    def how_it_ended(self, status: int, log: Path) -> str:
+        """Its status, and what is wrong with its log."""
+        told, wrong = log.read_text(encoding="utf-8", errors="replace"), ""
+        if self.text not in told:
+            wrong = f", but its log is without {self.text!r}"
+        elif self.fault is not None and self.fault in told:
+            wrong = f", but its log has {self.fault!r}"
+        return f"status {status}{wrong}"
 
     def has_done(self, how: str) -> bool:
         """Whether it ended as one that has done what it should."""
         return how in [f"status {status}" for status in self.fine]
+
+    def count_trials(self) -> int:
+        """How many of its trials have ended."""
+        return 0 if self.results is None else len(Store(self.results).trials())
 
 
 @dataclass(slots=True)
@@ -71,7 +103,25 @@ class Notes:
     def write(self) -> None:
         """Keep all for the next call."""
         page = {"ended": self.ended, "cut_off": self.cut_off, "seconds": self.seconds}
-        self.file.write_text(json.dumps(page, indent=2) + "\n", encoding="utf-8")
+        with replacing(self.file) as temporary:
+            temporary.write_text(json.dumps(page, indent=2) + "\n", encoding="utf-8")
+
+    @contextmanager
+    def timing(self, name: str) -> Iterator[None]:
+        """A context whose seconds are a stage's, and kept, whatever is raised."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - began
+            self.write()
+
+    def note_cut_off(self, stage: Stage, *, gets_on: bool) -> None:
+        """A stage was cut off: one that did not get on so often in turn has ended by it."""
+        self.cut_off[stage.name] = tries = 0 if gets_on else self.cut_off.get(stage.name, 0) + 1
+        if tries >= MOST_TRIES:
+            no_trial = "" if stage.results is None else ", with no trial ended"
+            self.ended[stage.name] = f"cut off {MOST_TRIES} times{no_trial}"
 
 
 def stages(folder: Path, *, tiny: bool) -> Iterator[Stage]:
@@ -80,24 +130,45 @@ def stages(folder: Path, *, tiny: bool) -> Iterator[Stage]:
     # of others that are there some warn of what the tests do, which is an error here
     test = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", sys.executable, "-m", "pytest", "-q", *plugins)
     test += ("--continue-on-collection-errors",)  # of tests of what is not installed
-    test += () if tiny else ("--numprocesses", str(max(2, (os.cpu_count() or 2) - 2)), "--dist", "worksteal")
-    yield Stage(
-        "test gpu",
-        (*test, "-m", "gpu and not slow", *(TINY_TESTS if tiny else ("tests",))),
-        fine=(0, NO_TESTS),
-    )
-    bench = ("bench/step.py", "0.1") if tiny else ("bench/summary.py", "--cuda", "10")
-    yield Stage("bench", (sys.executable, *bench))
-    program = (sys.executable, "-m", "activemem")
-    results = ("--results", str(folder / "results"))
-    study = (*program, "study", "run", "algorithmic", "--local", "--pack", "auto")
-    graphs = ("env", "ACTIVEMEM_GRAPHS=true", *study, "--results", str(folder / "recorded"))
-    yield Stage("study recorded", (*graphs, *(TINY_STUDY if tiny else SHORT_STUDY)), goes_on=True)
-    yield Stage("study", (*study, *results, *(TINY_STUDY if tiny else ())), goes_on=True)
-    if not tiny:
-        yield Stage("table", (*program, "table", "render", "algorithmic", "--published", *results))
+    test += ("--numprocesses", str(2 if tiny else max(2, (os.cpu_count() or 2) - 2)), "--dist", "worksteal")
+    on_gpu = (*test, "-m", "gpu and not slow")
+    if tiny:
+        yield Stage(name="test gpu", command=(*on_gpu, *TINY_TESTS), fine=(0, NO_TESTS))
+    else:
+        yield Stage(name="test gpu", command=(*on_gpu, "tests"), text=" passed")
+    bench = ("bench/summary.py", *(("--tiny",) if tiny else ("--cuda", "10")))
+    yield Stage(name="bench", command=(sys.executable, *bench))
+    yield from stages_of_study(folder, tiny=tiny)
     for part in TINY_TESTS if tiny else parts_of_tests():
-        yield Stage(f"test {part}", (*test, "-m", "not slow and not gpu", part), fine=(0, NO_TESTS))
+        command = (*test, "-m", "not slow and not gpu", part)
+        yield Stage(name=f"test {part}", command=command, fine=(0, NO_TESTS))
+
+
+def stages_of_study(folder: Path, *, tiny: bool) -> Iterator[Stage]:
+    """A part of the study by graphs, all of it, and its table."""
+    program, results, recorded = (sys.executable, "-m", "activemem"), folder / "results", folder / "recorded"
+    study = (*program, "study", "run", "algorithmic", "--local", "--pack", "auto", "--results")
+    device = () if tiny else ("ACTIVEMEM_GPUS=1",)  # without one it would train on a CPU, for days
+    yield Stage(
+        name="study recorded",
+        command=(
+            "env",
+            *device,
+            "ACTIVEMEM_GRAPHS=true",
+            *study,
+            str(recorded),
+            *(TINY_STUDY if tiny else SHORT_STUDY),
+        ),
+        results=recorded,
+        fault=None if tiny else NOT_RECORDED,
+    )
+    yield Stage(
+        name="study",
+        command=("env", *device, *study, str(results), *(TINY_STUDY if tiny else ())),
+        results=results,
+    )
+    table = ("table", "render", "algorithmic", "--published", "--results", str(results))
+    yield Stage(name="table", command=(*program, *table))
 
 
 def parts_of_tests() -> list[str]:
@@ -110,48 +181,90 @@ def parts_of_tests() -> list[str]:
 
 
 def run(stage: Stage, log: Path, seconds: float) -> int | None:
-    """The exit status of a stage; None if it was cut off after so long, in order if it can be."""
+    """The exit status of a stage; None if it was cut off after so long. Whatever is raised, it has ended."""
     with log.open("ab") as out:
         process = subprocess.Popen(  # a group of its own, so that its workers end with it
             stage.command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         )
-        try:
-            return process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGINT)
-        try:
-            process.wait(GRACE_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
         return None
+    finally:
+        if process.returncode is None:
+            end(process)
 
 
-def work(folder: Path, todo: Sequence[Stage], until: float) -> Notes:
-    """Go on with what has not ended, until that time of the clock."""
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and its group, in order if it can be."""
+    try:
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def work(folder: Path, todo: Sequence[Stage], until: float, *, keeps_states: bool) -> Notes:
+    """Go on with what has not ended, until that time of the clock.
+
+    Where states of trials under way are not kept, a stage gets on only by trials that end.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     notes = Notes.read(folder / "notes.json")
     for stage in todo:
         left = until - time.monotonic()
         if stage.name in notes.ended or left < LEAST_S:
             continue
-        began = time.monotonic()
-        status = run(stage, folder / f"{stage.name.replace('/', '-').replace(' ', '-')}.log", left)
-        notes.seconds[stage.name] = notes.seconds.get(stage.name, 0.0) + time.monotonic() - began
+        log = folder / f"{stage.name.replace('/', '-').replace(' ', '-')}.log"
+        before = stage.count_trials()
+        with notes.timing(stage.name):
+            status = run(stage, log, left)
+        gets_on = stage.results is not None and (keeps_states or stage.count_trials() > before)
         if status is not None:
-            notes.ended[stage.name] = f"status {status}"
+            notes.ended[stage.name] = stage.how_it_ended(status, log)
         else:
-            notes.cut_off[stage.name] = notes.cut_off.get(stage.name, 0) + 1
-            if not stage.goes_on and notes.cut_off[stage.name] >= MOST_TRIES:
-                notes.ended[stage.name] = f"cut off {MOST_TRIES} times"
+            notes.note_cut_off(stage, gets_on=gets_on)
         notes.write()
-        print(f"{stage.name}: {notes.ended.get(stage.name, 'goes on')}, {notes.seconds[stage.name]:.0f} s")
+        anew = "begins anew" if stage.results is None else "begins anew, as no trial ended in this call"
+        how = notes.ended.get(stage.name, "goes on" if gets_on else anew)
+        print(f"{stage.name}: {how}, {notes.seconds[stage.name]:.0f} s")
     return notes
 
 
 def without_checkpoints(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """What is kept of a folder: not the states of trials under way, hundreds of MB, which begin anew."""
     return None if "checkpoints" in Path(file.name).parts else file
+
+
+def require_gpu() -> None:
+    """Exit where CUDA gives no tensor, asked by a process of its own, which leaves nothing on the GPU."""
+    asked = subprocess.run((sys.executable, "-c", ASK_GPU), capture_output=True, text=True, check=False)
+    if asked.returncode:
+        told = asked.stderr.splitlines() or [f"status {asked.returncode}"]
+        sys.exit(f"no GPU can be used: {told[-1]}")
+
+
+def unpack(keep: Path, folder: Path) -> None:
+    """Have what calls before have kept; exit where it cannot be read, or where no file can be written."""
+    try:
+        keep.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=keep.parent):
+            pass
+        if keep.exists():
+            with tarfile.open(keep) as archive:
+                archive.extractall(folder, filter="data")
+    except (OSError, EOFError, tarfile.TarError, zlib.error) as error:
+        sys.exit(f"--keep {keep}: expected an archive of a session, or room for a new one, got {error!r}")
+
+
+def pack(folder: Path, keep: Path) -> None:
+    """Keep a folder for the next call; the archive of calls before is there until this one is."""
+    with replacing(keep) as temporary, tarfile.open(temporary, "w:gz") as archive:
+        archive.add(folder, ".", filter=without_checkpoints)
 
 
 def main() -> None:
@@ -162,23 +275,33 @@ def main() -> None:
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--tiny", action="store_true")
     given = parser.parse_args()
-    until = time.monotonic() + 60 * given.minutes - GRACE_S
-    folder = given.folder.resolve()
-    if given.keep is not None and given.keep.is_file():
-        with tarfile.open(given.keep) as archive:
-            archive.extractall(folder, filter="data")
-    todo = list(stages(folder, tiny=given.tiny))
-    notes = work(folder, todo, until)
-    if given.keep is not None:
-        with tarfile.open(given.keep, "w:gz") as archive:
-            archive.add(folder, ".", filter=without_checkpoints)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        sys.exit(call(given.folder.resolve(), 60 * given.minutes - GRACE_S, given.keep, tiny=given.tiny))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
+
+
+def call(folder: Path, seconds: float, keep: Path | None, *, tiny: bool) -> int:
+    """Work for so long, then say what is left and what is not as it should be; the exit status."""
+    until = time.monotonic() + seconds
+    if not tiny:
+        require_gpu()
+    if keep is not None:
+        unpack(keep, folder)
+    todo = list(stages(folder, tiny=tiny))
+    try:
+        notes = work(folder, todo, until, keeps_states=keep is None)
+    finally:
+        if keep is not None:
+            pack(folder, keep)
     left = [stage.name for stage in todo if stage.name not in notes.ended]
     print(f"left: {', '.join(left)}; the same command goes on" if left else "all has ended")
     ended = [(stage, notes.ended[stage.name]) for stage in todo if stage.name in notes.ended]
     failed = [stage.name for stage, how in ended if not stage.has_done(how)]
     if failed:
         print(f"not as it should be: {', '.join(failed)}; see the logs in {folder}")
-    sys.exit(75 if left else 1 if failed else 0)  # EX_TEMPFAIL: call again
+    return 75 if left else 1 if failed else 0  # EX_TEMPFAIL: call again
 
 
 if __name__ == "__main__":

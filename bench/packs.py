@@ -18,6 +18,7 @@ from typing import Literal
 
 import torch
 from clock import CPU, make_clock
+from recordings import require_recordings
 
 from activemem.engine.core.cpu import prepare_cpu
 from activemem.engine.core.events import Ended
@@ -108,7 +109,7 @@ def times_ms(
 ) -> dict[str, float]:
     """The shortest milliseconds of a step of each "alone", of all "together", and of what else is given.
 
-    With graphs there are those of all together "recorded", too.
+    With graphs there are those of all together "recorded", too; RuntimeError where they cannot be.
     """
     now, found = make_clock(trainings[0].device), dict[str, list[float]]()
 
@@ -123,9 +124,11 @@ def times_ms(
             stacked.step()
             note("together", stacked.step)
         if graphs is not None:
-            with StackedSteps(trainings, graphs.passes("bench", trainings)) as stacked:
+            passes = graphs.passes("bench", trainings)
+            with StackedSteps(trainings, passes) as stacked:
                 stacked.step()
                 note("recorded", stacked.step)
+            require_recordings(passes)
         for name, run in (others or {}).items():
             note(name, run)
     return {name: 1e3 * min(each[1:]) for name, each in found.items()}

@@ -1,4 +1,4 @@
-"""Our training step beside a plain PyTorch loop over the same model, and over a model written by hand.
+"""Our training step beside a plain PyTorch loop over the same model, one written by hand, and a released one.
 
 python bench/step.py [SECONDS a measurement]
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
+import released_active_memory
 import torch
 from clock import CPU, make_clock
+from released_active_memory import ReleasedTransformer
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -27,11 +29,20 @@ RECIPES = ("4 * (sa >> ff(512))", "4 * (conv(k=20) >> ff(512))", "4 * (sa + high
 WIDTH, BATCH, LENGTH, STEPS = 128, 32, 20, 5
 
 
-def settings(recipe: str) -> TrialSettings:
+class Comparison(NamedTuple):
+    """A recipe, what it is compared with, what makes the model of that, and what ours has set beside."""
+
+    recipe: str
+    beside: str
+    make_model: Callable[[], nn.Module]
+    model: Mapping[str, float] = {}
+
+
+def settings(recipe: str, model: Mapping[str, float]) -> TrialSettings:
     """The paper's settings at one length."""
     return TrialSettings.model_validate(
         {
-            "model": {"recipe": recipe, "d_model": WIDTH},
+            "model": {"recipe": recipe, "d_model": WIDTH, **model},
             "task": {"name": "reverse"},
             "train": {
                 "optimizer": {"name": "adam", "lr": 1e-3},
@@ -44,11 +55,19 @@ def settings(recipe: str) -> TrialSettings:
     )
 
 
-def engine_loop(
-    recipe: str, device: torch.device = CPU, begin: Callable[..., Training] = Training
-) -> Callable[[], None]:
+def make(
+    recipe: str,
+    device: torch.device = CPU,
+    begin: Callable[..., Training] = Training,
+    *,
+    model: Mapping[str, float] = {},
+) -> Training:
+    """A training at these settings, whose epoch has no end."""
+    return begin(settings(recipe, model), device, Path("data"))
+
+
+def engine_loop(training: Training) -> Callable[[], None]:
     """Steps of the engine's own loop, as `Training.advance` makes them."""
-    training = begin(settings(recipe), device, Path("data"))
 
     def steps() -> None:
         for _ in range(STEPS):
@@ -124,6 +143,16 @@ def model_of(recipe: str) -> nn.Module:
     return build(recipe, d_model=WIDTH, vocab=100, generator=torch.Generator().manual_seed(0))
 
 
+def released_model(mixer: str) -> nn.Module:
+    """That of the released program, which gives the numbers of ours."""
+    ours = make(released_active_memory.RECIPES[mixer], model=released_active_memory.MODEL).model.eval()
+    theirs = ReleasedTransformer.of(ours, mixer).eval()
+    tokens = torch.arange(2 * LENGTH).view(2, LENGTH)
+    with torch.no_grad():
+        torch.testing.assert_close(theirs(tokens), ours(tokens), rtol=1e-3, atol=1e-4)
+    return theirs
+
+
 def transformer_of_others() -> nn.Module:
     """`4 * (sa >> ff(512))` by x-transformers."""
     from x_transformers import (  # noqa: PLC0415  # pyright: ignore[reportMissingImports] -- make bench installs it
@@ -135,21 +164,30 @@ def transformer_of_others() -> nn.Module:
     return TransformerWrapper(num_tokens=100, max_seq_len=200, attn_layers=layers)
 
 
-def comparisons() -> Iterator[tuple[str, str, Callable[[], nn.Module]]]:
-    """A recipe, what it is compared with, and what makes the model of that, as far as it is installed."""
+def comparisons() -> Iterator[Comparison]:
+    """Our steps beside plain loops over models by torch alone."""
     for recipe in RECIPES:
-        yield recipe, "a plain PyTorch loop over the same model", partial(model_of, recipe)
-    yield RECIPES[1], "torch's own layers, written by hand", HandWrittenModel
-    if find_spec("x_transformers") is not None:
-        yield RECIPES[0], "x-transformers, in a plain loop", transformer_of_others
+        yield Comparison(recipe, "a plain PyTorch loop over the same model", partial(model_of, recipe))
+    yield Comparison(RECIPES[1], "torch's own layers, written by hand", HandWrittenModel)
+    for mixer, recipe in released_active_memory.RECIPES.items():
+        yield Comparison(
+            recipe,
+            "the model of the released program",
+            partial(released_model, mixer),
+            released_active_memory.MODEL,
+        )
 
 
-def compare(
-    recipe: str, make_model: Callable[[], nn.Module], seconds: float, device: torch.device = CPU
-) -> tuple[float, float]:
+def beside_packages() -> Iterator[Comparison]:
+    """The same over models of other packages, whose makers raise where these are not installed."""
+    yield Comparison(RECIPES[0], "x-transformers, in a plain loop", transformer_of_others)
+
+
+def compare(what: Comparison, seconds: float, device: torch.device = CPU) -> tuple[float, float]:
     """The milliseconds of a step of ours, and of one of a plain loop over another model."""
-    runners = {"ours": engine_loop(recipe, device), "other": plain_loop(make_model(), device)}
-    found = median_step_ms(runners, seconds, device)
+    theirs = plain_loop(what.make_model(), device)
+    ours = engine_loop(make(what.recipe, device, model=what.model))
+    found = median_step_ms({"ours": ours, "other": theirs}, seconds, device)
     return found["ours"], found["other"]
 
 
@@ -160,9 +198,9 @@ def main() -> None:
     print(
         f"a training step, batch {BATCH}, length {LENGTH}, width {WIDTH}, one CPU thread (CPU time, medians)"
     )
-    for recipe, what, make_model in comparisons():
-        ours_ms, other_ms = compare(recipe, make_model, seconds)
-        print(f"  {recipe:44} {ours_ms:7.2f} ms   {ours_ms / other_ms:.3f} × {what}")
+    for what in comparisons():
+        ours_ms, other_ms = compare(what, seconds)
+        print(f"  {what.recipe:44} {ours_ms:7.2f} ms   {ours_ms / other_ms:.3f} × {what.beside}")
 
 
 if __name__ == "__main__":

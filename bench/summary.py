@@ -4,6 +4,7 @@ Everything is measured in one run, and what is compared takes turns, so that a b
 What cannot be measured is told in its place, and the exit status is then 1.
 
 python bench/summary.py [--cuda] [--write] [SECONDS a measurement]   # --write: into docs/performance.md
+python bench/summary.py --tiny   # what is measured on a GPU, on a CPU by the same code, to try it: no figures
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,12 +27,12 @@ import hfta
 import packs
 import step
 import torch
-from torch import nn
+from recordings import require_recordings
 
 from activemem import __version__
 from activemem.engine.core.cpu import prepare_cpu
 from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
-from activemem.engine.graphs.recorded_work import Recordings
+from activemem.engine.graphs.recorded_work import Recordings, Work
 from activemem.engine.packs.graphed_passes import GraphedPacks
 from activemem.engine.trial import provenance
 from activemem.engine.trial.memory_retries import free_memory
@@ -82,25 +84,31 @@ Measure = Callable[[], Iterable[Row]]
 """Measures what is in some rows."""
 
 
-def step_row(
-    recipe: str, beside: str, make_model: Callable[[], nn.Module], seconds: float, device: torch.device
-) -> Iterator[Row]:
+def step_row(what: step.Comparison, seconds: float, device: torch.device) -> Iterator[Row]:
     """A step of training."""
-    yield Row(f"a step of `{recipe}`", beside, *step.compare(recipe, make_model, seconds, device))
+    yield Row(f"a step of `{what.recipe}`", what.beside, *step.compare(what, seconds, device))
+
+
+def layer_size(device: torch.device) -> attention.Size:
+    """So many streams, as a device has work for."""
+    return attention.Size(1 if device.type == "cpu" else 8, 256, device.type)
 
 
 def layer_rows(seconds: float, device: torch.device) -> Iterator[Row]:
     """A layer of all-attention at the sizes of the paper."""
-    size = attention.Size(1 if device.type == "cpu" else 8, 256, device.type)
-    runners = attention.steps(size)
-    if device.type == "cuda":
-        runners["products"] = attention.by_products(runners["all_attn"])
-    found = attention.median_ms(runners, seconds)
+    found = attention.median_ms(attention.steps(layer_size(device)), seconds, device)
     ours_ms = found["all_attn"]
     yield Row(LAYER, "its equations, over gathered keys and values", ours_ms, found["transcription"])
     yield Row(LAYER, "`sa(pos=relative) >> ff` with as many parameters", ours_ms, found["sa >> ff"])
-    if "products" in found:
-        yield Row(LAYER, "plain products instead of FlexAttention", ours_ms, found["products"])
+
+
+def fused_row(seconds: float, device: torch.device) -> Iterator[Row]:
+    """The same layer by FlexAttention, where that computes it."""
+    ours = attention.steps(layer_size(device))["all_attn"]
+    runners = {"all_attn": ours, "products": attention.by_products(ours)}
+    found = attention.median_ms(runners, seconds, device)
+    attention.require_flex_attention(ours)
+    yield Row(LAYER, "plain products instead of FlexAttention", found["all_attn"], found["products"])
 
 
 def released_rows(
@@ -109,7 +117,7 @@ def released_rows(
     """A layer of all-attention at the sizes of its program's small model."""
     small = attention.Size(8, 256, device.type)
     pair = attention.beside_released(small, heads=4, adaptive=adaptive, dropout=dropout)
-    found = attention.median_ms(pair, seconds)
+    found = attention.median_ms(pair, seconds, device)
     yield Row(what, "the layer of the released program", found["all_attn"], found["released"])
     if "multiplied" in found:
         yield Row(what, "what both multiply, nothing else", found["all_attn"], found["multiplied"])
@@ -126,7 +134,7 @@ def packed_rows(form: PackForm, seconds: float, device: torch.device) -> Iterato
     mixer, width, trials = form
     trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
     hfta.check(trainings)
-    found = packs.times_ms(trainings, max(3, int(seconds)), {"by hand": hfta.fused_steps(trainings)})
+    found = packs.times_ms(trainings, max(1, int(seconds)), {"by hand": hfta.fused_steps(trainings)})
     what = packed_name(form)
     yield Row(what, "one by one", found["together"], found["alone"])
     yield Row(what, "HFTA's method, written by hand", found["together"], found["by hand"])
@@ -136,11 +144,13 @@ def recorded_step_row(
     recipe: str, seconds: float, device: torch.device, recordings: Recordings
 ) -> Iterator[Row]:
     """A step whose passes are replayed."""
-    loops = {
-        "recorded": step.engine_loop(recipe, device, GraphedTrainings(recordings)),
-        "plain": step.engine_loop(recipe, device),
+    trainings = {
+        "recorded": step.make(recipe, device, GraphedTrainings(recordings)),
+        "plain": step.make(recipe, device),
     }
+    loops = {name: step.engine_loop(training) for name, training in trainings.items()}
     found = step.median_step_ms(loops, seconds, device)
+    require_recordings(trainings["recorded"].gradients)
     yield Row(f"a step of `{recipe}`, recorded", "the same", found["recorded"], found["plain"])
 
 
@@ -150,7 +160,7 @@ def recorded_pack_row(
     """Steps of several trainings, whose passes are replayed."""
     mixer, width, trials = form
     trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
-    found = packs.times_ms(trainings, max(3, int(seconds)), graphs=GraphedPacks(recordings))
+    found = packs.times_ms(trainings, max(1, int(seconds)), graphs=GraphedPacks(recordings))
     what = f"{packed_name(form)}, recorded"
     yield Row(what, "the same", found["recorded"], found["together"])
 
@@ -176,6 +186,12 @@ def trial_rows() -> Iterator[Row]:
     yield Row(
         "an empty trial in a worker", "what the disk takes to make its files durable", alone_ms, disk_ms
     )
+
+
+def do_again(work: Work, generators: Sequence[torch.Generator] = ()) -> Work:
+    """What stands for a recording on a CPU: the work itself, which is replayed by being done again."""
+    del generators
+    return work
 
 
 def machine(device: torch.device) -> str:
@@ -211,11 +227,14 @@ def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> 
     return "\n".join([*lines, "", machine(device)]), is_whole
 
 
-def all_there_is(seconds: float, device: torch.device) -> Iterator[tuple[str, Measure]]:
-    """What is measured, and how; trials that do nothing are no matter of a GPU."""
-    for recipe, beside, make_model in step.comparisons():
-        yield f"a step of `{recipe}`", partial(step_row, recipe, beside, make_model, seconds, device)
+def all_there_is(
+    seconds: float, device: torch.device, recordings: Recordings | None
+) -> Iterator[tuple[str, Measure]]:
+    """What is measured by torch alone, and how; with recordings what is wanted of a GPU."""
+    yield from step_measures(step.comparisons(), seconds, device)
     yield LAYER, partial(layer_rows, seconds, device)
+    if device.type == "cuda":  # elsewhere FlexAttention has no backward pass
+        yield LAYER, partial(fused_row, seconds, device)
     for kind, adaptive, dropout in (
         ("", False, 0.0),
         (", learnt spans", True, 0.0),
@@ -223,15 +242,35 @@ def all_there_is(seconds: float, device: torch.device) -> Iterator[tuple[str, Me
     ):
         what = f"8 rows of `all_attn(N={attention.VECTORS}, heads=4)`, width 256{kind}"
         yield what, partial(released_rows, what, seconds, device, adaptive=adaptive, dropout=dropout)
-    for form in PACKS if device.type == "cpu" else PACKS_ON_GPU:
+    for form in PACKS if recordings is None else PACKS_ON_GPU:
         yield packed_name(form), partial(packed_rows, form, seconds, device)
-    if (recordings := make_recordings(device) if device.type == "cuda" else None) is not None:
-        for recipe in step.RECIPES:
-            what = f"a step of `{recipe}`, recorded"
-            yield what, partial(recorded_step_row, recipe, seconds, device, recordings)
-        for form in PACKS_ON_GPU:
-            what = f"{packed_name(form)}, recorded"
-            yield what, partial(recorded_pack_row, form, seconds, device, recordings)
+    if recordings is not None:
+        yield from recorded_measures(seconds, device, recordings)
+
+
+def step_measures(
+    comparisons: Iterable[step.Comparison], seconds: float, device: torch.device
+) -> Iterator[tuple[str, Measure]]:
+    """Steps beside others."""
+    for what in comparisons:
+        yield f"a step of `{what.recipe}`", partial(step_row, what, seconds, device)
+
+
+def recorded_measures(
+    seconds: float, device: torch.device, recordings: Recordings
+) -> Iterator[tuple[str, Measure]]:
+    """Steps that are replayed beside those that are not."""
+    for recipe in step.RECIPES:
+        what = f"a step of `{recipe}`, recorded"
+        yield what, partial(recorded_step_row, recipe, seconds, device, recordings)
+    for form in PACKS_ON_GPU:
+        what = f"{packed_name(form)}, recorded"
+        yield what, partial(recorded_pack_row, form, seconds, device, recordings)
+
+
+def beside_packages(seconds: float, device: torch.device) -> Iterator[tuple[str, Measure]]:
+    """What needs other packages than torch; trials that do nothing are no matter of a GPU."""
+    yield from step_measures(step.beside_packages(), seconds, device)
     if device.type == "cpu":
         yield "an empty trial", trial_rows
 
@@ -253,10 +292,14 @@ def main() -> None:
     """Measure, print, and write where it is asked for."""
     given = [each for each in sys.argv[1:] if not each.startswith("--")]
     prepare_cpu(1)  # as workers do: whoever is compared has it, too
-    device = torch.device("cuda" if "--cuda" in sys.argv else "cpu")
-    seconds = float(given[0]) if given else 20.0
+    device, tiny = torch.device("cuda" if "--cuda" in sys.argv else "cpu"), "--tiny" in sys.argv
+    seconds = 0.1 if tiny else float(given[0]) if given else 20.0
+    recordings = make_recordings(device) if device.type == "cuda" else Recordings(do_again) if tiny else None
+    measured = all_there_is(seconds, device, recordings)
     with float32_products("float32"):
-        found, is_whole = table(all_there_is(seconds, device), device)
+        found, is_whole = table(
+            measured if tiny else chain(measured, beside_packages(seconds, device)), device
+        )
     print(found)
     if "--write" in sys.argv:
         text = with_table(DOCUMENT.read_text(encoding="utf-8"), MARKS[device.type], found)

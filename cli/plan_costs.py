@@ -30,12 +30,14 @@ def plan_here(
     from ..studies.planning.memory_estimates import MemoryEstimator
     from ..studies.planning.plan import make_plan
 
+    on_cpu = not for_gpu and _trains_on_cpu(settings.values)
+    recorded = settings.values.graphs and not on_cpu
     memory = MemoryEstimator(
         count_state=partial(count_state, sharded=settings.values.devices > 1),
         find_longest=longest_below(settings.data),
-        is_recorded=steps_are_recorded if _has_graphs(settings) else lambda _settings: False,
+        is_recorded=steps_are_recorded if recorded else lambda _settings: False,
         checkpoints=settings.values.activation_checkpointing,
-        cpu_gain=_cpu_gain() if not for_gpu and _trains_on_cpu(settings.values) else None,
+        cpu_gain=_cpu_gain() if on_cpu else None,
     )
     return make_plan(study, settings.store, only, memory=memory)
 
@@ -78,10 +80,6 @@ def _cpu_gain(processors: Path = Path("/proc/cpuinfo")) -> float:
     except OSError:
         return GAIN
     return GAIN_BESIDE_WIDER_VECTORS if "AuthenticAMD" in text and "avx512f" in text else GAIN
-
-
-def _has_graphs(settings: ResolvedSettings) -> bool:
-    return settings.values.graphs and settings.values.gpus != 0
 
 
 def steps_are_recorded(settings: TrialSettings) -> bool:

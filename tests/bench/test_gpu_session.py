@@ -1,12 +1,16 @@
 """The session of a machine with a GPU, very small and on a CPU: each stage is done once, and stays known."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from activemem.engine.core.gpus import has_gpu
 from activemem.storage import Store
 
 ROOT = Path(__file__).parents[2]
@@ -15,9 +19,45 @@ STAGES = [
     "bench",
     "study recorded",
     "study",
+    "table",
     "test tests/engine/objectives/test_devices.py",
     "test tests/grammar/test_canonical.py",
 ]
+STAGES_ALONE = r"""
+import gpu_session, subprocess, sys
+from pathlib import Path
+
+for stage in gpu_session.stages_of_study(Path(sys.argv[1]), tiny=False):
+    if stage.results is not None:
+        done = subprocess.run(stage.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        told = "gpus: expected 1 for each trial, torch finds none" in done.stdout
+        print(stage.name, done.returncode, told, stage.results.exists())
+"""
+SESSION = r"""
+import gpu_session, json, sys
+
+given = json.loads(sys.argv.pop())
+vars(gpu_session).update(GRACE_S=0.5, LEAST_S=0.1)
+
+def stages(folder, *, tiny):
+    for name, (command, more) in given.items():
+        results = folder / more.pop("results") if "results" in more else None
+        yield gpu_session.Stage(name=name, command=(sys.executable, "-c", command), results=results, **more)
+
+gpu_session.stages = stages
+gpu_session.main()
+"""
+STUDY = r"""
+import signal, subprocess, sys, time
+
+worker = subprocess.Popen(["sleep", "600"])
+print(worker.pid, flush=True)
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("ended in order", flush=True)
+"""
+DEAF = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN){STUDY}"
 
 
 def call(folder, kept):
@@ -28,6 +68,38 @@ def call(folder, kept):
     return done.returncode, done.stdout.splitlines()
 
 
+def environment():
+    """That of a program which imports the benchmarks."""
+    path = os.pathsep.join([str(ROOT / "bench"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def begin(given, folder, *options):
+    """A session with other stages: of each its program, and what else it has."""
+    return subprocess.Popen(
+        [sys.executable, "-c", SESSION, str(folder), "--tiny", *map(str, options), json.dumps(given)],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def say(given, folder, *options):
+    """The exit status of a session with other stages, and what it says."""
+    session = begin(given, folder, *options)
+    said, told = session.communicate()
+    assert told == "" or not said
+    return session.returncode, (said or told).splitlines()
+
+
+def is_alive(pid):
+    """Whether a process is there that has not ended."""
+    state = Path(f"/proc/{pid}/stat")
+    return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
 @pytest.mark.slow
 def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
     folder, kept = tmp_path / "session", tmp_path / "kept.tar.gz"
@@ -36,7 +108,10 @@ def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
     assert [line.rpartition(", ")[0] for line in lines] == [f"{stage}: status 0" for stage in STAGES]
     logs = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.log")}
     assert len(logs) == len(STAGES)
-    assert "× torch's own layers, written by hand" in logs["bench"]
+    for measured in ("written by hand", "`, recorded", "in a pack, recorded", "released program"):
+        assert measured in logs["bench"]
+    assert "raised" not in logs["bench"]
+    assert "Longest length with 100 % accuracy" in " ".join(logs["table"].split())
     assert " passed" in logs["test-tests-grammar-test_canonical.py"]
     assert [set(Store(folder / name).trials()["status"]) for name in ("recorded", "results")] == [
         {"done"}
@@ -44,9 +119,108 @@ def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
     elsewhere = tmp_path / "another machine"
     assert call(elsewhere, kept) == (0, ["all has ended"])
     notes = json.loads((elsewhere / "notes.json").read_text(encoding="utf-8"))
-    notes["ended"] |= {"bench": "status 1", "study": "cut off 2 times", "test gpu": "status 5"}
+    notes["ended"] |= {
+        "bench": "status 1",
+        "study": "cut off 2 times, no trial ended",
+        "test gpu": "status 5",
+    }
     notes["ended"]["study recorded"] = "status 5"  # which is fine of pytest alone
     (folder / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
     kept.unlink()
     told = f"not as it should be: bench, study recorded, study; see the logs in {folder}"
     assert call(folder, kept) == (1, ["all has ended", told])
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("program", "log"), [(STUDY, ["ended in order"]), (DEAF, [])], ids=["in order", "deaf"]
+)
+def test_a_session_that_is_stopped_ends_its_stage_with_all_processes_and_keeps_what_is_known(
+    tmp_path, number, program, log
+):
+    session = begin({"study": (program, {})}, tmp_path, "--keep", tmp_path / "kept.tar.gz")
+    file, begun = tmp_path / "study.log", time.monotonic()
+    while not file.is_file() or not file.read_text().endswith("\n"):
+        assert session.poll() is None and time.monotonic() < begun + 60
+        time.sleep(0.05)
+    os.killpg(session.pid, number)
+    said, told = session.communicate()
+    assert (session.returncode, said, told) == (128 + number, "", "")
+    worker, *left = file.read_text().splitlines()
+    assert left == log
+    assert not is_alive(worker)
+    assert json.loads((tmp_path / "notes.json").read_text())["seconds"]["study"] > 0
+    assert (tmp_path / "kept.tar.gz").is_file()
+
+
+@pytest.mark.heavy
+def test_a_stage_has_done_what_it_should_by_its_log_too(tmp_path):
+    given = {
+        "tests": ("print('3 skipped in 0.1s')", {"text": " passed"}),
+        "others": ("print('3 passed, 1 skipped')", {"text": " passed"}),
+        "study": ("print('steps are not recorded as graphs: no')", {"fault": "not recorded"}),
+        "all": ("raise SystemExit(5)", {}),
+    }
+    status, lines = say(given, tmp_path)
+    assert status == 1
+    assert [line.rpartition(", ")[0] for line in lines[:4]] == [
+        "tests: status 0, but its log is without ' passed'",
+        "others: status 0",
+        "study: status 0, but its log has 'not recorded'",
+        "all: status 5",
+    ]
+    assert lines[4:] == [
+        "all has ended",
+        f"not as it should be: tests, study, all; see the logs in {tmp_path}",
+    ]
+
+
+@pytest.mark.heavy
+def test_a_study_without_kept_states_is_left_when_no_trial_ends_in_two_calls(tmp_path):
+    given = {"study": ("import time; time.sleep(600)", {"results": "results"})}
+    few, keep = ("--minutes", 1.5 / 60), ("--keep", tmp_path / "kept.tar.gz")
+    assert say(given, tmp_path / "a", *few, *keep) == (
+        75,
+        [
+            "study: begins anew, as no trial ended in this call, 1 s",
+            "left: study; the same command goes on",
+        ],
+    )
+    assert say(given, tmp_path / "b", *few, *keep) == (
+        1,
+        [
+            "study: cut off 2 times, with no trial ended, 2 s",
+            "all has ended",
+            f"not as it should be: study; see the logs in {tmp_path / 'b'}",
+        ],
+    )
+    for _ in range(3):  # where all is kept it goes on by steps
+        assert say(given, tmp_path / "c", *few)[1][0].startswith("study: goes on, ")
+
+
+@pytest.mark.heavy
+def test_an_archive_that_cannot_be_read_or_written_is_told_before_any_work(tmp_path):
+    given, kept = {"study": ("pass", {})}, tmp_path / "kept.tar.gz"
+    assert say(given, tmp_path / "a", "--keep", kept)[0] == 0
+    kept.write_bytes(kept.read_bytes()[:100])
+    told = f"--keep {kept}: expected an archive of a session, or room for a new one, got "
+    status, lines = say(given, tmp_path / "b", "--keep", kept)
+    assert (status, len(lines)) == (1, 1) and lines[0].startswith(told)
+    (tmp_path / "file").touch()
+    status, lines = say(given, tmp_path / "c", "--keep", tmp_path / "file" / "kept.tar.gz")
+    assert (status, len(lines)) == (1, 1) and "file" in lines[0]
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif(has_gpu(), reason="needs a machine without a GPU")
+def test_without_a_gpu_nothing_is_begun(tmp_path):
+    command = [sys.executable, "bench/gpu_session.py", str(tmp_path / "session")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("no GPU can be used: ") and len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "session").exists()
+    command = [sys.executable, "-c", STAGES_ALONE, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["study recorded 2 True False", "study 2 True False"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).parents[2] / "bench"
-PROGRAM = r"""
+ROOT = Path(__file__).parents[2]
+RAISING = r"""
 import summary, torch
 
 def some():
@@ -29,19 +29,117 @@ for given in (measured, measured[1:], listed()):
 mark = summary.MARKS["cpu"]
 print(summary.with_table(f"{mark}\nold\n{summary.END}\n", mark, r"raised error: bad escape \d"), end="")
 """
+RECORDED = r"""
+import summary, torch
+from activemem.engine.graphs.recorded_work import BrokenRecordingError, Recordings
+from tests.engine.graphs.recorders import Recorder, refuse
+
+def broken(work, generators=()):
+    raise BrokenRecordingError("a capture was invalidated")
+
+form, device = ("sa(heads=4)", 16, 2), torch.device("cpu")
+for record in (refuse, broken, Recorder()):
+    recordings = Recordings(record)
+    measured = [
+        ("a step", lambda: summary.recorded_step_row(summary.step.RECIPES[0], 0.01, device, recordings)),
+        ("a pack", lambda: summary.recorded_pack_row(form, 0.01, device, recordings)),
+    ]
+    found, is_whole = summary.table(measured, device)
+    print(*(" | ".join(row.split(" | ")[:2]) for row in found.splitlines()[2:-2]), is_whole, sep="\n")
+"""
+FUSED = r"""
+import attention, summary, torch
+from unittest.mock import patch
+
+device = torch.device("cpu")
+for compute in (attention.window_or_fault, attention.window_products):
+    with patch("attention.window_or_fault", compute):
+        found, is_whole = summary.table([("a layer", lambda: summary.fused_row(0.01, device))], device)
+    print(found.splitlines()[2].split(" | ")[1], is_whole)
+"""
+OTHERS = r"""
+import summary, sys, torch
+
+sys.modules["x_transformers"] = None
+device = torch.device("cpu")
+(what, measure), *_ = summary.beside_packages(0.01, device)
+print(what, summary.table([(what, measure)], device)[1])
+"""
 
 
-@pytest.mark.heavy
-def test_a_row_that_raises_is_told_in_the_table_and_the_others_stand():
-    path = os.pathsep.join([str(BENCH), *filter(None, [os.environ.get("PYTHONPATH")])])
+RELEASED = r"""
+import released_active_memory, step, torch
+
+for mixer, recipe in released_active_memory.RECIPES.items():
+    training = step.make(recipe, model=released_active_memory.MODEL)
+    theirs = released_active_memory.ReleasedTransformer.of(training.model, mixer)
+    tokens = torch.arange(60).view(2, 30)
+    gradients = []
+    for model in (training.model, theirs):
+        model.eval().double()
+        model(tokens).square().mean().backward()
+        gradients.append([each.grad.norm() for each in model.parameters()])
+    sums = [torch.stack(each).square().sum() for each in gradients]
+    print(sum(each.numel() for each in theirs.parameters()) - training.parameters, torch.allclose(*sums))
+"""
+
+
+def run(program):
+    """What a program prints beside the benchmarks, and what it tells of errors."""
+    path = os.pathsep.join([str(ROOT / "bench"), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
+        cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines() == [
+    return done.stdout.splitlines(), done.stderr
+
+
+@pytest.mark.heavy
+def test_steps_that_are_not_recorded_have_no_row():
+    pack = "a step of 2 trials of `4 * (sa(heads=4, head_width=4) >> ff(32))`, width 16, in a pack"
+    printed, told = run(RECORDED)
+    assert printed == [
+        "| a step | raised RuntimeError: operation not permitted when stream is capturing",
+        "| a pack | raised RuntimeError: operation not permitted when stream is capturing",
+        "False",
+        "| a step | raised RuntimeError: a capture was invalidated",
+        "| a pack | raised RuntimeError: nothing is recorded: it cannot be, or a recording broke before",
+        "False",
+        "| a step of `4 * (sa >> ff(512))`, recorded | the same",
+        f"| {pack}, recorded | the same",
+        "True",
+    ]
+    assert "steps are not recorded as graphs: a capture was invalidated" in told
+
+
+@pytest.mark.heavy
+def test_windows_that_are_not_by_flex_attention_have_no_row_as_such():
+    refused = "raised RuntimeError: NotImplementedError: FlexAttention does not support backward on CPU."
+    printed, _ = run(FUSED)
+    assert printed[0].startswith(refused) and printed[0].endswith(" False")
+    assert printed[1] == "plain products instead of FlexAttention True"
+
+
+@pytest.mark.heavy
+def test_the_model_of_the_released_program_has_our_numbers():
+    assert run(RELEASED)[0] == ["0 True", "0 True"]
+
+
+@pytest.mark.heavy
+def test_a_package_that_is_not_installed_is_told_in_place_of_its_row():
+    printed, told = run(OTHERS)
+    assert printed == ["a step of `4 * (sa >> ff(512))` False"]
+    assert "ModuleNotFoundError: import of x_transformers halted" in told
+
+
+@pytest.mark.heavy
+def test_a_row_that_raises_is_told_in_the_table_and_the_others_stand():
+    printed, told = run(RAISING)
+    assert printed == [
         "| a step | another | 2 | 4 | 0.50 |",
         "| a step | raised RuntimeError: CUDA error: a \\| b \\d | | | |",
         "| a step | a third | 3 | 2 | 1.50 |",
@@ -57,4 +155,4 @@ def test_a_row_that_raises_is_told_in_the_table_and_the_others_stand():
         "",
         "<!-- end -->",
     ]
-    assert "RuntimeError: CUDA error: a | b" in done.stderr  # with its traceback
+    assert "RuntimeError: CUDA error: a | b" in told  # with its traceback

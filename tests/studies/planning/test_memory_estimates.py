@@ -2,7 +2,6 @@
 
 from functools import partial
 from itertools import accumulate
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from activemem.blocks.core import correlation
 from activemem.cli.machine_settings import MachineSettings
-from activemem.cli.plan_costs import count_state, plan_here, steps_are_recorded
+from activemem.cli.plan_costs import count_state, steps_are_recorded
 from activemem.cli.plan_json import plan_to_dict
 from activemem.cli.views.plan import format_plan
 from activemem.engine.training_parts.activation_checkpointing import CheckpointedTrainings
@@ -369,10 +368,6 @@ def test_steps_that_are_recorded_hold_what_one_needs_a_second_time(tmp_path, bat
     assert held.total == plain.total + held.recordings
     memory = MemoryEstimator(is_recorded=steps_are_recorded)
     assert memory.largest_step([not_recorded, recorded]) == held
-    for graphs, gpus, told in ((True, "auto", held), (False, "auto", plain), (True, 0, plain)):
-        values = MachineSettings(graphs=graphs, gpus=gpus)
-        here = SimpleNamespace(values=values, store=Store(tmp_path), data=tmp_path)
-        assert plan_here(study, here).memory[1] == told
     plan = make_plan(study, Store(tmp_path), memory=memory)
     page = " ".join(format_plan(study, plan, MachineSettings(graphs=True)).split())
     assert f"recorded steps {format_bytes(held.recordings)}" in page
