@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Literal
@@ -63,6 +64,7 @@ def plan(
     from ...studies.rounds import follow_rounds
     from ...studies.study import load_study
     from ..machine_settings import load_settings
+    from ..plan_devices import find_refusal
     from ..plan_json import plan_page
     from ..plan_packs import packs
     from ..views import plan as view
@@ -78,7 +80,14 @@ def plan(
         noise, groups = StudyResults(found, configured.store).noise, group_sizes_of(found)
         together = packs(found, page, configured.values)
         text = view.format_plan(
-            found, page, configured.values, groups, device_bytes=size, noise=noise, packs=together
+            found,
+            page,
+            configured.values,
+            groups,
+            device_bytes=size,
+            noise=noise,
+            packs=together,
+            find_refusal=partial(find_refusal, found, page, configured),
         )
         print_stdout(text)
 
