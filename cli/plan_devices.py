@@ -124,8 +124,8 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
     size = format_bytes(device_bytes)
     if not found.by_memory:
         parts = held.parts_on_each(1, device_bytes)
-        split = "" if parts is None else f", but one with its batches in {parts} parts"
-        return f"not one such trial fits into {size}{split}"
+        split = "without its steps recorded" if parts == 1 else f"with its batches in {parts} parts"
+        return f"not one such trial fits into {size}{'' if parts is None else f', but one {split}'}"
     why = {
         "memory": "as many as fit",
         "CPUs": "as many as there are CPUs for",

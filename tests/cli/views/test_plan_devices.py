@@ -1,5 +1,6 @@
 """Where a plan says that trials train, on machines with a GPU of a size that is told."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -86,6 +87,10 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
         ),
         (("auto", {"cpus": 1}), "H100: not one such trial, as cpus = 2 and 1 CPU is here; with --local one"),
         ((0.25, {"others": 62 * 10**9}), "4 such trials at once, as gpus = 0.25; 1 fits into 18.0 GB"),
+        (
+            ("auto", {"others": 72 * 10**9}),
+            "not one such trial fits into 8.0 GB, but one with its batches in 2 parts (others hold 72.0 GB)",
+        ),
         (("auto", {"others": 75 * 10**9}), "not one such trial fits into 5.0 GB (others hold 75.0 GB)"),
     ],
 )
@@ -103,6 +108,12 @@ def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(told, monke
     trials = round(1 / share(Machine(cpus=2), [node], [None]))
     says = told("auto", service=True, cpus=cpus, size=size * 10**9, count=count)
     assert f": {plural(trials, 'such trial')} at once" in says
+
+
+def test_a_trial_that_fits_without_recordings_alone_is_told_apart():
+    held = replace(STEP, recordings=4 * 10**9)
+    told = plan_devices.room(held, 12 * 10**9, MachineSettings())
+    assert told == "not one such trial fits into 12.0 GB, but one without its steps recorded"
 
 
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):

@@ -276,6 +276,10 @@ def test_a_step_of_a_paper_that_does_not_fit_on_each_of_eight_devices_does_in_pa
     told = " ".join(format_plan(study, plan, MachineSettings(gpus=8.0), device_bytes=80 * 10**9).split())
     assert f"a step holds {whole} on each of 8, which does not fit into 80.0 GB; with" in told
     assert f"; with its batches in 2 parts {half}, which fits" in told
+    told = " ".join(format_plan(study, plan, MachineSettings(), device_bytes=80 * 10**9).split())
+    assert "; not one such trial fits into 80.0 GB, but one with its batches in 16 parts" in told
+    device = plan_to_dict(study, plan, device_bytes=80 * 10**9)["device"]
+    assert device == {"bytes": 80 * 10**9, "trials": 1, "fit": 0, "parts": 16}
 
 
 @pytest.mark.parametrize(
