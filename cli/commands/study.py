@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Literal
@@ -63,7 +64,7 @@ def plan(
     from ...studies.rounds import follow_rounds
     from ...studies.study import load_study
     from ..machine_settings import load_settings
-    from ..plan_devices import free_for_run
+    from ..plan_devices import find_refusal, free_for_run
     from ..plan_json import plan_page
     from ..plan_packs import packs
     from ..views import plan as view
@@ -87,6 +88,7 @@ def plan(
             noise=noise,
             packs=together,
             run_free=free_for_run(found.name, configured.store),
+            find_refusal=partial(find_refusal, found, page, configured),
         )
         print_stdout(text)
 

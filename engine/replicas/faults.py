@@ -16,6 +16,11 @@ from .sharding import must_shard, sharding_faults
 class ReplicaError(ActivememError):
     """Trials that cannot take their steps on several devices; the message has all reasons."""
 
+    def __init__(self, devices: int, reasons: Iterable[str]) -> None:
+        self.reasons = tuple(reasons)
+        head = f"these trials cannot take their steps on {devices} devices"
+        super().__init__("\n".join([head, *(f"  {reason}" for reason in self.reasons)]))
+
 
 def check_replicas(
     all_settings: Iterable[TrialSettings],
@@ -41,8 +46,7 @@ def check_replicas(
             where = f"where not all weights fit on each, with {format_bytes(device_bytes)} free"
             reasons |= dict.fromkeys(f"{each}, {where}" for each in sharding_faults(settings))
     if reasons:
-        head = f"these trials cannot take their steps on {devices} devices"
-        raise ReplicaError("\n".join([head, *(f"  {reason}" for reason in reasons)]))
+        raise ReplicaError(devices, reasons)
 
 
 def replica_faults(settings: TrialSettings, devices: int) -> list[str]:

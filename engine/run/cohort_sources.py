@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Protocol
 
-from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS
+from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS, TimeEstimator
 from ...studies.resolve.costs import flops_of_test, max_training_flops
-from ...studies.schema.settings import TrialSettings
+from ...studies.resolve.trial import Trial
 from ..core.events import Event
 from ..packs.form import form_of
 from ..trial.outcome import Job
@@ -59,10 +59,29 @@ class CohortSource(Protocol):
         ...
 
 
-def expected_work(settings: TrialSettings) -> float:
-    """How much a trial is to others: its most operations, those of a step that takes longer than they say."""
+Work = Callable[[Trial], float]
+"""How much a trial is to others."""
+
+
+def expected_work(trial: Trial) -> float:
+    """The most operations of a trial, or those of steps that take longer than they say."""
+    settings = trial.settings
     steps = settings.train.epochs * settings.train.steps_per_epoch
     return max(max_training_flops(settings) + flops_of_test(settings), steps * MIN_INFORMATIVE_FLOPS)
+
+
+def measured_work(trials: Sequence[Trial], times: TimeEstimator) -> Work:
+    """As `expected_work`, but that trials of which the plan has measured others count by their seconds.
+
+    A second is as many operations as all those that are measured have in one.
+    """
+    found = {trial.id: times.estimate(trial) for trial in trials}
+    measured = {trial: each for trial, each in found.items() if each.basis == "measured"}
+    seconds = {trial: each.seconds for trial, each in measured.items() if each.seconds}
+    if not seconds:
+        return expected_work
+    speed = sum(expected_work(trial) for trial in trials if trial.id in seconds) / sum(seconds.values())
+    return lambda trial: speed * seconds[trial.id] if trial.id in seconds else expected_work(trial)
 
 
 class GridCohorts:
@@ -79,15 +98,15 @@ class GridCohorts:
         jobs: Sequence[Job],
         *,
         pack: int = 1,
-        work: Callable[[TrialSettings], float] = expected_work,
+        work: Work = expected_work,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._jobs = [(work(job.trial.settings), job) for job in jobs]
+        self._jobs = [(work(job.trial), job) for job in jobs]
         self._left, self._next, self._is_sorted = sum(work for work, _ in self._jobs), 0, False
         self._clock, self._pack = clock, pack
         self._forms = {job.trial.id: form_of(job.trial.settings) for job in jobs} if pack > 1 else {}
         self._begun: dict[str, tuple[float, float]] = {}
-        self._seconds_of_work = deque[float](maxlen=_REMEMBERED)
+        self._seconds_of_work, self._num_ended = deque[float](maxlen=_REMEMBERED), 0
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
         """The next tasks; one alone as long as nothing is known of how long they take."""
@@ -100,7 +119,7 @@ class GridCohorts:
         if self._seconds_of_work:
             second = 1 / max(self._seconds_of_work)  # the work of one
             limit = min(COHORT_S * second, self._left / (ROUNDS * workers))
-            limit = max(limit, HANDING_OUT_S * second * workers) if workers > 1 else limit
+            limit = max(limit, self._least(second, workers)) if workers > 1 else limit
         first, taken, together = self._next, 0.0, self._gather_alike(workers)
         while self._next < len(self._jobs) and self._next - first < MAX_COHORT_TRIALS:
             work, _ = self._jobs[self._next]
@@ -112,6 +131,14 @@ class GridCohorts:
         name = f"cohort {first}"
         self._begun[name] = self._clock(), taken
         return name, [job for _, job in self._jobs[first : self._next]]
+
+    def _least(self, second: float, workers: int) -> float:
+        """The work of a cohort at least, given that of a second: by `HANDING_OUT_S`, at first only a share.
+
+        Of cohorts that have begun together the shortest end first, and all seem to be as short.
+        """
+        least = HANDING_OUT_S * second * workers
+        return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
         """Put those that train together with the next task behind it; how many they are with it."""
@@ -146,6 +173,7 @@ class GridCohorts:
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
         """Size the next cohorts by the time that this one took for its work."""
         begun, work = self._begun.pop(name)
+        self._num_ended += 1
         self._seconds_of_work.append(max(self._clock() - begun, 1e-6) / work)
         return []
 

@@ -12,6 +12,7 @@ from ...storage import Store
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.planning.population import passed_trials
 from ...studies.planning.status import study_outcomes
+from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.rounds import follow_rounds, has_more
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
@@ -24,7 +25,7 @@ from ..optimisers.parameter_groups import group_sizes
 from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
 from ..trial.machine_failures import MachineError, check_gpu, storing
-from .cohort_sources import CohortSource, GridCohorts
+from .cohort_sources import CohortSource, GridCohorts, measured_work
 from .gpu_share import with_gpu_bytes, with_whole_gpu
 from .interrupts import Stop, on_interrupt
 from .local.in_process import run_local
@@ -137,7 +138,8 @@ def _run_round(
                 source, study, store, settings, machine=machine, listener=counter, stop=stop, local=local
             )
 
-        make_grid = partial(GridCohorts, pack=machine.most_packed)
+        work = measured_work(missing, TimeEstimator(store.trials(), study.trials))
+        make_grid = partial(GridCohorts, pack=machine.most_packed, work=work)
         rounds = RunRounds(study, store, counter, stop, run, run_id=run_id, make_grid=make_grid)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:

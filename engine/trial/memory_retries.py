@@ -1,5 +1,6 @@
 """A trial that ran out of memory is tried again: alone in its process, then with its batches in more parts.
 
+One whose step a GPU has no room for by what is counted, whoever else is there, begins in as many parts.
 Other processes may share a GPU with it, and nobody takes it from them: before it is tried again as it is, it
 waits for some minutes until they have left room for its step.
 The parts of a batch are computed one after the other, and their gradients added: the same numbers up to the
@@ -15,6 +16,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 from weakref import WeakSet
@@ -36,6 +38,9 @@ LOOK_S = 1.0
 """So often it looks."""
 
 _FILE = "memory_tries"
+
+_AS_IT_IS = ("beside others", "alone")
+"""The tries in which batches are as the settings say."""
 
 _OUT_OF_MEMORY = (
     "can't allocate memory",  # of torch on a CPU
@@ -71,7 +76,7 @@ SPARES: WeakSet[Spare] = WeakSet()
 class MemoryTries:
     """How often a trial has run out of memory, kept beside its checkpoint, and in how many parts it goes on.
 
-    Of several devices each has as many parts.
+    Parts that it begins with count as tries, too. Of several devices each has as many parts.
     What is measured of the parts of a step, `gradient_noise`, would change with them: such a trial is tried
     again alone only.
     """
@@ -86,7 +91,7 @@ class MemoryTries:
         train = settings.train
         self._devices, self._memory = devices, memory
         self._settings, self._file = settings, folder / _FILE
-        self._parts = [train.accumulate] * 2
+        self._parts = [train.accumulate for _ in _AS_IT_IS]
         doublings = 0 if "gradient_noise" in train.measure else MAX_DOUBLINGS
         for parts in (train.accumulate << times for times in range(1, doublings + 1)):
             if not _can_be_split(settings, parts * devices):
@@ -96,7 +101,7 @@ class MemoryTries:
 
     @property
     def tries(self) -> int:
-        """How often it has run out of memory so far."""
+        """How often it has run out of memory so far, or would have."""
         return self._tries
 
     @property
@@ -119,10 +124,25 @@ class MemoryTries:
         """What a row says of it beside the device; nothing where batches are as the settings say."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
-    def read(self) -> None:
-        """Go on as whoever has had the trial before."""
+    def read(self, device: torch.device) -> None:
+        """Go on as whoever has had the trial before, and in no fewer parts than fit on the device."""
         with suppress(OSError, ValueError):
-            self._tries = min(max(self._tries, int(self._file.read_text("ascii"))), len(self._parts) - 1)
+            self._tries = max(self._tries, int(self._file.read_text("ascii")))
+        parts = self._settings.train.accumulate * self._parts_on(device)
+        self._tries = max(self._tries, sum(each < parts for each in self._parts))
+        self._tries = min(self._tries, len(self._parts) - 1)
+
+    def _parts_on(self, device: torch.device) -> int:
+        """In how many times as many parts as the settings say a step has room on a device that nobody shares.
+
+        That is 1 where no parts are small enough, and where nothing is known of the device.
+        """
+        if len(self._parts) == len(_AS_IT_IS) or (total := total_bytes(device)) is None:
+            return 1
+        most = replace(self._memory, count_state=lambda _settings: None, find_longest=lambda _settings: None)
+        if fits(most.step(self._settings).on_each(self._devices), total):
+            return 1  # without a look at weights and data
+        return self._memory.step(self._settings).parts_on_each(self._devices, total) or 1
 
     def next(self, *, was_alone: bool = False) -> bool:
         """Whether there is another way to try it, which is then the one under way.
@@ -179,6 +199,16 @@ def device_memory(device: torch.device) -> DeviceMemory | None:
         return None
     try:
         return DeviceMemory(*torch.cuda.mem_get_info(device), torch.cuda.memory_reserved(device))
+    except RuntimeError:
+        return None
+
+
+def total_bytes(device: torch.device) -> int | None:
+    """All the memory that a GPU has; None of a CPU, and of a GPU that is lost."""
+    if device.type != "cuda":
+        return None
+    try:
+        return torch.cuda.get_device_properties(device).total_memory
     except RuntimeError:
         return None
 

@@ -238,7 +238,7 @@ class Attempt:
             saved = self._checkpoint.load(_CPU)
             if saved is not None:
                 self._totals, self._rows = saved.totals, saved.metrics
-            self._tries.read()
+            self._tries.read(self._device)
             if words is not None and words.passed_memory_limit and self._tries.next(was_alone=True):
                 words = None
             place = ("0" if saved is None else saved.place) + (

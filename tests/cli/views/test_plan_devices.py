@@ -102,6 +102,10 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
         ((0.0208, {"cpus": 192}), "48 such trials at once, as gpus = 0.0208; 8 fit into 80.0 GB"),
         (("auto", {"cpus": 1}), "H100: not one such trial, as cpus = 2 and 1 CPU is here; with --local one"),
         ((0.25, {"others": 62 * 10**9}), "4 such trials at once, as gpus = 0.25; 1 fits into 18.0 GB"),
+        (
+            ("auto", {"others": 72 * 10**9}),
+            "not one such trial fits into 8.0 GB, but one with its batches in 2 parts (others hold 72.0 GB)",
+        ),
         (("auto", {"others": 75 * 10**9}), "not one such trial fits into 5.0 GB (others hold 75.0 GB)"),
     ],
 )
@@ -123,6 +127,12 @@ def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(told, monke
 
 def test_without_nvidias_service_any_number_of_trials_take_turns_on_a_gpu(told):
     assert ": 50 such trials at once, as gpus = 0.02; 8 fit into" in told(0.02, service=False, cpus=192)
+
+
+def test_a_trial_that_fits_without_recordings_alone_is_told_apart():
+    held = replace(STEP, recordings=4 * 10**9)
+    told = plan_devices.room(held, 12 * 10**9, MachineSettings())
+    assert told == "not one such trial fits into 12.0 GB, but one without its steps recorded"
 
 
 def test_a_trial_that_has_the_whole_gpu_shares_it_with_none(told):

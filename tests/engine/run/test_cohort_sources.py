@@ -1,15 +1,25 @@
 """Cohorts of a grid: how large they are, and how long workers take with them, by simulated clocks."""
 
 import heapq
+import platform
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from activemem.engine.run import cohort_sources
-from activemem.engine.run.cohort_sources import COHORT_S, HANDING_OUT_S, GridCohorts, expected_work
+from activemem.engine.run.cohort_sources import (
+    COHORT_S,
+    HANDING_OUT_S,
+    GridCohorts,
+    expected_work,
+    measured_work,
+)
+from activemem.storage import Store
+from activemem.studies.planning.time_estimates import TimeEstimator
 from activemem.studies.study import load_study
 
+from ...storage.factories import make_trial_row
 from ...study_texts import study_text
 
 
@@ -25,7 +35,7 @@ def jobs(seconds, expected=None):
 def makespan(tasks, workers, speed=3.0, pack=1):
     """When the last of the workers ends, each of which asks for a cohort as soon as it has none."""
     now = driver = 0.0
-    source = GridCohorts(tasks, pack=pack, work=lambda expected: speed * expected, clock=lambda: now)
+    source = GridCohorts(tasks, pack=pack, work=lambda trial: speed * trial.settings, clock=lambda: now)
     idle, running, sizes = workers, [], []
     while True:
         while idle and (cohort := source.next_cohort(workers)) is not None:
@@ -44,6 +54,23 @@ def makespan(tasks, workers, speed=3.0, pack=1):
 def ideal(tasks, workers):
     times = [job.seconds for job in tasks]
     return max(sum(times) / workers, max(times))
+
+
+def one_by_one(tasks, workers):
+    """When the last of the workers ends where each task is handed out alone, the largest on paper first."""
+    free, driver = [0.0] * workers, 0.0
+    for job in sorted(tasks, key=lambda job: -job.trial.settings):
+        driver = max(driver, heapq.heappop(free)) + HANDING_OUT_S
+        heapq.heappush(free, driver + job.seconds)
+    return max(free)
+
+
+def alike_on_paper(count):
+    """Of what is expected to take as long a third takes a second, a third four, a third forty."""
+    mixed = np.repeat([1.0, 4.0, 40.0], count // 3)
+    alike = np.full(count, 10.0)
+    shuffled = np.random.default_rng(0).permutation(mixed)
+    return {"shortest first": jobs(mixed, alike), "mixed": jobs(shuffled, alike)}
 
 
 def grids(count=4608):
@@ -67,6 +94,24 @@ def test_workers_end_nearly_together(kind, workers, pack, monkeypatch):
     assert took <= 1.15 * ideal(tasks, workers)
 
 
+@pytest.mark.parametrize("workers", [8, 64, 256])
+@pytest.mark.parametrize("count", [144, 432, 1536])
+@pytest.mark.parametrize("kind", [*alike_on_paper(3), *grids(3)])
+def test_cohorts_of_few_trials_take_little_longer_than_each_alone(kind, count, workers):
+    tasks = {**alike_on_paper(count), **grids(count)}[kind]
+    took, sizes = makespan(tasks, workers)
+    assert sum(sizes) == len(tasks)
+    assert took <= 1.1 * one_by_one(tasks, workers)
+
+
+@pytest.mark.parametrize("count", [432, 1536])
+def test_packs_of_trials_that_only_seem_alike_are_no_larger_than_a_share(count, monkeypatch):
+    monkeypatch.setattr(cohort_sources, "form_of", str)
+    tasks = alike_on_paper(count)["shortest first"]
+    took, _ = makespan(tasks, 256, pack=16)
+    assert took <= 1.1 * one_by_one(tasks, 256)
+
+
 @pytest.mark.parametrize(("workers", "sizes"), [(1, [32] * 3), (2, [32, 25, 15, 9, 6, 4]), (16, [4] * 12)])
 def test_trials_of_a_form_are_handed_out_as_many_as_train_together(workers, sizes, monkeypatch):
     monkeypatch.setattr(cohort_sources, "form_of", str)
@@ -82,7 +127,7 @@ def test_trials_of_a_form_are_parted_evenly_for_one_worker(monkeypatch):
 def test_short_trials_are_handed_out_many_at_once_and_one_worker_has_them_in_order():
     now = 0.0
     tasks = jobs(np.full(3000, 0.3))
-    source = GridCohorts(tasks, work=lambda expected: expected, clock=lambda: now)
+    source = GridCohorts(tasks, work=lambda trial: trial.settings, clock=lambda: now)
     sizes, order = [], []
     while (cohort := source.next_cohort()) is not None:
         name, taken = cohort
@@ -98,8 +143,23 @@ def test_short_trials_are_handed_out_many_at_once_and_one_worker_has_them_in_ord
 def test_what_is_expected_of_a_trial_grows_with_its_model_and_its_steps():
     def work(**train):
         text = study_text(model={"d_model": 256}, train={"batch_size": 64, **train})
-        return expected_work(
-            load_study(text + '[factors]\nmixer = ["sa"]\ntask = ["not"]\n').trials[0].settings
-        )
+        return expected_work(load_study(text + '[factors]\nmixer = ["sa"]\ntask = ["not"]\n').trials[0])
 
     assert work(epochs=4) > 2 * work(epochs=2) > 0
+
+
+def test_trials_count_by_the_times_of_other_seeds_and_the_rest_by_their_operations(tmp_path):
+    factors = {"mixer": ["sa", "gru", "lstm"], "task": ["not"], "seed": [0, 1]}
+    trials = load_study(study_text(factors=factors)).trials
+    store, seconds = Store(tmp_path), {"sa": 30.0, "gru": 90.0}
+    for number, (mixer, took) in enumerate(seconds.items()):
+        (done,) = (each.id for each in trials if each.levels["mixer"] == mixer and each.settings.seed == 0)
+        store.write(make_trial_row(number, trial=done, host=platform.node(), seconds=took), [])
+    left = [each for each in trials if each.settings.seed == 1]
+    sa, gru, lstm = left
+    times = TimeEstimator(store.trials(), trials)
+    work = measured_work(left, times)
+    assert work(gru) == pytest.approx(3 * work(sa))
+    assert work(sa) + work(gru) == pytest.approx(expected_work(sa) + expected_work(gru))
+    assert work(lstm) == expected_work(lstm)
+    assert measured_work([lstm], times) is expected_work

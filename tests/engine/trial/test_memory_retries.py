@@ -1,6 +1,8 @@
 """A trial that runs out of memory is tried again alone, then with its batches in parts, before it fails."""
 
+import math
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,12 +19,18 @@ from activemem.engine.trial.memory_retries import (
     free_memory,
     is_out_of_memory,
     may_be_out_of_memory,
+    total_bytes,
 )
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
-from activemem.studies.planning.memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator
+from activemem.studies.planning.memory_estimates import (
+    GPU_CONTEXT,
+    OF_SETTINGS_ALONE,
+    MemoryEstimator,
+    WeightState,
+)
 from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
@@ -77,6 +85,64 @@ def test_a_trial_goes_on_in_parts_from_its_last_epoch_and_its_row_tells_it(tmp_p
     assert (row["status"], row["trial"], row["settings"]) == ("done", whole["trial"], whole["settings"])
     ours, theirs = ({each["name"]: each["value"] for each in one["metrics"]} for one in (row, whole))
     assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)
+
+
+def bytes_for(held):
+    """The memory of the smallest GPU that has room for so much."""
+    return math.ceil((held + GPU_CONTEXT) / 0.9)
+
+
+def test_a_trial_begins_in_as_many_parts_as_the_plan_tells_of_a_gpu(tmp_path, job, monkeypatch):
+    plain, tries = job(batch_size=8), []
+    step = OF_SETTINGS_ALONE.step(plain.trial.settings)
+    size = bytes_for(step.on_each(4))
+    monkeypatch.setattr(memory_retries, "total_bytes", lambda _device: size)
+    events, row = outcome(tmp_path, plain, room_for(2, tries))
+    assert step.parts_on_each(1, size) == 4
+    assert tries == [4] * 4  # epochs, none of which ran out of memory
+    assert [type(event) for event in events] == [Started, *[EpochFinished] * 4, Ended]
+    assert (row["status"], row["trial"]) == ("done", plain.trial.id)
+    assert row["device"].endswith(", batches in 4 parts")
+
+
+@pytest.mark.parametrize(
+    ("parts_of_step", "devices", "train", "parts"),
+    [
+        (1, 1, {}, 1),
+        (2, 1, {}, 2),
+        (8, 1, {}, 8),
+        (16, 1, {}, 1),  # a sequence at a time is too much: it is tried as it is
+        (4, 1, {"accumulate": 2}, 4),
+        (4, 2, {}, 2),
+        (4, 1, {"measure": ["gradient_noise"], "accumulate": 2}, 2),
+    ],
+)
+def test_who_begins_has_no_more_parts_than_it_needs(
+    job, tmp_path, monkeypatch, parts_of_step, devices, train, parts
+):
+    settings = job(batch_size=8, **train).trial.settings
+    held = OF_SETTINGS_ALONE.step(job(batch_size=8).trial.settings).on_each(parts_of_step)
+    monkeypatch.setattr(memory_retries, "total_bytes", lambda _device: bytes_for(held))
+    tries = MemoryTries(settings, tmp_path, devices)
+    tries.read(CPU)
+    assert tries.parts == parts
+
+
+def test_what_is_counted_for_a_step_decides_in_how_many_parts_it_begins(job, tmp_path, monkeypatch):
+    asked, counted = job(batch_size=8).trial.settings, []
+    held = OF_SETTINGS_ALONE.step(asked)
+    less = WeightState(frozen=0, bytes=held.optimizer // 2)
+    memory = MemoryEstimator(count_state=lambda settings: counted.append(settings) or less)
+    for size, parts in (
+        (bytes_for(held.on_each(1)), 1),
+        (bytes_for(held.on_each(1) - less.bytes), 1),
+        (bytes_for(held.on_each(2)), 2),
+    ):
+        monkeypatch.setattr(memory_retries, "total_bytes", lambda _device, size=size: size)
+        tries = MemoryTries(asked, tmp_path, memory=memory)
+        tries.read(CPU)
+        assert tries.parts == parts
+    assert len(counted) == 2  # not where the step has room whatever its weights are
 
 
 @pytest.mark.parametrize(
@@ -251,6 +317,8 @@ def test_a_trial_that_waits_is_left_when_it_is_asked_for_and_goes_on_later(tmp_p
 
 
 def test_what_a_gpu_has_is_asked_of_cuda(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=8))
+    assert (total_bytes(torch.device("cuda")), total_bytes(CPU)) == (8, None)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (3, 8))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 2)
     assert device_memory(torch.device("cuda")) == DeviceMemory(free=3, total=8, own=2)
@@ -260,7 +328,8 @@ def test_what_a_gpu_has_is_asked_of_cuda(monkeypatch):
         raise torch.AcceleratorError("CUDA error: device-side assert triggered")
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", fail)
-    assert device_memory(torch.device("cuda")) is None
+    monkeypatch.setattr(torch.cuda, "get_device_properties", fail)
+    assert device_memory(torch.device("cuda")) is total_bytes(torch.device("cuda")) is None
 
 
 @pytest.mark.heavy
@@ -293,7 +362,7 @@ def test_who_goes_on_with_a_killed_trial_knows_how_it_was_tried(tmp_path, job):
     tries = MemoryTries(settings, tmp_path)
     assert tries.next(was_alone=True)
     other = MemoryTries(settings, tmp_path)
-    other.read()
+    other.read(CPU)
     assert (other.parts, other.settings.train.accumulate) == (6, 6)
     assert other.next()
     assert not other.next()  # 12 sequences in 12 parts

@@ -250,12 +250,13 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
         "bytes": 24 * 10**9,
         "trials": count,
         "fit": count,
+        "parts": 1,
     }
     quarter = MachineSettings(gpus=0.25)
     told = " ".join(format_plan(study, plan, quarter, device_bytes=24 * 10**9).split())
     assert f"; 4 such trials at once with 4 CPUs, as gpus = 0.25; {count} fit into 24.0 GB " in told
     page = plan_to_dict(study, plan, device_bytes=24 * 10**9, machine=quarter)
-    assert page["device"] == {"bytes": 24 * 10**9, "trials": 4, "fit": count}
+    assert page["device"] == {"bytes": 24 * 10**9, "trials": 4, "fit": count, "parts": 1}
     told = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
     assert "test 2,000 sequences at each of 2 lengths, 50 to 500: " in told
     assert "conv(k=5) on remember: 2 layers reach 4 to the left, so no length beyond 4 can be learnt" in told
@@ -272,8 +273,12 @@ def test_a_step_of_a_paper_that_does_not_fit_on_each_of_eight_devices_does_in_pa
     assert held.parts_on_each(3, 80 * 10**9) is None  # 64 sequences have no third
     whole, half = (format_bytes(held.on_each(count)) for count in (8, 16))
     told = " ".join(format_plan(study, plan, MachineSettings(gpus=8.0), device_bytes=80 * 10**9).split())
-    assert f"a step holds {whole} on each of 8, which does not fit into 80.0 GB; tried again" in told
-    assert f"tried again with batches in 2 parts {half}, which fits" in told
+    assert f"a step holds {whole} on each of 8, which does not fit into 80.0 GB; with" in told
+    assert f"; with its batches in 2 parts {half}, which fits" in told
+    told = " ".join(format_plan(study, plan, MachineSettings(), device_bytes=80 * 10**9).split())
+    assert "; not one such trial fits into 80.0 GB, but one with its batches in 16 parts" in told
+    device = plan_to_dict(study, plan, device_bytes=80 * 10**9)["device"]
+    assert device == {"bytes": 80 * 10**9, "trials": 1, "fit": 0, "parts": 16}
 
 
 @pytest.mark.parametrize(
@@ -324,9 +329,11 @@ def test_a_plan_tells_what_each_of_several_devices_holds_with_all_weights_or_a_p
         "bytes": 10**9,
         "trials": 1,
         "fit": 0,
+        "parts": None,
         "devices": 8,
         "on_each": held.on_each(8),
         "sharded": held.sharded(8),
+        "refused": None,
     }
 
 
