@@ -30,12 +30,14 @@ def plan_here(
     from ..studies.planning.memory_estimates import MemoryEstimator
     from ..studies.planning.plan import make_plan
 
+    on_cpu = not for_gpu and _trains_on_cpu(settings.values)
     memory = MemoryEstimator(
         count_state=partial(count_state, sharded=settings.values.devices > 1),
         find_longest=longest_below(settings.data),
         is_recorded=steps_are_recorded if _has_graphs(settings) else lambda _settings: False,
         checkpoints=settings.values.activation_checkpointing,
-        cpu_gain=_cpu_gain() if not for_gpu and _trains_on_cpu(settings.values) else None,
+        device="cpu" if on_cpu else "gpu",
+        cpu_gain=_cpu_gain() if on_cpu else None,
     )
     return make_plan(study, settings.store, only, memory=memory)
 
