@@ -81,7 +81,7 @@ def _diff_attn_cost(settings: Settings, context: CostContext) -> Cost:
     inner, normed = 2 * heads * head_width, as_word(settings, "head_norm") != "none"
     weights = 3 * heads * length**2
     if context.config.attention_dropout:
-        weights += context.dropout_mask(heads * length**2)
+        weights += (heads * length**2 + 3) // 4
     turned = as_word(settings, "pos") == "rope"
     return Cost(
         parameters=4 * context.width * inner + 4 * head_width + normed * 2 * head_width,

@@ -287,8 +287,7 @@ def _saved_weights(
     where they meet position vectors or persistent ones.
     """
     found = sum(heads * piece.query_count * (piece.key_count + persistent_vectors) for piece in chunks)
-    if context.config.attention_dropout:
-        found = 2 * found + (found + 3) // 4
+    found = context.saved_weights(found)
     for piece in chunks:
         if window.pos_values:
             found += heads * piece.query_count * piece.distance_count

@@ -102,7 +102,7 @@ class CostContext:
 
     def saved_weights(self, numbers: int) -> int:
         """What training keeps of so many weights of attention: if some are dropped, which and the rest."""
-        return 2 * numbers + self.dropout_mask(numbers) if self.config.attention_dropout else numbers
+        return 2 * numbers + (numbers + 3) // 4 if self.config.attention_dropout else numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
