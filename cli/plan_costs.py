@@ -37,6 +37,7 @@ def plan_here(
         find_longest=longest_below(settings.data),
         is_recorded=steps_are_recorded if recorded else lambda _settings: False,
         checkpoints=settings.values.activation_checkpointing,
+        device="cpu" if on_cpu else "gpu",
         cpu_gain=_cpu_gain() if on_cpu else None,
     )
     return make_plan(study, settings.store, only, memory=memory)

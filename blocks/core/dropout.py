@@ -48,22 +48,21 @@ class Dropout(nn.Module):
             return functional.dropout(x.contiguous(), self.rate)  # of other strides, other numbers would drop
         return x * _factors(_draw_bits(x.shape), self.rate, x.dtype)
 
-    @property
-    def scale(self) -> float:
-        """What is kept is multiplied by this."""
-        return _VALUES / (_VALUES - round(self.rate * _VALUES)) if self.active else 1.0
+    def scale(self, device: torch.device) -> float:
+        """What is kept is multiplied by this on a device."""
+        return _scale(self.rate) if device.type == "cpu" else 1.0 / (1.0 - self.rate)
 
     def draw(self, shape: torch.Size, like: Tensor) -> Tensor | None:
         """What is dropped of numbers of this shape now; None where nothing is.
 
-        On a CPU it is true for what is kept, which is to be scaled; else factors, which have the scale.
+        It is true for what is kept, which is to be scaled; of what is given, factors, which have the scale.
         """
         if not self.active:
             return None
         if _given is not None:
             return _given.draw(shape, self.rate, like.dtype)
         if like.device.type != "cpu":
-            return functional.dropout(like.new_ones(shape), self.rate)
+            return torch.native_dropout(like.new_ones(shape), self.rate, train=True)[1]
         return _is_kept(_draw_bits(shape), self.rate)
 
 

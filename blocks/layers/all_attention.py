@@ -13,6 +13,7 @@ from ...grammar.vocabulary.attention import window_from_settings
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
+from ..core.dropped_weights import drop_weights
 from ..core.initialisation import Initialisable
 from .window_attention import (
     UniformLinear,
@@ -52,7 +53,7 @@ def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tenso
     """What vectors with a softmax of their own give scaled queries, each (heads, batch, queries, width)."""
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
-    weights = dropout(torch.softmax(scores.view(*q.shape[:-1], -1), -1))
+    weights = drop_weights(torch.softmax(scores.view(*q.shape[:-1], -1), -1), dropout)
     return (weights.flatten(1, 2) @ values).view(q.shape)
 
 

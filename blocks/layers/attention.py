@@ -18,6 +18,7 @@ from ...grammar.vocabulary.attention_window import MAX_UNFUSED_LENGTH
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
+from ..core.dropped_weights import drop_weights
 from ..core.initialisation import Linear
 from ..core.linear_maps import linear
 from .distance_biases import build_distance_bias
@@ -257,7 +258,7 @@ def attend_unfused(
         scores = scores + scoring.bias.to(scores.dtype)
     if visible is not None:
         scores = scores.masked_fill(~visible, -torch.inf)
-    return dropout(torch.softmax(scores, -1)) @ v
+    return drop_weights(torch.softmax(scores, -1), dropout) @ v
 
 
 def causal_mask(q: Tensor, k: Tensor) -> Tensor:

@@ -152,7 +152,7 @@ class WindowAttention(nn.Module):
             pos_values=self.window.pos_values,
             first_sees_nothing=extra is None and self.window.min_distance > 0,
             cap=self.cap,
-            kept_scale=self.dropout.scale if kept and not kept[0].is_floating_point() else 1.0,
+            kept_scale=self._kept_scale(kept),
         )
         return compute_window(form, given, kept)
 
@@ -161,6 +161,12 @@ class WindowAttention(nn.Module):
         assert self.positions is not None, "this window has no position vectors"
         begin = self.window.max_distance - max_distance
         return self.positions.weight[begin : begin + max(0, max_distance - min_distance + 1)]
+
+    def _kept_scale(self, kept: Sequence[Tensor]) -> float:
+        """What the weights are multiplied by that are kept; factors have done so."""
+        if not kept or kept[0].is_floating_point():
+            return 1.0
+        return self.dropout.scale(kept[0].device)
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
         """What is kept of the weights of each piece; of no piece where all are."""

@@ -135,7 +135,8 @@ class Packer:
             return min(self._most, max(fitting, LEAST_CAPPED))
         if self._device_bytes is None:
             return self._most
-        held = step_memory(training.settings, shape.tokens, recorded=self._graphs is not None)
+        recorded = self._graphs is not None
+        held = step_memory(training.settings, shape.tokens, recorded=recorded, device="gpu")
         return max(1, min(self._most, trials_together(held, self._device_bytes)))
 
     def _form(self, training: Training) -> str | None:

@@ -29,7 +29,8 @@ def must_shard(
     """
     if device_bytes is None or devices == 1:
         return False
-    held = step_memory(settings, state=weight_state(settings), longest=longest, checkpoints=checkpoints)
+    state = weight_state(settings)
+    held = step_memory(settings, state=state, longest=longest, checkpoints=checkpoints, device="gpu")
     return held.parts_on_each(devices, device_bytes) is None
 
 

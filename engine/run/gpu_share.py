@@ -73,6 +73,7 @@ def gpu_memory(machine: Machine) -> MemoryEstimator:
         find_longest=PreparedLengths(machine.data),
         is_recorded=steps_are_recorded if machine.graphs else lambda _settings: False,
         checkpoints=machine.activation_checkpointing,
+        device="gpu",
     )
 
 

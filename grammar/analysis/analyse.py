@@ -46,7 +46,7 @@ from ..vocabulary.cost_tree import (
 )
 from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
 from ..vocabulary.registry import lookup, spec_of
-from ..vocabulary.spec import Cost, CostContext, CpuBatch, Reach, Role
+from ..vocabulary.spec import Cost, CostContext, CpuBatch, Device, Reach, Role
 from .input_output_costs import bottleneck_part, input_part, output_part, position_parts
 
 CrossAttentionFactory = Callable[[Value, CostContext], ModelPart]
@@ -123,6 +123,7 @@ def analyse(
     past: int = 0,
     scored: int | None = None,
     activation_checkpointing: bool = False,
+    device: Device = "cpu",
     cpu: CpuBatch | None = None,
     **settings: Unpack[ModelKeywords],
 ) -> Analysis:
@@ -130,15 +131,21 @@ def analyse(
 
     In front of the sequence `past` positions are held, as in a stream. Outputs are computed at `scored`
     positions of it, by default at all. With `activation_checkpointing`
-    training keeps the inputs of sub-layers alone, and one at a time holds the rest. On a `cpu` its memory is
-    that of batches of so many sequences. Raises RecipeError for a wrong text, and where it has holes or
-    search dimensions; ModelConfigError for settings that cannot be.
+    training keeps the inputs of sub-layers alone, and one at a time holds the rest. Its memory is that of a
+    `device`, on a `cpu` of batches of so many sequences. Raises RecipeError for a wrong text, and where it
+    has holes or search dimensions; ModelConfigError for settings that cannot be.
     """
     recipe, config = parse(recipe), configure(config, settings)
     config.check()
     _check_resolved(recipe)
-    checkpoints = activation_checkpointing
-    context = CostContext(config=config, length=length, past=past, checkpoints=checkpoints, cpu=cpu)
+    context = CostContext(
+        config=config,
+        length=length,
+        past=past,
+        checkpoints=activation_checkpointing,
+        device=device,
+        cpu=cpu,
+    )
     scored = 1 if output_kind(recipe.root) == VECTOR else length if scored is None else scored
     tree = _Analyser(context).model(recipe.root, scored)
     return Analysis(length=length, outputs=scored * config.outputs, tree=tree)
@@ -191,7 +198,7 @@ class _Analyser:
         positions = 1 if output_kind(root) == VECTOR else length
         layers = self.layers(root).with_saved_input(self._activation_size)
         body = layers.parts if isinstance(root, SeriesNode) else (layers,)
-        parts = [input_part(config, length), *position_parts(config, length), *body, *_shared(layers)]
+        parts = [input_part(self.context), *position_parts(config, length), *body, *_shared(layers)]
         last = layers
         if config.bottleneck:
             last = bottleneck_part(config, length)
@@ -199,17 +206,18 @@ class _Analyser:
         if config.norm == "pre":
             last = with_input_after(last, self._final_norm(positions), positions * self.context.width)
             parts.append(last)
-        parts.append(with_input_after(last, output_part(config, scored), scored * self.context.width))
+        parts.append(with_input_after(last, output_part(self.context, scored), scored * self.context.width))
         return compose_series("model", tuple(parts), self._activation_size)
 
     def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
         """A whole model of a source and a target as long: embeddings of both, the block, and the output."""
-        length, config, cost = self.context.length, self.context.config, self._cost(root)
+        context, cost = self.context, self._cost(root)
+        source = replace(context, config=context.config.source)
         block = self.block(root).with_saved_input(self._activation_size)
-        output = output_part(config, scored, cost.outputs).with_saved_input(scored * cost.outputs)
+        output = output_part(context, scored, cost.outputs).with_saved_input(scored * cost.outputs)
         parts = (
-            replace(input_part(config.source, length, SOURCE_EMBEDDING), predecessors=()),
-            replace(input_part(config, length, TARGET_EMBEDDING), predecessors=()),
+            replace(input_part(source, SOURCE_EMBEDDING), predecessors=()),
+            replace(input_part(context, TARGET_EMBEDDING), predecessors=()),
             replace(block, predecessors=(TARGET_EMBEDDING, SOURCE_EMBEDDING)),
             *_shared(block),
             replace(output, saved=output.saved + 2 * scored),  # where targets stand, eight bytes each
@@ -289,11 +297,12 @@ class _Analyser:
         given = branch.saves_output and not config.residual  # whether the branch saves the step's outcome
         # whether what lies behind the first step of the sub-layer is saved
         within = {"pre": branch.saves_input, "post": not given, "none": False}[config.norm]
-        planes = within + (config.residual and config.dropout > 0) + (timed and before)
+        dropped = self.context.dropout_mask(plane) if config.residual and config.dropout else 0
+        planes = within + (timed and before)
         return replace(
             branch,
             parameters=branch.parameters + normed * self._norm_parameters,
-            saved=branch.saved + planes * plane + normed * self._norm_saved,
+            saved=branch.saved + planes * plane + dropped + normed * self._norm_saved,
             saves_input=before and not timed,
             saves_output=given and config.norm != "post",
         )

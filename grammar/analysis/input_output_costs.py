@@ -5,18 +5,19 @@ from __future__ import annotations
 from ..model_config import ModelConfig
 from ..norms import NORMS
 from ..vocabulary.cost_tree import ModelPart
-from ..vocabulary.spec import UNBOUNDED, Reach
+from ..vocabulary.spec import UNBOUNDED, CostContext, Reach
 
 
-def input_part(config: ModelConfig, length: int, label: str = "embedding") -> ModelPart:
+def input_part(context: CostContext, label: str = "embedding") -> ModelPart:
     """What makes vectors of the inputs.
 
     Saved are the tokens, of eight bytes each, or the numbers that come in, and the masks of dropout. Of a
     clustered vocabulary that are tokens for each cluster and a byte for which of them are its own, and all
     vectors that are projected.
     """
-    width = config.d_model
-    dropped = length * width * sum(rate > 0 for rate in (config.embedding_dropout, config.input_dropout))
+    config, length, width = context.config, context.length, context.width
+    masks = sum(rate > 0 for rate in (config.embedding_dropout, config.input_dropout))
+    dropped = masks * context.dropout_mask(length * width)
     if config.columns is not None:
         return ModelPart(
             label="input",
@@ -62,7 +63,7 @@ def bottleneck_part(config: ModelConfig, length: int) -> ModelPart:
     )
 
 
-def output_part(config: ModelConfig, positions: int, inputs: int | None = None) -> ModelPart:
+def output_part(context: CostContext, positions: int, inputs: int | None = None) -> ModelPart:
     """What makes outputs at each of the positions, from vectors of the model's width or `inputs` wide.
 
     Saved are its inputs, the mask of dropout, the targets and their loss: the softmax of a distribution and
@@ -70,7 +71,7 @@ def output_part(config: ModelConfig, positions: int, inputs: int | None = None) 
     first cluster. How much a clustered vocabulary costs depends on the
     data: all targets are taken to be in the first cluster, the one that most tokens are of.
     """
-    inputs = inputs or config.d_model
+    config, inputs = context.config, inputs or context.width
     outputs, plane = config.outputs, positions * inputs
     projected = plane if config.project_first_cluster else 0
     if config.targets is not None:
@@ -82,13 +83,14 @@ def output_part(config: ModelConfig, positions: int, inputs: int | None = None) 
         parameters, loss = outputs * (inputs + config.output_bias), outputs + 2
     else:
         parameters, loss = _softmax_parameters(config, inputs), outputs + 2
+    dropped = plane + context.dropout_mask(plane) if config.embedding_dropout else 0
     if config.logit_cap is not None:  # the hyperbolic tangent of each logit
         loss += outputs
     return ModelPart(
         label="output",
         parameters=parameters,
         flops=2 * plane * outputs + 2 * projected * inputs,
-        saved=(2 * plane if config.embedding_dropout else 0) + projected + positions * loss,
+        saved=dropped + projected + positions * loss,
         saved_once=outputs * inputs if config.cutoffs else 0,  # the head's weights side by side
         saves_input=not config.embedding_dropout,
     )

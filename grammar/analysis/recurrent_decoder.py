@@ -77,7 +77,7 @@ def attention_to_source(settings: Settings, context: CostContext) -> ModelPart:
     width, attended = recurrent_units(settings, context.width), as_word(settings, "attend")
     inner = width + (as_int(settings, "positions") if attended == "inputs" else 0)
     keys, pairs = 2 * length * inner * width, 2 * length**2 * width
-    weights = (3 if context.config.attention_dropout else 1) * length**2
+    weights = context.saved_weights(length**2)
     part = ModelPart(
         label=f"{kind} attention" + (" to inputs" if attended == "inputs" else ""),
         kind=PartKind.BLOCK,

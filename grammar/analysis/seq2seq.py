@@ -217,14 +217,15 @@ def _cross_attention(sublayer: Value, context: CostContext) -> ModelPart:
     (each,), width, length = find_cross_attentions(sublayer), context.width, context.length
     norm, has_norm = NORMS[context.config.norm_kind], context.config.norm != "none"
     normed = has_norm * norm.saved(width)
-    planes = 1 + has_norm + (context.config.residual and context.config.dropout > 0)
+    is_dropped = context.config.residual and context.config.dropout > 0
+    planes = (1 + has_norm) * width * length + is_dropped * context.dropout_mask(width * length)
     found = ModelPart(
         label="attention to the source",
         kind=PartKind.BLOCK,
         parameters=2 * width * each.width + has_norm * norm.parameters(width),
         flops=2 * length * 2 * width * each.width + 2 * 2 * length**2 * each.width,
         reach=_FULL_REACH,
-        saved=length * (2 * each.width + _saved_weights(each, context) + planes * width + normed),
+        saved=length * (2 * each.width + _saved_weights(each, context) + normed) + planes,
         predecessors=(PREVIOUS_PART, _KEYS_VALUES_LABEL),
     )
     return replace(found, saved=found.saved - length * width).checkpointed() if context.checkpoints else found
@@ -233,12 +234,12 @@ def _cross_attention(sublayer: Value, context: CostContext) -> ModelPart:
 def _saved_weights(cross_attention: CrossAttentionShape, context: CostContext) -> int:
     """What is saved of the weights of an attention to the source, for each position of the target.
 
-    As in `sa`; the fused kernel, which takes what is longer, keeps a sum for each query, and the mask as
-    numbers. What it gives is laid out as the last projection takes it.
+    As in `sa`; the fused kernel, which takes what is longer and on a GPU all, keeps a sum for each query, and
+    the mask as numbers. What it gives is laid out as the last projection takes it.
     """
     if context.config.attention_dropout:
-        return 3 * cross_attention.heads * context.length
-    if context.length <= MAX_UNFUSED_LENGTH:
+        return context.saved_weights(cross_attention.heads * context.length)
+    if context.length <= MAX_UNFUSED_LENGTH and not context.on_gpu:
         return cross_attention.heads * context.length
     return cross_attention.heads + 1
 
@@ -257,7 +258,9 @@ def _cost(settings: Settings, context: CostContext) -> Cost:
     fed = (feed_context(settings, context),) if as_bool(settings, "feed") else ()
     parts = (encoder, *fed, decoder, *((attention_to_source(settings, context),) if attends else ()))
     outputs = 2 * units if attends else units
-    dropped = ModelPart(label="dropout", parameters=0, flops=0, saved=context.length * outputs)
+    dropped = ModelPart(
+        label="dropout", parameters=0, flops=0, saved=context.dropout_mask(context.length * outputs)
+    )
     return total_cost((*parts, dropped) if context.config.dropout else parts, outputs)
 
 

@@ -37,13 +37,13 @@ def _add_persistent_vectors(
     gradients and those of scores are held for a while.
     """
     count, length = as_int(settings, "N"), block_context.length
-    kept = 3 if block_context.config.attention_dropout else 1
+    kept = block_context.saved_weights(heads * length * count) if weights else 0
     working = max(base_cost.working.numbers, 2 * heads * length * count if weights else 0)
     return replace(
         base_cost,
         parameters=base_cost.parameters + 2 * count * heads * width,
         flops=base_cost.flops + 4 * length * count * heads * width,
-        saved=base_cost.saved + (kept * heads * length * count if weights else 0),
+        saved=base_cost.saved + kept,
         saved_once=base_cost.saved_once + 2 * count * heads * width,
         working=Working(numbers=working),
     )

@@ -155,7 +155,7 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
     """Four projections and two products of all positions with all, of which a causal mask saves nothing.
 
     The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
-    that come a short sequence's weights and its causal mask, of one byte a pair, as of any length where
+    that come on a CPU a short sequence's weights and its causal mask, of one byte a pair, as of any where
     weights are dropped, or scores have a cap, whose tangents are kept, or biases, whose buckets are; or of a
     longer one a sum for each query, and what the heads give once more, as laid out for the last projection.
     Of a norm come its input, what is divided and by what; of a turn sines and cosines. Where weights are
@@ -167,11 +167,11 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
     inner, shared = heads * head_width, kv_heads * head_width
     projections = 2 * context.width * (inner + shared)
     products = 2 * 2 * length**2 * inner  # queries by keys, weights by values
-    dropped = context.config.attention_dropout > 0
+    dropped, short = context.config.attention_dropout > 0, length <= MAX_UNFUSED_LENGTH
     biased, learnt = as_word(settings, "pos") in ("alibi", "t5"), as_word(settings, "pos") == "t5"
     capped = as_float(settings, "logit_cap") > 0.0
-    plain, relaid = dropped or learnt or capped or length <= MAX_UNFUSED_LENGTH, heads > 1
-    weights = heads * length * ((3 if dropped else 1) + capped)
+    plain, relaid = dropped or learnt or capped or (short and not context.on_gpu), heads > 1
+    weights = context.saved_weights(heads * length**2) + capped * heads * length**2
     known = 0 if plain or not biased else heads * length**2
     extra = normed * (2 * (inner + shared) + heads + kv_heads)
     once = turned * 2 * length * head_width + learnt * 2 * (2 * length - 1)
@@ -179,7 +179,7 @@ def _full_attention_cost(heads: int, head_width: int, settings: Settings, contex
         parameters=projections + normed * 2 * head_width + learnt * heads * BUCKETS,
         flops=2 * length * projections + products,
         state=2 * shared,
-        saved=length * (4 * inner + weights if plain else (4 + relaid) * inner + heads) + length * extra,
+        saved=(weights if plain else length * (relaid * inner + heads)) + length * (4 * inner + extra),
         working=Working(numbers=2 * heads * length**2 if plain else 0),
         saved_once=once + ((length**2 + 3) // 4 if plain and context.causal else 0) + known,
     )

@@ -39,12 +39,12 @@ def _fox_cost(settings: Settings, context: CostContext) -> Cost:
     """Attention by plain products at any length, and a map with a bias to the gate of each head.
 
     The state is a key, a value and a gate of each head. Saved are queries, keys and values, the weights,
-    three times if some are dropped, what the heads give, and the gates; and a mask of one byte a pair.
+    twice and the mask if some are dropped, what the heads give, and the gates; and a mask of one byte a pair.
     """
     heads, length = as_int(settings, "heads"), context.length
     inner = heads * as_int(settings, "head_width")
     maps = 4 * context.width * inner + context.width * heads
-    weights = heads * length**2 * (3 if context.config.attention_dropout > 0 else 1)
+    weights = context.saved_weights(heads * length**2)
     return Cost(
         parameters=maps + heads,
         flops=2 * length * maps + 4 * length**2 * inner,
@@ -79,7 +79,9 @@ def _diff_attn_cost(settings: Settings, context: CostContext) -> Cost:
     """
     heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
     inner, normed = 2 * heads * head_width, as_word(settings, "head_norm") != "none"
-    weights = heads * length**2 * (4 if context.config.attention_dropout > 0 else 3)
+    weights = 3 * heads * length**2
+    if context.config.attention_dropout:
+        weights += (heads * length**2 + 3) // 4
     turned = as_word(settings, "pos") == "rope"
     return Cost(
         parameters=4 * context.width * inner + 4 * head_width + normed * 2 * head_width,
@@ -147,7 +149,7 @@ def _latent_attn_cost(settings: Settings, context: CostContext) -> Cost:
     wide, width = heads * (head_width + turned), context.width
     maps = width * (latent + turned) + 2 * latent * inner + inner * width
     maps += asked * (width + wide) if asked else width * wide
-    weights = heads * length**2 * (3 if context.config.attention_dropout > 0 else 1)
+    weights = context.saved_weights(heads * length**2)
     kept = 3 * latent + 2 * turned + 1 + (3 * asked + 1) * (asked > 0) + 2 * wide + 2 * inner
     return Cost(
         parameters=maps + latent + asked,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .spec import Cost, CostContext, Reach, Working
 
@@ -15,6 +16,12 @@ CHUNK_LENGTH = 128
 
 MAX_UNFUSED_LENGTH = 64
 """Up to so many keys a CPU computes plain products and keeps their weights; the fused kernel keeps none."""
+
+MIN_FLEX_HEAD_WIDTH = 16
+"""FlexAttention, which computes windows on a GPU, multiplies no narrower heads."""
+
+MIN_FLEX_KEYS = 128
+"""Fewer are but one of FlexAttention's blocks."""
 
 MAX_WHOLE_SCORES = 512
 """Of up to so many scores of a query a CPU computes plain products of all heads at once, of more in tiles."""
@@ -137,10 +144,8 @@ def window_attention_cost(
     adds_to_output: bool = False,
     cap: float = 0.0,
 ) -> Cost:
-    """Projections, products within the window, and the weights that training keeps; a span for each head.
+    """Projections, products within the window, and what training keeps of it; a span for each head.
 
-    Where fused attention takes scores by content alone, training keeps a sum for each query, what the pieces
-    give before it is laid out for the last projection, and which keys they see.
     `query_heads` is how many heads the queries have if not `heads`, and `kv_heads` how many are mapped for
     keys and values, each for several of the window's; the softmax is also over the
     `persistent_vectors`, whose own cost is not in this. A block that `adds_to_output` maps something else
@@ -151,29 +156,92 @@ def window_attention_cost(
     inner = heads * window.head_width
     outer = (heads if query_heads is None else query_heads) * window.head_width
     keys, mapped = length + past, (kv_heads or heads) * window.head_width
-    working = 0
-    by_content = not (window.relative or window.ramp or persistent_vectors or cap)
-    if by_content and keys > MAX_UNFUSED_LENGTH and not context.config.attention_dropout:
-        saved = length * (heads + (inner if heads > 1 or len(every) > 1 else 0))
-        saved_once = sum(piece.query_count * piece.key_count for piece in every)
-    elif has_tiles(every, persistent_vectors, cap):
-        saved = _saved_of_tiles(every, heads, persistent_vectors, context)
-        saved += length * inner if adds_to_output else 0
-        saved_once = 0 if window.ramp is None else heads * _count_distances(every) * 13 // 4
-    else:
-        saved = _saved_weights(window, every, heads, persistent_vectors, context)
-        saved += heads * sum(piece.query_count * piece.key_count for piece in every) if cap else 0
-        saved_once = _saved_per_batch(window, every, heads, persistent_vectors)
-        working = heads * max(_working(window, piece, persistent_vectors) for piece in every)
+    held = _held(window, context, every, heads, persistent_vectors, cap=cap, adds_to_output=adds_to_output)
     return Cost(
         parameters=2 * context.width * (mapped + outer) + (0 if window.ramp is None else heads),
         flops=4 * context.width * (length * outer + keys * mapped) + _product_flops(window, every, inner),
         shared={window.shared_key: window.distance_count * window.head_width} if window.relative else {},
         window=2 * mapped * window.max_distance,
-        saved=2 * length * outer + 2 * keys * inner + past * context.width + saved,
-        saved_once=saved_once,
-        working=Working(numbers=working),
+        saved=2 * length * outer + 2 * keys * inner + past * context.width + held.saved,
+        saved_once=held.saved_once,
+        working=Working(numbers=held.working),
     )
+
+
+class _Held(NamedTuple):
+    """What training holds of a window beside its queries, keys, values and output, as a Cost counts it."""
+
+    saved: int
+    saved_once: int
+    working: int = 0
+
+
+def _held(
+    window: Window,
+    context: CostContext,
+    chunks: list[QueryChunk],
+    heads: int,
+    persistent_vectors: int,
+    *,
+    cap: float,
+    adds_to_output: bool,
+) -> _Held:
+    """What is held by the way in which a device computes a window.
+
+    Where fused attention takes scores by content alone, training keeps a sum for each query, what the pieces
+    give before it is laid out for the last projection, and which keys they see.
+    """
+    keys, dropped = chunks[-1].key_stop, context.config.attention_dropout > 0
+    plane = context.length * heads * window.head_width
+    by_content = not (window.relative or window.ramp or persistent_vectors or cap)
+    if context.on_gpu:
+        if has_flex(window, keys + persistent_vectors) and not dropped:
+            found = _held_by_flex(window, context, chunks, heads, persistent_vectors)
+            return found._replace(saved=found.saved + (plane if heads > 1 or adds_to_output else 0))
+    elif by_content and keys > MAX_UNFUSED_LENGTH and not dropped:
+        relaid = plane if heads > 1 or len(chunks) > 1 else 0
+        seen = sum(piece.query_count * piece.key_count for piece in chunks)
+        return _Held(context.length * heads + relaid, seen)
+    elif has_tiles(chunks, persistent_vectors, cap):
+        saved = _saved_of_tiles(chunks, heads, persistent_vectors, context)
+        spans = 0 if window.ramp is None else heads * _count_distances(chunks) * 13 // 4
+        return _Held(saved + adds_to_output * plane, spans)
+    return _held_by_products(window, context, chunks, heads, persistent_vectors, cap=cap)
+
+
+def has_flex(window: Window, keys: int) -> bool:
+    """Whether FlexAttention computes a window of so many keys on a GPU, where no weights are dropped."""
+    return keys >= MIN_FLEX_KEYS and window.head_width >= MIN_FLEX_HEAD_WIDTH and not window.pos_values
+
+
+def _held_by_flex(
+    window: Window, context: CostContext, chunks: list[QueryChunk], heads: int, persistent_vectors: int
+) -> _Held:
+    """A sum for each query, scores by distance with their gradient, and what stands behind the keys.
+
+    Of spans that fade a batch keeps two numbers and a byte for each head and distance.
+    """
+    distances = heads * _count_distances(chunks)
+    by_distance = context.length * distances if window.relative else 0
+    beside = 2 * persistent_vectors * heads * window.head_width
+    spans = 0 if window.ramp is None else distances * 9 // 4
+    return _Held(context.length * heads + by_distance + beside, spans, by_distance)
+
+
+def _held_by_products(
+    window: Window,
+    context: CostContext,
+    chunks: list[QueryChunk],
+    heads: int,
+    persistent_vectors: int,
+    *,
+    cap: float,
+) -> _Held:
+    """The weights, capped scores once more, and for a while what is held of the largest piece."""
+    saved = _saved_weights(window, chunks, heads, persistent_vectors, context)
+    saved += heads * sum(piece.query_count * piece.key_count for piece in chunks) if cap else 0
+    working = heads * max(_working(window, piece, persistent_vectors) for piece in chunks)
+    return _Held(saved, _saved_per_batch(window, chunks, heads, persistent_vectors), working)
 
 
 def _working(window: Window, piece: QueryChunk, persistent_vectors: int) -> int:
@@ -219,8 +287,7 @@ def _saved_weights(
     where they meet position vectors or persistent ones.
     """
     found = sum(heads * piece.query_count * (piece.key_count + persistent_vectors) for piece in chunks)
-    if context.config.attention_dropout:
-        found = 2 * found + (found + 3) // 4
+    found = context.saved_weights(found)
     for piece in chunks:
         if window.pos_values:
             found += heads * piece.query_count * piece.distance_count

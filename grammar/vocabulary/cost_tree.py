@@ -32,8 +32,7 @@ class PartKind(StrEnum):
 class TrainingMemory:
     """The bytes that a training step with Adam holds, numbers of four bytes.
 
-    `activations` are what the forward pass keeps for the backward pass, as on a CPU: an accelerator keeps
-    dropout's masks in a quarter of the room, and no weights of attention. `kernels` are what fused kernels of
+    `activations` are what the forward pass keeps for the backward pass. `kernels` are what fused kernels of
     recurrent blocks keep beside that, `working` is what the block that holds most for a while adds to what is
     still kept then.
     """

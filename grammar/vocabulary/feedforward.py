@@ -28,14 +28,13 @@ def _cost(settings: Settings, context: CostContext) -> Cost:
     while the gradients of both are held.
     """
     inner = as_int(settings, "filter")
-    saved = (
-        3 if context.config.inner_dropout else 1 if as_word(settings, "act") in DERIVATIVE_FROM_OUTPUT else 2
-    )
+    plane, dropped = context.length * inner, context.config.inner_dropout > 0
+    planes = 2 if dropped or as_word(settings, "act") not in DERIVATIVE_FROM_OUTPUT else 1
     return Cost(
         parameters=2 * context.width * inner + inner + context.width,
         flops=2 * context.length * 2 * context.width * inner,
-        saved=saved * context.length * inner,
-        working=Working(numbers=2 * context.length * inner),
+        saved=planes * plane + (context.dropout_mask(plane) if dropped else 0),
+        working=Working(numbers=2 * plane),
     )
 
 
@@ -50,13 +49,13 @@ def _glu(settings: Settings, context: CostContext) -> Cost:
     while two gradients of such a width are held.
     """
     inner = as_int(settings, "filter")
-    saved = 3 + GLU_SAVES[as_word(settings, "act")] + bool(context.config.inner_dropout)
+    plane, planes = context.length * inner, 3 + GLU_SAVES[as_word(settings, "act")]
     parameters = 3 * context.width * inner
     return Cost(
         parameters=parameters,
         flops=2 * context.length * parameters,
-        saved=saved * context.length * inner,
-        working=Working(numbers=2 * context.length * inner),
+        saved=planes * plane + (context.dropout_mask(plane) if context.config.inner_dropout else 0),
+        working=Working(numbers=2 * plane),
     )
 
 

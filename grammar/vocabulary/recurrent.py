@@ -21,8 +21,9 @@ LAYERS = Parameter(
 
 def _saved_between_layers(settings: Settings, context: CostContext) -> int:
     """What is saved between layers: the input of each but the first, and dropout's mask."""
-    planes = 2 if context.config.dropout else 1
-    return (as_int(settings, "layers") - 1) * planes * context.length * context.width
+    plane = context.length * context.width
+    dropped = context.dropout_mask(plane) if context.config.dropout else 0
+    return (as_int(settings, "layers") - 1) * (plane + dropped)
 
 
 def _lstm(settings: Settings, context: CostContext) -> Cost:

@@ -53,6 +53,10 @@ class Parameter:
     meaning: str
 
 
+Device = Literal["cpu", "gpu"]
+"""What computes a training step, of which each keeps other things."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuBatch:
     """So many sequences that a CPU computes at once, and how many times fewer products it takes pains for."""
@@ -66,13 +70,15 @@ class CostContext:
     """Where a block is analysed: in which model, and on sequences of how many tokens.
 
     In front of a sequence `past` positions are held, as in a stream. A stack that `checkpoints` keeps the
-    inputs of its sub-layers alone. On a `cpu` convolutions keep what they have computed by frequencies.
+    inputs of its sub-layers alone. What is kept is that of a `device`; of a `cpu` whose batches are known
+    convolutions keep what they have computed by frequencies.
     """
 
     config: ModelConfig
     length: int
     past: int = 0
     checkpoints: bool = False
+    device: Device = "cpu"
     cpu: CpuBatch | None = None
 
     @property
@@ -84,6 +90,19 @@ class CostContext:
     def causal(self) -> bool:
         """Whether the future is hidden."""
         return self.config.causal
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU computes it."""
+        return self.device == "gpu"
+
+    def dropout_mask(self, numbers: int) -> int:
+        """The room of what dropout has kept of so many numbers, in numbers: of a GPU a byte for each."""
+        return (numbers + 3) // 4 if self.on_gpu else numbers
+
+    def saved_weights(self, numbers: int) -> int:
+        """What training keeps of so many weights of attention: if some are dropped, which and the rest."""
+        return 2 * numbers + (numbers + 3) // 4 if self.config.attention_dropout else numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

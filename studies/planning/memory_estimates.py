@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
-from ...grammar.vocabulary.spec import CpuBatch
+from ...grammar.vocabulary.spec import CpuBatch, Device
 from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
 from ..resolve.costs import flops_of_test, longest_pair, longest_tokens, model_config
 from ..schema.settings import TrialSettings, read_recipe
@@ -144,6 +144,7 @@ def step_memory(
     longest: LongestBatch | None = None,
     checkpoints: bool = False,
     recorded: bool = False,
+    device: Device = "cpu",
     cpu_gain: float | None = None,
 ) -> StepMemory:
     """What a step of a trial holds on sequences of so many tokens, by default of its longest ones.
@@ -153,14 +154,20 @@ def step_memory(
     optimiser keeps as much of each as it does of any. With `checkpoints` of activations one sub-layer after
     the other holds more than its input. Steps that are `recorded` hold what the longest needs a second time:
     recordings share it, and what is computed as it is, as evaluations and the steps behind which a length is
-    recorded, has its own. Gradients are there twice before each recording. A CPU, which has a `cpu_gain`,
-    keeps what convolutions compute by frequencies where these take so many times fewer products.
+    recorded, has its own. Gradients are there twice before each recording. A CPU with a `cpu_gain` keeps
+    what convolutions compute by frequencies where these take so many times fewer products.
     """
     train, interface = settings.train, settings.task.interface
     if tokens is None and train.batch_tokens is not None:
         steps = (
             step_memory(
-                settings, each, state=state, checkpoints=checkpoints, recorded=recorded, cpu_gain=cpu_gain
+                settings,
+                each,
+                state=state,
+                checkpoints=checkpoints,
+                recorded=recorded,
+                device=device,
+                cpu_gain=cpu_gain,
             )
             for each in _fullest_lengths(settings, longest.tokens if longest else longest_pair(settings))
         )
@@ -175,7 +182,15 @@ def step_memory(
     is_plain = not train.compile and train.precision == "float32"
     cpu = CpuBatch(sequences=sequences, gain=cpu_gain) if cpu_gain and is_plain else None
     held = _memory(
-        recipe, config, tokens, interface.past, sequences, scored=scored, checkpoints=checkpoints, cpu=cpu
+        recipe,
+        config,
+        tokens,
+        interface.past,
+        sequences,
+        scored=scored,
+        checkpoints=checkpoints,
+        device=device,
+        cpu=cpu,
     )
     gradients = held.gradients - NUMBER * (state.frozen if state else 0)
     return StepMemory(
@@ -209,13 +224,14 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
 class MemoryEstimator:
     """What steps hold, with what others count and find: without them what the settings alone tell.
 
-    With activation checkpointing where `checkpoints`, and on a CPU where it has a `cpu_gain`.
+    With activation checkpointing where `checkpoints`, on a `device`, a CPU of which may have a `cpu_gain`.
     """
 
     count_state: CountState = lambda _settings: None
     find_longest: FindLongest = lambda _settings: None
     is_recorded: IsRecorded = lambda _settings: False
     checkpoints: bool = False
+    device: Device = "cpu"
     cpu_gain: float | None = None
 
     def step(self, settings: TrialSettings) -> StepMemory:
@@ -226,6 +242,7 @@ class MemoryEstimator:
             longest=self.find_longest(settings),
             checkpoints=self.checkpoints,
             recorded=self.is_recorded(settings),
+            device=self.device,
             cpu_gain=self.cpu_gain,
         )
 
@@ -235,7 +252,7 @@ class MemoryEstimator:
 
 
 OF_SETTINGS_ALONE = MemoryEstimator()
-"""What the settings tell of a step, with nothing counted and nothing found."""
+"""What the settings tell of a step on a CPU, with nothing counted and nothing found."""
 
 
 def fits(held: int, device_bytes: int) -> bool:
@@ -305,23 +322,23 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
 
 
-def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
+def costliest_test(all_settings: Iterable[TrialSettings], device: Device = "cpu") -> TrialTest | None:
     """The costliest of the trials' tests; None without any."""
     found = [
-        _trial_test(settings, settings.task)
+        _trial_test(settings, settings.task, device)
         for settings in all_settings
         if isinstance(settings.task, AlgorithmicSettings) and settings.task.test_lengths
     ]
     return max(found, key=lambda each: each.flops, default=None)
 
 
-def _trial_test(settings: TrialSettings, task: AlgorithmicSettings) -> TrialTest:
+def _trial_test(settings: TrialSettings, task: AlgorithmicSettings, device: Device) -> TrialTest:
     tokens = require_algorithmic(task.name).sequence_length(task.test_lengths[-1])
     return TrialTest(
         sequences=task.test_sequences,
         lengths=task.test_lengths,
         flops=flops_of_test(settings),
-        bytes=step_memory(settings, tokens).total,
+        bytes=step_memory(settings, tokens, device=device).total,
     )
 
 
@@ -335,10 +352,17 @@ def _memory(
     *,
     scored: int,
     checkpoints: bool,
+    device: Device,
     cpu: CpuBatch | None,
 ) -> TrainingMemory:
-    model = read_recipe(recipe)
     found = analyse(
-        model, config, length=tokens, past=past, scored=scored, activation_checkpointing=checkpoints, cpu=cpu
+        read_recipe(recipe),
+        config,
+        length=tokens,
+        past=past,
+        scored=scored,
+        activation_checkpointing=checkpoints,
+        device=device,
+        cpu=cpu,
     )
     return found.memory(batch)

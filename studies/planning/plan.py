@@ -135,7 +135,7 @@ def make_plan(
         models=_models(study, trials, estimator, steps),
         estimate=total_time(left),
         memory=_largest_step(study, trials, steps),
-        test=costliest_test(settings for _, settings in labelled),
+        test=costliest_test((settings for _, settings in labelled), memory.device),
         going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),

@@ -9,18 +9,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ....grammar.vocabulary.attention_window import MAX_UNFUSED_LENGTH, has_tiles, iter_chunks
+from ....grammar.vocabulary.attention_window import (
+    MAX_UNFUSED_LENGTH,
+    MIN_FLEX_HEAD_WIDTH,
+    MIN_FLEX_KEYS,
+    has_tiles,
+    iter_chunks,
+)
 from ..kernels.agreement import disagreement, failure, is_stacked, tell_once, trying
 from .fused_pieces import can_be_fused, window_fused
 from .inputs import Kept, WindowForm, WindowInputs
 from .products import window_products
 from .tiles import window_tiles
-
-MIN_FUSED_HEAD_WIDTH = 16
-"""FlexAttention multiplies no narrower heads."""
-
-MIN_FUSED_KEYS = 128
-"""Fewer are but one of FlexAttention's blocks."""
 
 MIN_MANY_QUERIES = 128
 """Fewer are computed by FlexAttention's kernel for decoding, which divides the keys among its programs."""
@@ -51,7 +51,7 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
         case "cpu" if has_tiles(form.pieces, given.num_extra, form.cap):
             if not torch.is_autocast_enabled("cpu"):
                 return window_tiles(form, given, kept)
-        case "cuda" if given.k.shape[2] + given.num_extra >= MIN_FUSED_KEYS and not is_stacked(given.q):
+        case "cuda" if given.k.shape[2] + given.num_extra >= MIN_FLEX_KEYS and not is_stacked(given.q):
             found = window_or_fault(form, given, kept)
             if isinstance(found, Tensor):
                 return found
@@ -120,7 +120,7 @@ def fused_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> str |
         "weights are dropped ([model] attention_dropout)": bool(kept),
         "position vectors are on values too (pos_values)": form.pos_values and given.vectors is not None,
         "numbers have 64 bits": q.dtype == torch.float64,
-        f"heads are narrower than {MIN_FUSED_HEAD_WIDTH}": q.shape[-1] < MIN_FUSED_HEAD_WIDTH,
+        f"heads are narrower than {MIN_FLEX_HEAD_WIDTH}": q.shape[-1] < MIN_FLEX_HEAD_WIDTH,
         f"scores by distance are more than {MAX_BY_DISTANCE:,}": _num_by_distance(given) > MAX_BY_DISTANCE,
     }
     fault = next((fault for fault, holds in faults.items() if holds), None)

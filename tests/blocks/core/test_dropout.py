@@ -42,6 +42,19 @@ def test_nothing_is_dropped_outside_of_training_or_at_rate_zero():
     assert Dropout(0.0)(x) is x
 
 
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.75])
+def test_a_gpu_keeps_a_byte_of_each_number_that_gives_what_its_own_dropout_gives(rate):
+    layer, gpu = Dropout(rate), torch.ones(1500, device="meta")
+    drawn = layer.draw(gpu.shape, gpu)
+    assert (drawn.dtype, drawn.device) == (torch.bool, gpu.device)
+    x = torch.randn(1500)
+    torch.manual_seed(5)
+    kept = torch.native_dropout(torch.ones(1500), rate, train=True)[1]  # as it is drawn there
+    torch.manual_seed(5)
+    dropped = torch.native_dropout(x, rate, train=True)[0]
+    assert (x * kept * layer.scale(gpu.device)).equal(dropped)
+
+
 class Numbers:
     """A generator of a GPU, which can draw from the state of another."""
 

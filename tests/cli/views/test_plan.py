@@ -177,7 +177,7 @@ WIDE = study_text(
 def test_a_plan_tells_what_this_machine_s_cpu_holds_and_of_a_gpu_what_that_one_does(run, monkeypatch):
     Path("wide.toml").write_text(WIDE, encoding="utf-8")
     settings = load_study(WIDE).trials[0].settings
-    on_cpu, on_gpu = (step_memory(settings, cpu_gain=gain).total for gain in (GAIN, None))
+    on_cpu, on_gpu = step_memory(settings, cpu_gain=GAIN).total, step_memory(settings, device="gpu").total
 
     def told(*options):
         page = json.loads(run("study", "plan", "wide.toml", "--json", *options).stdout)
