@@ -19,7 +19,7 @@ from activemem.engine.replicas.share import spread
 from activemem.engine.replicas.training_factory import ReplicatedTrainings
 from activemem.engine.training_parts.activation_checkpointing import CheckpointedTrainings
 from activemem.engine.trial import provenance
-from activemem.engine.trial.machine_failures import MachineError
+from activemem.engine.trial.machine_failures import MachineError, ReplicaDiedError
 from activemem.engine.trial.outcome import Totals, measured_totals
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
@@ -54,6 +54,7 @@ STREAM = {
         "steps_per_epoch": 4,
     },
 }
+KILLED = r"replica 1 on .* has ended: signal 9 \(Killed\)"
 WITHOUT_SPANS = {"sort": "2 * (sa(heads=2) + conv(k=3) >> ff(16))", "language_model": "sa(heads=2) >> lstm"}
 
 
@@ -154,14 +155,14 @@ def _stop(training):
 
 
 @pytest.mark.heavy
-def test_a_lost_part_of_the_weights_is_the_machine_s_failure(two):
+def test_a_lost_part_of_the_weights_is_told_as_a_death(two):
     training = ShardedTraining(shardable(SORT), two.group, Path("data"))
     training.advance()
     (replica,) = training.group.pids
-    with pytest.raises(MachineError, match="a replica of the training has ended"):
+    with pytest.raises(ReplicaDiedError, match=KILLED):
         training.advance(lambda: os.kill(replica, signal.SIGKILL))
     assert not training.can_be_saved
-    with pytest.raises(MachineError, match="its part of the weights with it"):
+    with pytest.raises(ReplicaDiedError, match="its part of the weights with it"):
         training.state()
 
 
@@ -222,7 +223,7 @@ def test_weights_that_are_no_numbers_any_more_are_those_of_all_replicas(two):
 
 
 @pytest.mark.heavy
-def test_a_lost_replica_is_the_machine_s_failure_and_others_take_its_place(two):
+def test_a_lost_replica_is_told_and_others_take_its_place(two):
     expected = trained(two(settings(SORT), CPU, Path("data")), 2)
     lost = two(settings(SORT), CPU, Path("data"))
     first = trained(lost, 1)
@@ -233,7 +234,7 @@ def test_a_lost_replica_is_the_machine_s_failure_and_others_take_its_place(two):
         if lost.steps_left == 3:
             os.kill(replica, signal.SIGKILL)
 
-    with pytest.raises(MachineError, match="a replica of the training has ended"):
+    with pytest.raises(ReplicaDiedError, match=KILLED):
         lost.advance(kill)
     again = two(settings(SORT), CPU, Path("data"))
     again.restore(state)
@@ -241,7 +242,7 @@ def test_a_lost_replica_is_the_machine_s_failure_and_others_take_its_place(two):
 
 
 @pytest.mark.heavy
-def test_what_one_of_three_replicas_fails_by_is_raised_and_not_what_follows_from_it(two):
+def test_what_one_of_three_replicas_fails_or_dies_by_is_raised_and_not_what_follows_from_it(two):
     two.end()  # a process has one group at a time
     three = ReplicatedTrainings([CPU] * 3)
     training = three(settings(SORT, batch_size=9), CPU, Path("data"))
@@ -253,6 +254,9 @@ def test_what_one_of_three_replicas_fails_by_is_raised_and_not_what_follows_from
     assert not training.can_be_saved
     again = three(settings(SORT, batch_size=9), CPU, Path("data"))
     assert trained(again, 1) == before
+    last = three.group.pids[1]
+    with pytest.raises(ReplicaDiedError, match=r"replica 2 on .* has ended: signal 9 \(Killed\)"):
+        again.advance(lambda: os.kill(last, signal.SIGKILL))
     three.end()
 
 
