@@ -13,6 +13,7 @@ import torch
 from activemem.engine.core.interruption import StoppedMidway
 from activemem.engine.replicas.faults import ReplicaError, check_replicas
 from activemem.engine.replicas.messages import Ask, Failure
+from activemem.engine.replicas.replicated_training import ReplicatedTraining
 from activemem.engine.replicas.sharded_training import ShardedTraining
 from activemem.engine.replicas.sharding import sharding_faults
 from activemem.engine.replicas.share import spread
@@ -55,6 +56,19 @@ STREAM = {
     },
 }
 KILLED = r"replica 1 on .* has ended: signal 9 \(Killed\)"
+PAIRS = {
+    "model": {"recipe": "seq2seq(gru, 2 * (sa(heads=2) >> ff(16)))", "d_model": 16, "dropout": 0.0},
+    "task": {"name": "reverse_copy"},
+    "train": {
+        "optimizer": {"name": "adam", "lr": 1e-2},
+        "batch_size": 8,
+        "batch_tokens": 160,
+        "accumulate": 4,
+        "epochs": 3,
+        "steps_per_epoch": 3,
+        "clip_norm": 0.5,
+    },
+}
 WITHOUT_SPANS = {"sort": "2 * (sa(heads=2) + conv(k=3) >> ff(16))", "language_model": "sa(heads=2) >> lstm"}
 
 
@@ -127,6 +141,26 @@ def test_two_devices_with_a_part_of_each_weight_compute_what_one_does(two, form)
         for path, weight in whole[name].items():
             torch.testing.assert_close(saved[name][path], weight, rtol=1e-3, atol=1e-5)
     assert sum(each.to_local().numel() for each in found.model.parameters()) <= 0.55 * alone.parameters
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("make", [ReplicatedTraining, ShardedTraining])
+def test_two_devices_compute_what_one_does_with_pairs_in_batches_of_tokens(two, make):
+    check_replicas([settings(PAIRS)], 2)
+    found, alone = make(settings(PAIRS), two.group, Path("data")), Training(spread(settings(PAIRS), 2), CPU)
+    alone.advance()
+    begun = alone.state()
+    begun["objective"]["position"] = 562  # the last batch of a pass but one, with fewer pairs than parts
+    for training in (found, alone):
+        training.restore(copy.deepcopy(begun))
+    sizes, drawn = [], found.objective._drawn
+    for _ in range(2):
+        ours = found.advance(lambda: sizes.append(len(drawn.current.pairs)))
+        (expected,) = trained(alone, 1)
+        assert {name: ours[name] for name in expected} == pytest.approx(expected, rel=1e-4)
+    assert sizes == [8, 6, *[8] * 4]
+    for name, weight in alone.weights().items():
+        torch.testing.assert_close(found.weights()[name], weight, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.heavy
