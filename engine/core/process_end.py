@@ -1,4 +1,4 @@
-"""A process that serves another one ends with it."""
+"""A process that serves another one ends with it; how one has ended, in words."""
 
 from __future__ import annotations
 
@@ -20,3 +20,8 @@ def end_with(parent: int) -> None:
             Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     if os.getppid() != parent:
         os._exit(1)
+
+
+def describe_end(code: int) -> str:
+    """How a process has ended, by its exit code as Python has it: below 0 by the signal of that number."""
+    return f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit status {code}"

@@ -61,10 +61,11 @@ class Machine:
     Every `checkpoint_every_s` a trial is saved amid its epoch, by default only after it. Nodes on which
     trials cannot be trained end the run before it begins, unless `skip_unfit_nodes`. With `isolate` a local
     run trains in a process of its own, as it does where there is a `memory_limit`, of bytes that a worker's
-    process may occupy. With a `pack` trials of one form take their steps together, so many at once, or with
-    "auto" as many as one worker has where that is faster. With `graphs` the gradients of a trial, or of those
-    that are packed, are recorded on a GPU as CUDA graphs, where they can be. With `activation_checkpointing`
-    a trial keeps the inputs of its sub-layers alone, and computes the rest again in the backward pass.
+    process may occupy, with those that take its steps on other GPUs. With a `pack` trials of one form take
+    their steps together, so many at once, or with "auto" as many as one worker has where that is faster. With
+    `graphs` the gradients of a trial, or of those that are packed, are recorded on a GPU as CUDA graphs,
+    where they can be. With `activation_checkpointing` a trial keeps the inputs of its sub-layers alone, and
+    computes the rest again in the backward pass.
     `gpu_bytes` are those of a GPU that all trials on it may hold together. None is all that it has, and of
     whole GPUs what others leave of them.
     """

@@ -17,7 +17,6 @@ from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import ScheduledSamplingSettings
 from ..core.seeds import derive_seed
-from ..corpora import DataError
 from ..data.pairs.batches import PairBatch, collate, iter_pair_batches
 from ..data.pairs.corpus import PairSplit
 from ..data.vocabularies import vocabulary_to_dict
@@ -46,15 +45,15 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return self._drawn.mean_shape(train.batch_size if train.batch_tokens is None else None)
 
     def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step; DataError for one that has a pair less than parts."""
-        if (pairs := len(self._drawn.draw().pairs)) < parts:
-            raise DataError(f"expected a pair for each of {parts} parts of a step, got a batch of {pairs}")
+        """Draw the batch of the next step; one of tokens may have fewer pairs than parts."""
+        del parts
+        self._drawn.draw()
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
-        """The mean over the symbols of the targets."""
+        """The mean over the symbols of the targets; 0 of a part without a pair, with gradients of 0."""
         batch, train = self._drawn.current, self.settings.train
-        drawn = batch.targets.tensor_split(parts)[part]
-        sources = on_device(batch.sources.tensor_split(parts)[part], self.device)
+        drawn = _part_of(batch.targets, part, parts)
+        sources = on_device(_part_of(batch.sources, part, parts), self.device)
         scored, places = scored_on_device(drawn, drawn != PAD, self.device)
         read = self._sample_inputs(model, sources, on_device(drawn, self.device))
         logits = model.outputs_at(sources, read, places)
@@ -63,7 +62,8 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         loss = functional.cross_entropy(
             logits, scored, reduction="sum", label_smoothing=train.label_smoothing
         )
-        return loss * parts / int(batch.target_lengths.sum())
+        weight = 0 if part >= len(batch.pairs) else parts
+        return loss * weight / int(batch.target_lengths.sum())
 
     def evaluate(self, model: TransductionModel, *, last: bool) -> Metrics:
         """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
@@ -227,6 +227,12 @@ def _size_of(batch: PairBatch) -> tuple[int, int]:
     """The pairs of a batch, and the symbols of the longer side of all, padding included."""
     pairs = len(batch.sources)
     return pairs, pairs * max(batch.sources.shape[1], batch.targets.shape[1])
+
+
+def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
+    """A part of the rows of a batch; the first row where there is none left, so that models have one."""
+    found = rows.tensor_split(parts)[part]
+    return found if len(found) else rows[:1]
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:

@@ -10,12 +10,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,13 @@ from torch import distributed
 
 from ...plugins import loaded_files
 from ...studies.schema.settings import TrialSettings
-from ..trial.machine_failures import MachineError
+from ..core.process_end import describe_end
+from ..trial.machine_failures import MachineError, ReplicaDiedError
 from .messages import Ask, Build, Carried, Failure, ReplicaPost, Restore
 from .replica_process import UNHEARD, join, use_device
+
+WatchProcesses = Callable[[Sequence[int]], None]
+"""Learns the processes of replicas when they have been started, and that there are none when they end."""
 
 _END_S = 0.2
 """So long what a replica says at its end may take to arrive."""
@@ -40,22 +44,37 @@ _PATIENCE_S = 600.0
 _START = "from activemem.engine.replicas.replica_process import main; main()"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Process:
-    """Another replica, and the pipe to it."""
+    """Another replica, the pipe to it, what it has failed by, and whether it has ended without a word."""
 
     process: subprocess.Popen[bytes]
     connection: Connection
+    failure: Failure | None = None
+    is_gone: bool = False
 
-    def last_words(self) -> Failure | bool:
-        """What it has failed by that nobody has heard; else whether it has ended."""
+    def hear(self) -> Any:  # noqa: ANN401 -- whatever it is asked
+        """What it says next; raises EOFError or OSError where it has ended."""
+        if isinstance(told := self.connection.recv(), Failure):
+            self.failure = told
+        return told
+
+    def hear_to_the_end(self) -> None:
+        """Hear what it has said up to now."""
         try:
-            while self.connection.poll(_END_S):
-                if isinstance(told := self.connection.recv(), Failure):
-                    return told
+            while self.failure is None and self.connection.poll(_END_S):
+                self.hear()
         except (EOFError, OSError):
-            return True
-        return False
+            self.is_gone = True
+
+    def end(self) -> str:
+        """End it, if it has not ended; how it has."""
+        if self.is_gone:  # what Python does at its end may be left
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_END_S)
+        self.connection.close()
+        self.process.kill()
+        return describe_end(self.process.wait())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +88,18 @@ class BuiltTraining:
 class ReplicaGroup:
     """The replicas of one process's trainings, on these devices, of which the first is its own.
 
-    The others compute activations again in the backward pass where `checkpoints`.
+    The others compute activations again in the backward pass where `checkpoints`. What is to `watch` them
+    learns their processes.
     """
 
-    def __init__(self, devices: Sequence[torch.device], *, checkpoints: bool = False) -> None:
-        self.devices, self._checkpoints = tuple(devices), checkpoints
+    def __init__(
+        self,
+        devices: Sequence[torch.device],
+        *,
+        checkpoints: bool = False,
+        watch: WatchProcesses | None = None,
+    ) -> None:
+        self.devices, self._checkpoints, self._watch_processes = tuple(devices), checkpoints, watch
         self._processes: list[_Process] = []
         self._meeting: tempfile.TemporaryDirectory[str] | None = None
         self._keys = count()
@@ -112,20 +138,25 @@ class ReplicaGroup:
         return self._hear()
 
     def _hear(self) -> list[Any]:
-        """What each of the others says next; raises what one of them has failed by, or MachineError."""
-        late_at = time.monotonic() + _PATIENCE_S
-        try:
-            for rank, each in enumerate(self._processes, 1):
-                if not each.connection.poll(max(late_at - time.monotonic(), 0.0)):
+        """What each of the others says next; raises as `end` what ends one of them, or MachineError."""
+        late_at, answers = time.monotonic() + _PATIENCE_S, dict[int, Any]()
+        silent = {each.connection: rank for rank, each in enumerate(self._processes)}
+        while silent:
+            if not (ready := wait(list(silent), max(late_at - time.monotonic(), 0.0))):
+                self.end()
+                raise MachineError(
+                    f"replica {min(silent.values()) + 1} has not answered within {_PATIENCE_S:g} s"
+                )
+            for connection in [each for each in silent if each in ready]:
+                rank = silent.pop(connection)
+                try:
+                    answers[rank] = self._processes[rank].hear()
+                except (EOFError, OSError):
                     self.end()
-                    raise MachineError(f"replica {rank} has not answered within {_PATIENCE_S:g} s")
-            answers = [each.connection.recv() for each in self._processes]
-        except (EOFError, OSError):
-            self.end()
-            raise
-        if failures := [answer for answer in answers if isinstance(answer, Failure)]:
-            self.end(failures)
-        return answers
+                    raise
+                if isinstance(answers[rank], Failure):
+                    self.end()
+        return [answers[rank] for rank in sorted(answers)]
 
     def forget(self, known: BuiltTraining) -> None:
         """Have the others forget a training."""
@@ -133,17 +164,18 @@ class ReplicaGroup:
             with suppress(Exception):
                 self.tell(Ask(key=known.key, what="forget"))
 
-    def end(self, heard: Sequence[Failure] = ()) -> None:
-        """End all other replicas; raises what the first of them has failed by, if any has.
+    def end(self) -> None:
+        """End all other replicas; raises ReplicaDiedError if one had ended without a word.
 
-        The failures of the others may follow from it, as they wait for each other.
+        Else it raises what the first of them has failed by, if any has. The failures of the others may follow
+        from either, as they wait for each other.
         """
         processes, self._processes = self._processes, []
-        found = [each.last_words() for each in processes]
         for each in processes:
-            each.connection.close()
-            each.process.kill()
-            each.process.wait()
+            each.hear_to_the_end()
+        if self._watch_processes is not None:
+            self._watch_processes(())
+        ended = [each.end() for each in processes]
         if (group := distributed.group.WORLD) is not None:
             with suppress(RuntimeError):  # of a GPU that is lost, as whoever has lost it tells
                 group.abort()  # else NCCL waits until all is added, to which nobody adds his part any more
@@ -151,10 +183,11 @@ class ReplicaGroup:
         if self._meeting is not None:
             self._meeting.cleanup()
             self._meeting = None
-        if failures := [*heard, *(each for each in found if isinstance(each, Failure))]:
+        for rank, (each, how) in enumerate(zip(processes, ended, strict=True), 1):
+            if each.is_gone:
+                raise ReplicaDiedError(f"replica {rank} on {socket.gethostname()} has ended: {how}")
+        if failures := [each.failure for each in processes if each.failure is not None]:
             raise min(failures, key=lambda each: each.at).error()
-        if any(found):
-            raise MachineError("a replica of the training has ended")
 
     def _start(self) -> None:
         """Start all other replicas and meet them, in a folder that is there as long as they are.
@@ -177,9 +210,13 @@ class ReplicaGroup:
         ]
         self._generation += 1
         self._processes = [_start_process(post) for post in posts[1:]]
+        if self._watch_processes is not None:
+            self._watch_processes(self.pids)
         try:
             self._hear()
             self._meet(posts[0])
+        except ReplicaDiedError as error:  # which no trial has done
+            raise MachineError(f"{error}, before the replicas have met") from error
         except BaseException:
             self.end()
             raise

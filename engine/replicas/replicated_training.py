@@ -26,7 +26,8 @@ class ReplicatedTraining(Training):
     each of them, the same for all. Without dropout and randomised positions it computes what one device does
     with as many parts of a batch, up to the order in which they are added; what the others draw comes from
     streams of their own.
-    Raises what a replica raises, MachineError where one has ended or has come to other weights.
+    Raises what a replica raises, ReplicaDiedError where one has ended without a word, MachineError where it
+    has come to other weights.
     """
 
     def __init__(

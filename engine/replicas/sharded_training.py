@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ...studies.schema.settings import TrialSettings
-from ..trial.machine_failures import MachineError
+from ..trial.machine_failures import ReplicaDiedError
 from ..trial.training import Training
 from .faults import ReplicaError
 from .messages import Gathered
@@ -21,7 +21,7 @@ class ShardedTraining(ReplicatedTraining):
     """As `ReplicatedTraining`, of which each replica has a part of each weight, where not all fit on each.
 
     The other replicas are there from the beginning. Raises ReplicaError for a trial that cannot be sharded,
-    MachineError where a replica is no more.
+    ReplicaDiedError where a replica is no more.
     """
 
     def __init__(self, settings: TrialSettings, group: ReplicaGroup, data: Path) -> None:
@@ -56,4 +56,4 @@ class ShardedTraining(ReplicatedTraining):
 
     def _check_others(self) -> None:
         if not self._is_known:
-            raise MachineError("a replica of the training has ended, and its part of the weights with it")
+            raise ReplicaDiedError("a replica has ended, and its part of the weights with it")

@@ -37,10 +37,7 @@ class Share:
         total = loss.reshape(1).clone()
         gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
         for bucket in _buckets([total, *gradients]):
-            together = torch.cat([each.flatten() for each in bucket])
-            distributed.all_reduce(together)
-            for each, summed in zip(bucket, together.split([each.numel() for each in bucket]), strict=True):
-                each.copy_(summed.view_as(each))
+            _sum_across_replicas(bucket)
         return total.reshape(())
 
 
@@ -55,10 +52,24 @@ class ShardedShare(Share):
         return total.reshape(())
 
 
+def _sum_across_replicas(bucket: Sequence[Tensor]) -> None:
+    """Give each of the tensors its sum over all replicas; a single one needs no copy meanwhile."""
+    if len(bucket) == 1 and bucket[0].is_contiguous():
+        distributed.all_reduce(bucket[0])
+        return
+    together = torch.cat([each.flatten() for each in bucket])
+    distributed.all_reduce(together)
+    for each, summed in zip(bucket, together.split([each.numel() for each in bucket]), strict=True):
+        each.copy_(summed.view_as(each))
+
+
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
-    """The tensors in their order, some at a time."""
+    """The tensors, those that are a bucket's worth alone, the others in their order, some at a time."""
     bucket, numbers = list[Tensor](), 0
     for tensor in tensors:
+        if tensor.numel() >= BUCKET:
+            yield [tensor]
+            continue
         bucket.append(tensor)
         numbers += tensor.numel()
         if numbers >= BUCKET:

@@ -9,7 +9,7 @@ import torch
 
 from ...studies.schema.settings import TrialSettings
 from ..data.prepared_lengths import PreparedLengths
-from .replica_group import ReplicaGroup
+from .replica_group import ReplicaGroup, WatchProcesses
 from .replicated_training import ReplicatedTraining
 from .sharding import must_shard
 
@@ -19,12 +19,18 @@ class ReplicatedTrainings:
 
     It must where a step does not fit into `device_bytes`, the memory of each; None is any. The replicas of
     other processes compute activations again in the backward pass where `checkpoints`, and where they can.
+    What is to `watch` them learns their processes.
     """
 
     def __init__(
-        self, devices: Sequence[torch.device], device_bytes: int | None = None, *, checkpoints: bool = False
+        self,
+        devices: Sequence[torch.device],
+        device_bytes: int | None = None,
+        *,
+        checkpoints: bool = False,
+        watch: WatchProcesses | None = None,
     ) -> None:
-        self.group = ReplicaGroup(devices, checkpoints=checkpoints)
+        self.group = ReplicaGroup(devices, checkpoints=checkpoints, watch=watch)
         self._device_bytes, self._checkpoints = device_bytes, checkpoints
 
     def __call__(self, settings: TrialSettings, device: torch.device, data: Path) -> ReplicatedTraining:

@@ -22,7 +22,7 @@ from ...storage import Store
 from ...storage.paths import Layout
 from ...studies.planning.memory_estimates import GPU_CONTEXT
 from ...studies.schema.settings import TrialSettings
-from ...studies.text.units import format_bytes
+from ...studies.text.units import format_bytes, plural
 from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
 from ..data.prepared_lengths import PreparedLengths
@@ -114,6 +114,8 @@ class FitNodes:
         self._inspector = _Inspector(place, machine, settings)
         nodes = inspect_nodes(place, machine, settings)
         listener.on_nodes(nodes)
+        if not nodes:
+            raise NodeError(_lacking_room(machine))
         unfit = check_nodes(nodes, skip=machine.skip_unfit_nodes)
         self._known = self._alive = {node.id for node in nodes}
         self._fit = self._known - set(unfit)
@@ -191,7 +193,7 @@ class FitNodes:
 def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
     """The ids of the nodes that are left out since something is wrong with them.
 
-    Raises NodeError if there are any and they must not be skipped, or if no node is left.
+    Raises NodeError if there are any and they must not be skipped, or if no other node is left.
     """
     unfit = [node for node in nodes if node.problem]
     if unfit and (not skip or len(unfit) == len(nodes)):
@@ -200,8 +202,6 @@ def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
         )
         hint = "" if len(unfit) == len(nodes) else "\nleave them out with --skip-unfit-nodes"
         raise NodeError("\n".join([what, *(f"  {node.host}: {node.problem}" for node in unfit)]) + hint)
-    if not nodes:
-        raise NodeError("no node of the cluster has the CPUs and GPUs of a trial")
     return [node.id for node in unfit]
 
 
@@ -242,6 +242,27 @@ def _has_room(resources: dict[str, float], machine: Machine) -> bool:
 
 def _gpus(node: dict[str, Any]) -> float:
     return node["Resources"].get("GPU", 0.0)
+
+
+def _lacking_room(machine: Machine) -> str:
+    """What a trial asks for that no node has, what the largest node has instead, and what would do."""
+    gpus = 0.0 if machine.gpus == "auto" else machine.gpus
+    found = [node for node in ray.nodes() if node["Alive"]]
+    counts = [(min(_gpus(node), gpus), node["Resources"].get("CPU", 0.0), _gpus(node)) for node in found]
+    _, cpus, most = max(counts, default=(0.0, 0.0, 0.0))
+    told = f"expected {_told_room(machine.cpus, gpus)} on one node for each trial"
+    told = f"no node of the cluster has room for a trial: {told}, got {_told_room(cpus, most)} on the largest"
+    if gpus <= most:
+        return told
+    if not most:
+        return f"{told}; gpus = 0 trains on CPUs"
+    together = sum(int(count // most) for _, has, count in counts if has >= machine.cpus)
+    return f"{told}; gpus = {most:g} trains {plural(together, 'trial')} at once" if together else told
+
+
+def _told_room(cpus: float, gpus: float) -> str:
+    counts = ((cpus, "CPU"), (gpus, "GPU"))
+    return " and ".join(f"{count:g} {what}{'' if count == 1 else 's'}" for count, what in counts)
 
 
 @contextmanager

@@ -26,10 +26,11 @@ from ..trial import provenance
 from ..trial.checkpoints import Checkpoint, checkpoint_of
 from ..trial.claims import Claims
 from ..trial.outcome import Job
-from ..trial.resumable_attempt import Attempt, Guard, TrainingFactory
+from ..trial.resumable_attempt import Attempt, TrainingFactory
 from ..trial.training import Training
 from .gpu_share import device_bytes, gpu_memory
 from .held_outcomes import HeldOutcomes
+from .memory_guard import MemoryGuard
 
 SAVED_AFTER_S = 1.0
 """A trial of a grid whose epochs are shorter has trained for so long before it is saved again.
@@ -46,7 +47,7 @@ class Worker:
         store: Store,
         machine: Machine,
         make_training: TrainingFactory = Training,
-        guard: Guard | None = None,
+        guard: MemoryGuard | None = None,
     ) -> None:
         prepare_cpu(machine.threads)
         import_module("torch._dynamo")  # or the first optimiser does, and the memory of its trial stays
@@ -54,7 +55,10 @@ class Worker:
         if machine.devices > 1 and make_training is Training:
             devices = [torch.device("cuda", each) for each in range(machine.devices)]
             replicated = ReplicatedTrainings(
-                devices, device_bytes(machine), checkpoints=machine.activation_checkpointing
+                devices,
+                device_bytes(machine),
+                checkpoints=machine.activation_checkpointing,
+                watch=None if guard is None else guard.watch,
             )
             self._begin = replicated
         recordings = None

@@ -1,5 +1,7 @@
 """A process that kills its parent, a worker, when its memory passes a limit, and says so in a file first.
 
+Processes that take steps with the worker end with it, and their memory is part of its own.
+
 Native code may take memory without letting any Python run, so that the worker cannot watch itself. This
 program is run by its path and needs the standard library alone.
 """
@@ -12,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,24 +31,38 @@ class MemoryGuard:
 
     def __call__(self, path: Path) -> None:
         """Have the reason written to this file from now on; whoever goes on with the trial reads it."""
+        self._tell(os.fsencode(path.resolve()))
+
+    def watch(self, processes: Iterable[int]) -> None:
+        """Count the memory of these processes, too, from now on, and of no others."""
+        self._tell(b" ".join(b"%d" % each for each in processes))
+
+    def _tell(self, line: bytes) -> None:
         assert self._process.stdin is not None, "a pipe was asked for"
         with suppress(OSError):  # somebody has killed it
-            self._process.stdin.write(os.fsencode(path.resolve()) + b"\n")
+            self._process.stdin.write(line + b"\n")
             self._process.stdin.flush()
 
 
 def watch(parent: int, limit_bytes: int) -> None:
-    """Look at the parent's memory until it ends or closes the pipe; kill it above the limit."""
+    """Look at the parent's memory until it ends or closes the pipe; kill it above the limit.
+
+    A line of the pipe is the file for the reason, or has the other processes whose memory counts.
+    """
     reader = os.fdopen(0, "rb", buffering=0)
-    told, path, pause_s = b"", b"", POLL_S
+    told, path, others, pause_s = b"", b"", list[int](), POLL_S
     while True:
         if select.select([reader], [], [], pause_s)[0]:
             if not (read := reader.read(65536)):
                 return
             *lines, told = (told + read).split(b"\n")
-            path = lines[-1] if lines else path
+            for line in lines:
+                if line.startswith(b"/"):
+                    path = line
+                else:
+                    others = [int(each) for each in line.split()]
         began = time.monotonic()
-        if _resident_bytes(parent) > limit_bytes and os.getppid() == parent:
+        if sum(map(_resident_bytes, (parent, *others))) > limit_bytes and os.getppid() == parent:
             _say(path, f"memory limit of {limit_bytes / 1e9:g} GB passed\n".encode())
             os.kill(parent, signal.SIGKILL)
             return

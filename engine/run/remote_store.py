@@ -27,8 +27,9 @@ from ..core.resources import Machine
 from ..trial.checkpoints import Checkpoint, CheckpointData, Deaths
 from ..trial.claims import Claims
 from ..trial.outcome import Job
-from ..trial.resumable_attempt import Guard, TrainingFactory
+from ..trial.resumable_attempt import TrainingFactory
 from .cohorts import Worker
+from .memory_guard import MemoryGuard
 
 KeeperHandle = Any
 """An actor's handle, whose type differs from one Ray to the next."""
@@ -259,7 +260,7 @@ class RemoteWorker(Worker):
         place: StorePlace,
         machine: Machine,
         make_training: TrainingFactory,
-        guard: Guard | None = None,
+        guard: MemoryGuard | None = None,
     ) -> None:
         assert place.keeper is not None, "a cluster's store has a keeper"
         self._remote = RemoteStore(place.keeper)

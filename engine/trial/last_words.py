@@ -5,10 +5,13 @@ from __future__ import annotations
 import faulthandler
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+Guard = Callable[[Path], None]
+"""Learns the file in which to say why, before what watches the memory of this process kills it."""
 
 _FILE = "last_words"
 _STDERR = 2

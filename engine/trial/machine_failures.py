@@ -93,6 +93,13 @@ class MachineError(ActivememError):
     """A machine cannot train: a disk is full, a GPU or a module is missing. The message is one line."""
 
 
+class ReplicaDiedError(MachineError):
+    """A process has ended without a word that took the steps of a trial together with this one.
+
+    What a trial does to its processes is its own failure: whoever trains it counts their deaths.
+    """
+
+
 def check_gpu(machine: Machine) -> None:
     """Raise MachineError if trials are to have a GPU and this machine, where it computes them, has none.
 

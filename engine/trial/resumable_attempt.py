@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,18 +24,20 @@ from ..core.trainable import Trainable, TrainingFactory
 from . import checkpoints, provenance
 from .checkpoints import Checkpoint, CheckpointData
 from .claims import Claims
-from .last_words import leaving_last_words, take_last_words, words_file
+from .deaths import failure_by_death
+from .last_words import Guard, leaving_last_words, note_death, take_last_words, words_file
 from .leaks import LeakError
-from .machine_failures import MachineError, lost_gpu, machine_failure, note_lost_gpu, storing
+from .machine_failures import (
+    MachineError,
+    ReplicaDiedError,
+    lost_gpu,
+    machine_failure,
+    note_lost_gpu,
+    storing,
+)
 from .memory_retries import MemoryTries, free_memory, is_out_of_memory, may_be_out_of_memory
 from .outcome import Job, Totals, keep_model, last_epoch_metrics, measured_totals, trial_row
 from .training import NotANumberError, Training
-
-MAX_WORKER_DEATHS = 3
-"""How often workers may die in the same epoch of a trial, in one run, before the trial has failed."""
-
-MAX_DEATHS = 6
-"""How often processes may die in the same epoch of a trial, in all runs together."""
 
 START_LIMIT_S = 60.0
 """The least time to begin in, whatever the limit is: reading data and building models is no training."""
@@ -43,9 +45,6 @@ START_LIMIT_S = 60.0
 _CPU = torch.device("cpu")  # where states are read: trainings bring them to where they are needed
 
 _log = logging.getLogger(__name__)
-
-Guard = Callable[[Path], None]
-"""Learns the file in which to say why, before what watches the memory of this process kills it."""
 
 
 class Holder(Protocol):
@@ -199,7 +198,7 @@ class Attempt:
         return event
 
     def _try_to_advance(self) -> Event | None:
-        """As `_advance`; None where memory ran out and the trial is to be tried again with less."""
+        """As `_advance`; None where it is to be tried again: memory ran out, or a replica died of it."""
         try:
             return self._next_event()
         except (LeakError, NotANumberError) as error:
@@ -207,6 +206,10 @@ class Attempt:
         except TimeLimitPassed:
             self._training = None  # what it has done of the epoch is not counted
             return self._end("failed", f"time limit of {self._limit:g} s passed {self._where()}")
+        except ReplicaDiedError as death:  # counted when it begins again, as a worker's is
+            note_death(self._checkpoint.folder, str(death))
+            self._training = None
+            return None
         except (Exception, SystemExit) as error:  # whatever a trial raises is its outcome; the study goes on
             if machine_failure(error) is not None:
                 raise
@@ -236,8 +239,7 @@ class Attempt:
         words = take_last_words(self._checkpoint.folder)
         with storing():
             saved = self._checkpoint.load(_CPU)
-            if saved is not None:
-                self._totals, self._rows = saved.totals, saved.metrics
+            self._totals, self._rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
             self._tries.read(self._device)
             if words is not None and words.passed_memory_limit and self._tries.next(was_alone=True):
                 words = None
@@ -245,12 +247,8 @@ class Attempt:
                 f"/{self._tries.tries}" if self._tries.tries else ""
             )
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
-        if words is not None and (reason := words.reason(self._limit, self._where())) is not None:
+        if (reason := failure_by_death(deaths, words, self._limit, self._where())) is not None:
             return self._end("failed", reason)
-        if deaths.in_run >= MAX_WORKER_DEATHS or deaths.in_all >= MAX_DEATHS:
-            most = MAX_WORKER_DEATHS if deaths.in_run >= MAX_WORKER_DEATHS else deaths.in_all
-            how = "" if words is None else f", the last time by: {words.summary}\n{words.text}"
-            return self._end("failed", f"the worker died {most} times {self._where()}{how}")
         with self._limited(None if self._limit is None else max(self._limit, START_LIMIT_S)):
             provenance.reset_peak_memory(self._device)
             if (fault := code_fault(self.job.trial.settings)) is not None:

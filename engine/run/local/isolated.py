@@ -18,10 +18,12 @@ from ....plugins import loaded_files
 from ....storage import Store
 from ...core.events import Ended, Listener, MachineFailed, Started, Taken
 from ...core.interruption import GRACE_S
+from ...core.process_end import describe_end
 from ...core.resources import Machine
+from ...trial.deaths import MAX_WORKER_DEATHS
 from ...trial.last_words import note_death
 from ...trial.outcome import Job
-from ...trial.resumable_attempt import MAX_WORKER_DEATHS, TrainingFactory
+from ...trial.resumable_attempt import TrainingFactory
 from ...trial.training import Training
 from ..cohort_sources import CohortSource
 from ..interrupts import Stop
@@ -191,10 +193,7 @@ class _WorkerProcess:
         assert self._process is not None, "it was started"
         process = self._process
         self._end(at_once=False)
-        code = process.exitcode or 0
-        return _WorkerDiedError(
-            f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit status {code}"
-        )
+        return _WorkerDiedError(describe_end(process.exitcode or 0))
 
     def _end(self, *, at_once: bool) -> None:
         """End the process: when it has read the end of the pipe, or at once."""

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import threading
 import time
+from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +14,7 @@ import torch
 
 from activemem.engine.replicas import replica_group, replica_process
 from activemem.engine.replicas.messages import Failure, ReplicaPost
-from activemem.engine.replicas.replica_group import ReplicaGroup
+from activemem.engine.replicas.replica_group import ReplicaGroup, _Process
 from activemem.engine.replicas.training_factory import ReplicatedTrainings
 from activemem.engine.trial.machine_failures import MachineError
 from activemem.plugins import PluginFile
@@ -56,8 +57,11 @@ def test_a_replica_that_ends_while_it_is_met_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(replica_group, "join", lambda _post: never.wait())
     made = ReplicatedTrainings([CPU, CPU])
     training = made(SORT, CPU, Path("data"))
-    with pytest.raises(MachineError, match="a replica of the training has ended"):
+    with pytest.raises(
+        MachineError, match=r"replica 1 on .* has ended: exit status 3, before the replicas"
+    ) as error:
         training.advance()
+    assert type(error.value) is MachineError  # since no trial has done that
     assert not made.group.pids
     monkeypatch.undo()
     assert training.advance()  # though that thread still waits
@@ -123,8 +127,12 @@ def test_a_group_of_a_lost_gpu_that_cannot_be_left_hides_nothing(monkeypatch):
 
     world = SimpleNamespace(abort=fail)
     monkeypatch.setattr(replica_group, "distributed", SimpleNamespace(group=SimpleNamespace(WORLD=world)))
+    connection, _ = Pipe()
+    there = SimpleNamespace(kill=lambda: None, wait=lambda: 1)
+    group = ReplicaGroup([CPU, CPU])
+    group._processes = [_Process(there, connection, Failure.of(ValueError("what was first")))]
     with pytest.raises(ValueError, match="what was first"):
-        ReplicaGroup([CPU, CPU]).end([Failure.of(ValueError("what was first"))])
+        group.end()
 
 
 def test_gpus_meet_as_soon_as_they_are_there_and_not_when_they_first_add_something(monkeypatch):

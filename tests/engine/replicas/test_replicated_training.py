@@ -13,13 +13,14 @@ import torch
 from activemem.engine.core.interruption import StoppedMidway
 from activemem.engine.replicas.faults import ReplicaError, check_replicas
 from activemem.engine.replicas.messages import Ask, Failure
+from activemem.engine.replicas.replicated_training import ReplicatedTraining
 from activemem.engine.replicas.sharded_training import ShardedTraining
 from activemem.engine.replicas.sharding import sharding_faults
 from activemem.engine.replicas.share import spread
 from activemem.engine.replicas.training_factory import ReplicatedTrainings
 from activemem.engine.training_parts.activation_checkpointing import CheckpointedTrainings
 from activemem.engine.trial import provenance
-from activemem.engine.trial.machine_failures import MachineError
+from activemem.engine.trial.machine_failures import MachineError, ReplicaDiedError
 from activemem.engine.trial.outcome import Totals, measured_totals
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
@@ -52,6 +53,20 @@ STREAM = {
         "batch_size": 8,
         "epochs": 3,
         "steps_per_epoch": 4,
+    },
+}
+KILLED = r"replica 1 on .* has ended: signal 9 \(Killed\)"
+PAIRS = {
+    "model": {"recipe": "seq2seq(gru, 2 * (sa(heads=2) >> ff(16)))", "d_model": 16, "dropout": 0.0},
+    "task": {"name": "reverse_copy"},
+    "train": {
+        "optimizer": {"name": "adam", "lr": 1e-2},
+        "batch_size": 8,
+        "batch_tokens": 160,
+        "accumulate": 4,
+        "epochs": 3,
+        "steps_per_epoch": 3,
+        "clip_norm": 0.5,
     },
 }
 WITHOUT_SPANS = {"sort": "2 * (sa(heads=2) + conv(k=3) >> ff(16))", "language_model": "sa(heads=2) >> lstm"}
@@ -129,6 +144,26 @@ def test_two_devices_with_a_part_of_each_weight_compute_what_one_does(two, form)
 
 
 @pytest.mark.heavy
+@pytest.mark.parametrize("make", [ReplicatedTraining, ShardedTraining])
+def test_two_devices_compute_what_one_does_with_pairs_in_batches_of_tokens(two, make):
+    check_replicas([settings(PAIRS)], 2)
+    found, alone = make(settings(PAIRS), two.group, Path("data")), Training(spread(settings(PAIRS), 2), CPU)
+    alone.advance()
+    begun = alone.state()
+    begun["objective"]["position"] = 562  # the last batch of a pass but one, with fewer pairs than parts
+    for training in (found, alone):
+        training.restore(copy.deepcopy(begun))
+    sizes, drawn = [], found.objective._drawn
+    for _ in range(2):
+        ours = found.advance(lambda: sizes.append(len(drawn.current.pairs)))
+        (expected,) = trained(alone, 1)
+        assert {name: ours[name] for name in expected} == pytest.approx(expected, rel=1e-4)
+    assert sizes == [8, 6, *[8] * 4]
+    for name, weight in alone.weights().items():
+        torch.testing.assert_close(found.weights()[name], weight, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.heavy
 def test_a_sharded_training_goes_on_with_any_number_of_devices(two):
     asked = shardable(STREAM, clip_norm=0.5, optimizer={"name": "sgd", "lr": 0.1, "momentum": 0.9})
     begun = ShardedTraining(asked, two.group, Path("data"))
@@ -154,14 +189,14 @@ def _stop(training):
 
 
 @pytest.mark.heavy
-def test_a_lost_part_of_the_weights_is_the_machine_s_failure(two):
+def test_a_lost_part_of_the_weights_is_told_as_a_death(two):
     training = ShardedTraining(shardable(SORT), two.group, Path("data"))
     training.advance()
     (replica,) = training.group.pids
-    with pytest.raises(MachineError, match="a replica of the training has ended"):
+    with pytest.raises(ReplicaDiedError, match=KILLED):
         training.advance(lambda: os.kill(replica, signal.SIGKILL))
     assert not training.can_be_saved
-    with pytest.raises(MachineError, match="its part of the weights with it"):
+    with pytest.raises(ReplicaDiedError, match="its part of the weights with it"):
         training.state()
 
 
@@ -222,7 +257,7 @@ def test_weights_that_are_no_numbers_any_more_are_those_of_all_replicas(two):
 
 
 @pytest.mark.heavy
-def test_a_lost_replica_is_the_machine_s_failure_and_others_take_its_place(two):
+def test_a_lost_replica_is_told_and_others_take_its_place(two):
     expected = trained(two(settings(SORT), CPU, Path("data")), 2)
     lost = two(settings(SORT), CPU, Path("data"))
     first = trained(lost, 1)
@@ -233,7 +268,7 @@ def test_a_lost_replica_is_the_machine_s_failure_and_others_take_its_place(two):
         if lost.steps_left == 3:
             os.kill(replica, signal.SIGKILL)
 
-    with pytest.raises(MachineError, match="a replica of the training has ended"):
+    with pytest.raises(ReplicaDiedError, match=KILLED):
         lost.advance(kill)
     again = two(settings(SORT), CPU, Path("data"))
     again.restore(state)
@@ -241,7 +276,7 @@ def test_a_lost_replica_is_the_machine_s_failure_and_others_take_its_place(two):
 
 
 @pytest.mark.heavy
-def test_what_one_of_three_replicas_fails_by_is_raised_and_not_what_follows_from_it(two):
+def test_what_one_of_three_replicas_fails_or_dies_by_is_raised_and_not_what_follows_from_it(two):
     two.end()  # a process has one group at a time
     three = ReplicatedTrainings([CPU] * 3)
     training = three(settings(SORT, batch_size=9), CPU, Path("data"))
@@ -253,6 +288,9 @@ def test_what_one_of_three_replicas_fails_by_is_raised_and_not_what_follows_from
     assert not training.can_be_saved
     again = three(settings(SORT, batch_size=9), CPU, Path("data"))
     assert trained(again, 1) == before
+    last = three.group.pids[1]
+    with pytest.raises(ReplicaDiedError, match=r"replica 2 on .* has ended: signal 9 \(Killed\)"):
+        again.advance(lambda: os.kill(last, signal.SIGKILL))
     three.end()
 
 

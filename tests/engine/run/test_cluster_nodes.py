@@ -41,8 +41,46 @@ def test_nodes_that_cannot_train_are_refused_or_left_out():
     assert check_nodes(nodes, skip=True) == ["b", "c"]
     with pytest.raises(NodeError, match="no node of the cluster can train\n  b: no corpus"):
         check_nodes(nodes[1:2], skip=True)
-    with pytest.raises(NodeError, match="no node of the cluster has the CPUs and GPUs of a trial"):
-        check_nodes([], skip=True)
+
+
+FOUR_GPUS = {"CPU": 1.0, "GPU": 4.0}
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes", "told"),
+    [
+        (
+            {"gpus": 8.0},
+            [{}, FOUR_GPUS, FOUR_GPUS],
+            "1 CPU and 8 GPUs on one node for each trial, got 1 CPU and 4 GPUs on the largest; "
+            "gpus = 4 trains 2 trials at once",
+        ),
+        (
+            {"gpus": 1.0},
+            [{"CPU": 2.0}],
+            "1 CPU and 1 GPU on one node for each trial, got 2 CPUs and 0 GPUs on the largest; "
+            "gpus = 0 trains on CPUs",
+        ),
+        (
+            {"gpus": 0.0, "cpus": 4.0},
+            [{"CPU": 2.0}, FOUR_GPUS],
+            "4 CPUs and 0 GPUs on one node for each trial, got 2 CPUs and 0 GPUs on the largest",
+        ),
+        (
+            {"gpus": 8.0, "cpus": 2.0},
+            [FOUR_GPUS],
+            "2 CPUs and 8 GPUs on one node for each trial, got 1 CPU and 4 GPUs on the largest",
+        ),
+    ],
+    ids=["GPUs of two nodes", "no GPU", "CPUs", "both"],
+)
+def test_what_no_node_has_room_for_is_told_with_what_would_do(monkeypatch, tmp_path, asked, nodes, told):
+    found = [{"Alive": True, "Resources": each} for each in nodes]
+    monkeypatch.setattr(ray, "nodes", lambda: found)
+    monkeypatch.setattr(cluster_nodes, "_Inspector", lambda *_: None)
+    with pytest.raises(NodeError) as error:
+        FitNodes(StorePlace(root=str(tmp_path)), Machine(**asked), [], NOBODY)
+    assert str(error.value) == f"no node of the cluster has room for a trial: expected {told}"
 
 
 def look(**others):
