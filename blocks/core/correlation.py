@@ -17,7 +17,7 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
 from ...grammar.vocabulary.convolutions import GAIN, GAIN_BESIDE_WIDER_VECTORS, Correlation
-from .batched_gradients import one_gradient_at_a_time
+from ..batched_gradients import one_gradient_at_a_time
 from .linear_maps import are_plain, onednn_has_wider_vectors
 
 NUMBERS_AT_ONCE = 2**19

@@ -17,7 +17,7 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 from torch.utils.flop_counter import register_flop_formula
 
-from .batched_gradients import one_gradient_at_a_time
+from ..batched_gradients import one_gradient_at_a_time
 
 LEAST_ROWS = 32
 """Fewer rows are taken at the pace of memory, which reads the weight."""

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 from torch.nn.functional import leaky_relu
 
+from ..batched_gradients import one_gradient_at_a_time
 from ..core.activations import ACTIVATIONS
-from ..core.batched_gradients import one_gradient_at_a_time
 from ..core.initialisation import Linear
 from ..core.residual_stack import PoolingLayer, ResidualStack, Sublayer
 from .feedforward import Activation

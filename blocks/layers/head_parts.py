@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
-from ..core.batched_gradients import one_gradient_at_a_time
+from ..batched_gradients import one_gradient_at_a_time
 from ..core.initialisation import Initialisable
 
 GATES: dict[str, Callable[[Tensor], Tensor]] = {

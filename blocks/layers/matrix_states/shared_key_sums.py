@@ -16,7 +16,7 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
 from ....grammar.vocabulary.matrix_states.recurrent_heads import chunk_shape, longest_chunk
-from ...core.batched_gradients import one_gradient_at_a_time
+from ...batched_gradients import one_gradient_at_a_time
 from ..kernels.choice import product_dtype, with_kernel
 from ..kernels.recurrences import shared_keys
 

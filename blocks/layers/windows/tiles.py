@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from ....grammar.vocabulary.attention_window import QueryChunk
-from ...core.batched_gradients import one_gradient_at_a_time
+from ...batched_gradients import one_gradient_at_a_time
 from .by_distance import masked_score, skew, unskew
 from .inputs import Kept, WindowForm, WindowInputs
 from .products import window_products
