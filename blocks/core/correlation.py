@@ -17,6 +17,7 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
 from ...grammar.vocabulary.convolutions import GAIN, GAIN_BESIDE_WIDER_VECTORS, Correlation
+from ..batched_gradients import one_gradient_at_a_time
 from .linear_maps import are_plain, onednn_has_wider_vectors
 
 NUMBERS_AT_ONCE = 2**19
@@ -135,6 +136,7 @@ class _ByFrequencies(torch.autograd.Function):
         return y.flatten(0, 1)
 
     @staticmethod
+    @one_gradient_at_a_time
     def backward(  # pyright: ignore -- one output
         ctx: _Context, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:

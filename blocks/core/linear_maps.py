@@ -17,6 +17,8 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 from torch.utils.flop_counter import register_flop_formula
 
+from ..batched_gradients import one_gradient_at_a_time
+
 LEAST_ROWS = 32
 """Fewer rows are taken at the pace of memory, which reads the weight."""
 
@@ -133,6 +135,7 @@ class _Map(torch.autograd.Function):
         return y
 
     @staticmethod
+    @one_gradient_at_a_time
     def backward(  # pyright: ignore -- one output
         ctx: _MapContext, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 from torch.nn.functional import leaky_relu
 
+from ..batched_gradients import one_gradient_at_a_time
 from ..core.activations import ACTIVATIONS
 from ..core.initialisation import Linear
 from ..core.residual_stack import PoolingLayer, ResidualStack, Sublayer
@@ -166,6 +167,7 @@ class _FusedAttentionPool(torch.autograd.Function):
         return y
 
     @staticmethod
+    @one_gradient_at_a_time
     def backward(ctx: _SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         """dL/dh_t = α_t g + u_t w, u_t = α_t (1 − e_t²) (g · h_t − g · y)."""
         x, across, weight, ahead, scores, shares, slopes, y = ctx.saved_tensors
@@ -197,6 +199,7 @@ class _FusedMeanPool(torch.autograd.Function):
         return torch.einsum("bcw,wc->bw", slopes, weight)
 
     @staticmethod
+    @one_gradient_at_a_time
     def backward(ctx: _SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         """The slopes of each row, weighted by its gradient."""
         (slopes,) = ctx.saved_tensors

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
+from ..batched_gradients import one_gradient_at_a_time
 from ..core.initialisation import Initialisable
 
 GATES: dict[str, Callable[[Tensor], Tensor]] = {
@@ -97,6 +98,7 @@ class _Convolution(torch.autograd.Function):
         ctx.save_for_backward(*inputs[2:])
 
     @staticmethod
+    @one_gradient_at_a_time
     def backward(ctx: _SavedParts, of_y: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         """Each tap's sum of products, and what each position is worth by all taps."""
         x, weight = ctx.saved_tensors
@@ -183,6 +185,7 @@ class _GatedHeads(torch.autograd.Function):
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
+    @one_gradient_at_a_time
     def backward(ctx: _SavedParts, of_product: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         """By the gate, and by what heads give less its part along itself."""
         y, gate, weight = ctx.saved_tensors

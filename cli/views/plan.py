@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.planning.stale_trials import describe_stale
 from ...studies.planning.time_estimates import TimeEstimate
 from ...studies.presentation.design_notes import alias_words, explain_design
-from ...studies.resolve.costs import has_many_lengths
+from ...studies.resolve.costs import blocks_compiled_for_each_length
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.training import ParameterGroupSettings
 from ...studies.searches.best_points import comparison_note
@@ -141,9 +142,14 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 def _trial_notes(plan: Plan) -> Iterator[_Note]:
     """The trials that are trained anew, those compiled for each length, and each model over the budget."""
     settings = [each.trial.settings for each in plan.trials]
-    if count := sum(each.train.compile and has_many_lengths(each) for each in settings):
-        text = f"batches of {plural(count, 'trial')} have many lengths, for each of which torch compiles anew"
-        yield "compile", f"{text}; it is worth its time where lengths are fixed"
+    if blocks := [found for each in settings if (found := blocks_compiled_for_each_length(each))]:
+        text = (
+            f"batches of {plural(len(blocks), 'trial')} have many lengths, for each of which torch compiles"
+        )
+        named = sorted(set(chain(*blocks)))
+        more = f" and {len(named) - _MAX_NAMED:,} other blocks" if len(named) > _MAX_NAMED else ""
+        told = f"{text} {', '.join(named[:_MAX_NAMED])}{more} anew"
+        yield "compile", f"{told}; it is worth its time where lengths are fixed"
     if plan.stale:
         yield "stale", f"{describe_stale(plan.stale)}; a run trains them anew, --keep-stale keeps them"
     for each in plan.over_budget:

@@ -19,6 +19,9 @@ from .changed_settings import change_settings
 from .clipped_steps import move_weights
 from .weight_average import WeightAverage
 
+_MOST_PROGRAMS = 10_000
+"""Torch makes so many programs of a model at most: those of each length, in training and in evaluation."""
+
 
 class Weights:
     """A model whose steps are taken on one device, which has all of its weights."""
@@ -123,10 +126,20 @@ def draw_model(settings: TrialSettings, interface: ModelInterface) -> AnyModel:
     return build_model(settings.model, interface, generator)
 
 
+def compile_body(model: AnyModel) -> None:
+    """Have torch compile the body, at each length that it needs a program of its own for.
+
+    By itself it makes eight, those of models before among them, and computes what comes then as it is.
+    """
+    torch.compiler.reset()
+    limits = torch._dynamo.config
+    limits.recompile_limit = limits.accumulated_recompile_limit = _MOST_PROGRAMS
+    model.body.compile()
+
+
 def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
     """The weights of a trial on one device."""
     model = draw_model(settings, interface).to(device)
     if settings.train.compile:
-        torch.compiler.reset()  # what was compiled for models before counts against a limit of eight
-        model.body.compile()
+        compile_body(model)
     return Weights(model, settings.train)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from ... import __version__
 from ..trial import provenance
 
 LEAST_RATIO = 1.03
@@ -44,7 +45,8 @@ class Gate:
     """What was measured on this device, in a file of the machine; without one in memory alone."""
 
     def __init__(self, device: torch.device, file: Path | None = None) -> None:
-        self._where = f"{provenance.device_name(device)} {torch.get_num_threads()} {torch.__version__}"
+        versions = f"{torch.__version__} {__version__}"
+        self._where = f"{provenance.device_name(device)} {torch.get_num_threads()} {versions}"
         self._file = file
         self._measured = {} if file is None else _read(file)
 

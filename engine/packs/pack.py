@@ -17,6 +17,7 @@ from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .gate import LEAST_RATIO, Gate, MeasuredRatio
 from .graphed_passes import GraphedPacks
+from .stacked_optimiser import words_on_moves
 from .stacked_steps import StackedSteps
 
 _State = TypeVar("_State")
@@ -91,8 +92,9 @@ class Pack:
 
     @property
     def _gated_form(self) -> str:
-        """The form by which the gate knows it."""
-        return self._form if self._graphs is None else f"{self._form}, recorded"
+        """The form by which the gate knows it, with how weights are moved."""
+        form = f"{self._form}, {words_on_moves(self._trainings)}"
+        return form if self._graphs is None else f"{form}, recorded"
 
     @property
     def _size(self) -> tuple[int, int]:

@@ -121,6 +121,7 @@ def _register_persistent_attention(
             cost=cost,
             reach=_reach,
             check=check,
+            compiled_for_each_length=lambda _settings: True,
         )
     )
 

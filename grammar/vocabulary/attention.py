@@ -115,6 +115,11 @@ def _check_heads(settings: Settings) -> str | None:
     return None
 
 
+def _is_laid_out_by_length(settings: Settings) -> bool:
+    """Whether windows or distances are laid out for a length."""
+    return as_int(settings, "span") > 0 or as_word(settings, "pos") in ("alibi", "t5")
+
+
 def _cost(settings: Settings, context: CostContext) -> Cost:
     """What the projections and products of all positions cost, or those of a window."""
     heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
@@ -263,5 +268,6 @@ SA = register(
         reach=_reach,
         check=_check,
         compares_positions=lambda settings: as_word(settings, "pos") in ("rope", "alibi", "t5"),
+        compiled_for_each_length=_is_laid_out_by_length,
     )
 )

@@ -286,10 +286,9 @@ def _gradient_columns(count: int, size: int, width: int) -> int:
 def _base_conv(settings: Settings, context: CostContext) -> Cost:
     """A map with a bias, a convolution with one, and their product, of which both are saved."""
     width, length, taps = context.width, context.length, as_int(settings, "k")
+    found = Cost(parameters=taps * width, flops=0)  # the block's input is what it saves
     if as_word(settings, "filter") == "implicit":
         found = _implicit_cost(context, width, taps)
-    else:
-        found = Cost(parameters=taps * width, flops=0)  # the block's input is what it saves
     return Cost(
         parameters=found.parameters + width**2 + 2 * width,
         flops=found.flops + 2 * length * width**2,
@@ -302,8 +301,7 @@ def _base_conv(settings: Settings, context: CostContext) -> Cost:
 
 def _check_taps(settings: Settings) -> str | None:
     """What is wrong with the taps of a filter, or None."""
-    taps = as_int(settings, "k")
-    if as_word(settings, "filter") == "explicit" and taps > MAX_TAPS:
+    if as_word(settings, "filter") == "explicit" and (taps := as_int(settings, "k")) > MAX_TAPS:
         return f"filter=explicit has a weight for each tap: expected k of at most {MAX_TAPS}, got {taps}"
     return None
 
@@ -335,6 +333,7 @@ BASE_CONV = register(
         cost=_base_conv,
         reach=lambda settings, _context: Reach(left=as_int(settings, "k") - 1, right=0),
         check=_check_taps,
+        compiled_for_each_length=lambda settings: as_word(settings, "filter") == "implicit",
     )
 )
 
@@ -396,5 +395,6 @@ HYENA = register(
         source="Poli et al. 2023 (Hyena Hierarchy), definition 3.1, sections 3.1 to 3.3 and their program",
         cost=_hyena,
         reach=_hyena_reach,
+        compiled_for_each_length=lambda _settings: True,
     )
 )

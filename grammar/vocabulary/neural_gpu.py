@@ -234,6 +234,7 @@ NEURAL_GPU = register(
         ),
         cost=_neural_gpu_cost,
         reach=_reach,
+        compiled_for_each_length=lambda _settings: True,
         depends_on_target_length=True,
     )
 )
@@ -248,6 +249,7 @@ MARKOV_NEURAL_GPU = register(
         source="Kaiser and Bengio 2016, section 2.1",
         cost=_markov_neural_gpu_cost,
         reach=_reach,
+        compiled_for_each_length=lambda _settings: True,
         depends_on_target_length=True,
     )
 )
@@ -267,6 +269,7 @@ EXTENDED_NEURAL_GPU = register(
         source="Kaiser and Bengio 2016, section 2.2; the order of steps is that of their program",
         cost=_extended_neural_gpu_cost,
         reach=_reach,
+        compiled_for_each_length=lambda _settings: True,
         depends_on_target_length=True,
     )
 )

@@ -66,6 +66,19 @@ def pair_position_fault(root: Value, position: str) -> str | None:
     return None if any(compared) else f"{position} is for a mixer that compares positions, as sa(pos=rope)"
 
 
+def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
+    """The blocks of which `torch.compile` makes a program for each length, each once."""
+    blocks = ((inside, lookup(inside.name)) for inside in walk(root) if isinstance(inside, BlockNode))
+    found = (
+        block
+        for block, spec in blocks
+        if spec is not None
+        and spec.compiled_for_each_length is not None
+        and spec.compiled_for_each_length(spec.settings(block))
+    )
+    return tuple(dict.fromkeys(found))
+
+
 def is_positionwise(node: Value) -> bool:
     """Whether all of the part works on each position by itself, so that it can map a vector; holes may."""
     match node:

@@ -74,6 +74,7 @@ def _register_recurrent(
             source=source,
             cost=cost,
             reach=_reach,
+            compiled_for_each_length=lambda _settings: True,
         )
     )
 

@@ -170,6 +170,8 @@ class Spec:
     """One block of the vocabulary; `check` says what its parameters do not allow each other, or None.
 
     `compares_positions` says whether it does so by numbers that a model may draw (`randomised_pairs`).
+    `compiled_for_each_length` says whether `torch.compile` makes a program of it for each length, as of a
+    loop over positions; of others it makes one for most lengths, or one for as many chunks.
     `depends_on_target_length` is for transducers whose outputs depend on how many there will be, where these
     are more than the source has.
     """
@@ -184,6 +186,7 @@ class Spec:
     reach: Callable[[Settings, CostContext], Reach]
     check: Callable[[Settings], str | None] | None = None
     compares_positions: Callable[[Settings], bool] | None = None
+    compiled_for_each_length: Callable[[Settings], bool] | None = None
     depends_on_target_length: bool = False
     owner: str = OWNER
 

@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from ...grammar import Analysis, ModelConfig, Reach, analyse, parse
+from ...grammar import Analysis, ModelConfig, Reach, analyse, parse, render
+from ...grammar.vocabulary.output_kinds import compiled_for_each_length
 from ..catalog.tasks import (
     AlgorithmicSettings,
     AlgorithmicTask,
     DegradationProblem,
+    GeneratedTask,
     LabelledSettings,
     LanguageModelSettings,
+    LengthTask,
     LongTermSettings,
     ModelInterface,
     SentencePairSettings,
@@ -121,7 +124,22 @@ def has_many_lengths(settings: TrialSettings) -> bool:
         return train.lengths[0] != train.lengths[1]
     if train.curriculum is not None:
         return train.curriculum.end != train.curriculum.start
-    return reads_lines(settings)
+    match task:
+        case LengthTask():
+            return task.lengths[0] != task.lengths[1]
+        case GeneratedTask():
+            return not task.has_one_shape
+        case LongTermSettings():
+            return task.variable
+        case _:
+            return reads_lines(settings)
+
+
+def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
+    """The blocks of a trial of which torch compiles a program for each of the many lengths of its batches."""
+    if not (settings.train.compile and has_many_lengths(settings)):
+        return []
+    return [render(block) for block in compiled_for_each_length(read_recipe(settings.model.recipe).root)]
 
 
 def step_flops(settings: TrialSettings) -> int:

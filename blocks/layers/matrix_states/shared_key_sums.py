@@ -16,6 +16,7 @@ from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
 from ....grammar.vocabulary.matrix_states.recurrent_heads import chunk_shape, longest_chunk
+from ...batched_gradients import one_gradient_at_a_time
 from ..kernels.choice import product_dtype, with_kernel
 from ..kernels.recurrences import shared_keys
 
@@ -81,6 +82,7 @@ class SharedKeySums(torch.autograd.Function):
         ctx.save_for_backward(*inputs[2:], *output)
 
     @staticmethod
+    @one_gradient_at_a_time
     def backward(  # pyright: ignore -- two outputs
         ctx: _SavedSums, of_y: Tensor | None, of_states: Tensor | None
     ) -> tuple[Tensor | None, ...]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 from ....grammar.vocabulary.vector_states.selective_scan import PIECE, sequences_at_once
+from ...batched_gradients import one_gradient_at_a_time
 from .scan import scan
 
 ACCELERATED_PIECE = 128
@@ -61,6 +62,7 @@ class SelectiveRead(torch.autograd.Function):
         ctx.save_for_backward(*given, output[1])
 
     @staticmethod
+    @one_gradient_at_a_time
     def backward(  # pyright: ignore -- two outputs
         ctx: _SavedRead, of_reads: Tensor, of_ends: Tensor
     ) -> tuple[Tensor | None, ...]:

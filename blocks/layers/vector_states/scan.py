@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
+from ...batched_gradients import one_gradient_at_a_time
+
 
 class _SavedScan(FunctionCtx):
     """What a scan saves for its gradient."""
@@ -35,6 +37,7 @@ class DiagonalScan(torch.autograd.Function):
         ctx.save_for_backward(inputs[0], output)
 
     @staticmethod
+    @one_gradient_at_a_time
     def backward(ctx: _SavedScan, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore -- one output
         """The gradient of what is added, a scan from the end, is by the state that of a decay."""
         decay, states = ctx.saved_tensors

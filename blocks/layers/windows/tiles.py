@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
 from ....grammar.vocabulary.attention_window import QueryChunk
+from ...batched_gradients import one_gradient_at_a_time
 from .by_distance import masked_score, skew, unskew
 from .inputs import Kept, WindowForm, WindowInputs
 from .products import window_products
@@ -215,6 +216,7 @@ class _Tiles(torch.autograd.Function):
         ctx.save_for_backward(*tensors, *output)
 
     @staticmethod
+    @one_gradient_at_a_time
     @once_differentiable
     def backward(ctx: _TilesContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
         """The gradients of the inputs; a weight p of a softmax has p (dp − Σ p dp), where Σ p dp = y · dy."""

@@ -229,6 +229,7 @@ def register_recurrence(
     output_gate: str,
     least_head_width: int = 1,
     check: Callable[[Settings], str | None] | None = None,
+    compiled_for_each_length: Callable[[Settings], bool] | None = None,
 ) -> Spec:
     """A block of this family, with its own parameters between those of heads and those that all have."""
     around = (
@@ -248,6 +249,7 @@ def register_recurrence(
             cost=cost,
             reach=_reach,
             check=check,
+            compiled_for_each_length=compiled_for_each_length,
         )
     )
 

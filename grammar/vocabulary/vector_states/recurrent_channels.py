@@ -104,6 +104,7 @@ def register_channels(
             source=source,
             cost=cost,
             reach=_reach,
+            compiled_for_each_length=lambda _settings: True,
         )
     )
 

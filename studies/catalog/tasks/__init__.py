@@ -26,7 +26,7 @@ from .spec import (
     require_task,
     task_names,
 )
-from .synthetic import SyntheticTask
+from .synthetic import LengthTask, SyntheticTask
 
 __all__ = [
     "DEV_SEQUENCES",
@@ -43,6 +43,7 @@ __all__ = [
     "LabelledSequenceSettings",
     "LabelledSettings",
     "LanguageModelSettings",
+    "LengthTask",
     "LongTermSettings",
     "ModelInterface",
     "ParsingSettings",

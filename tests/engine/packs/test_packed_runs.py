@@ -14,7 +14,7 @@ from activemem.engine.graphs.recorded_work import Recordings
 from activemem.engine.objectives import StepShape
 from activemem.engine.packs.attempts import Packer
 from activemem.engine.packs.gate import Gate, MeasuredRatio, machine_file
-from activemem.engine.packs.pack import Pack
+from activemem.engine.packs.pack import Member, Pack
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.cohorts import Worker
@@ -291,6 +291,32 @@ def test_a_gate_without_a_file_it_can_read_measures_again(tmp_path):
     assert gate.lets_pass("form", 4, 10) is None
     gate.remember("form", MeasuredRatio(trials=4, tokens=10, ratio=1.5))
     assert Gate(torch.device("cpu"), file).lets_pass("form", 4, 10) is True
+
+
+def test_a_gate_measures_again_with_another_version_of_the_package(monkeypatch):
+    keys = [Gate(torch.device("cpu"))._key("form")]
+    monkeypatch.setattr("activemem.engine.packs.gate.__version__", "100.0.0")
+    keys.append(Gate(torch.device("cpu"))._key("form"))
+    assert keys[0] != keys[1]
+
+
+ADAM, SGD, ADAFACTOR = ({"name": name, "lr": 1e-2} for name in ("adam", "sgd", "adafactor"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "told"),
+    [
+        ([ADAM] * 2, "adam, all at once"),
+        ([ADAM] * 5, "adam, all at once"),
+        ([{**ADAM, "lr": lr} for lr in (0.01, 0.02, 0.03, 0.04, 0.05)], "adam, 1 at once"),
+        ([ADAM, ADAM, {**ADAM, "lr": 0.1}, {**ADAM, "lr": 0.1}], "adam, 2 at once"),
+        ([SGD] * 2 + [ADAM] * 2, "adam, sgd, 2 at once"),
+        ([ADAFACTOR] * 3, "adafactor, 1 at once"),
+    ],
+)
+def test_a_gate_knows_packs_by_how_their_weights_are_moved(settings, rules, told):
+    trainings = [Training(settings(optimizer=rule), torch.device("cpu")) for rule in rules]
+    assert Pack("form", [Member(None, each) for each in trainings], None)._gated_form == f"form, {told}"
 
 
 def test_what_was_measured_tells_of_what_gains_no_less_or_no_more():

@@ -21,6 +21,10 @@ from activemem.storage.leases import Lease
 from activemem.studies.resolve.trial import Trial
 
 CPU = torch.device("cpu")
+OF_TORCH = torch._dynamo.config.patch(
+    recompile_limit=8, accumulated_recompile_limit=256, fail_on_recompile_limit_hit=True
+)
+"""Its own limits stand before and behind a test; what it would not compile raises."""
 
 
 @contextmanager
@@ -115,6 +119,7 @@ def test_a_cohort_of_sixteen_holds_little_more_than_one_trial():
 
 @pytest.mark.heavy
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # which dynamo looks at
+@OF_TORCH
 def test_the_ninth_model_of_a_process_is_compiled_like_the_first(settings, monkeypatch):
     counted = CompileCounter()
     compiled = torch.nn.Module.compile
@@ -127,6 +132,20 @@ def test_the_ninth_model_of_a_process_is_compiled_like_the_first(settings, monke
     added = [after - before for before, after in zip([0, *frames], frames, strict=False)]
     assert min(added) > 0
     assert len(set(added)) == 1
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # which dynamo looks at
+@OF_TORCH
+def test_more_lengths_are_compiled_than_torch_makes_programs_of_by_itself(settings, monkeypatch):
+    compiled, counted = torch.nn.Module.compile, CompileCounter()
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda module: compiled(module, backend=counted))
+    train = {"curriculum": None, "lengths": [1, 12], "compile": True, "epochs": 1, "steps_per_epoch": 60}
+    training, lengths = Training(settings("lstm", **train), CPU), set()
+    training.model.body.register_forward_pre_hook(lambda _, given: lengths.add(given[0].shape[1]))
+    training.advance()
+    assert len(lengths) == 12
+    assert counted.frame_count >= 12
 
 
 def test_counters_of_steps_stay_on_the_cpu_where_a_rule_reads_them_there():

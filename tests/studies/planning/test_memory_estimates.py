@@ -281,25 +281,6 @@ def test_a_step_of_a_paper_that_does_not_fit_on_each_of_eight_devices_does_in_pa
     assert device == {"bytes": 80 * 10**9, "trials": 1, "fit": 0, "parts": 16}
 
 
-@pytest.mark.parametrize(
-    ("train", "told"),
-    [
-        ({"curriculum": {"start": 5}}, True),
-        ({"curriculum": {"start": 5, "end": 5}}, False),
-        ({"curriculum": None, "lengths": [3, 9]}, True),
-        ({"curriculum": None, "lengths": [9, 9]}, False),
-    ],
-)
-def test_a_plan_tells_that_many_lengths_are_compiled_one_by_one(tmp_path, train, told):
-    factors = {"mixer": ["sa"], "seed": [0]}
-    for compiled in (True, False):
-        train = {**train, "compile": compiled}
-        study = load_study(study_text(task={"name": "reverse"}, train=train, factors=factors))
-        page = " ".join(format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings()).split())
-        note = "have many lengths, for each of which torch compiles anew; it is worth its time where"
-        assert (note in page) == (compiled and told)
-
-
 def test_a_plan_tells_what_each_of_several_devices_holds_with_all_weights_or_a_part(tmp_path):
     text = study_text(
         model={"recipe": "12 * (sa >> ff(4096))", "d_model": 1024},

@@ -1,0 +1,129 @@
+"""Several gradients at once through operations of ours are those of each."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from activemem.blocks.core import correlation, linear_maps
+from activemem.blocks.core.correlation import correlate, stacked_correlate
+from activemem.blocks.core.linear_maps import stacked_linear
+from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
+from activemem.blocks.testing.module_checks import assert_gradients_come_several_at_once
+
+
+@pytest.fixture
+def _any_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every processor that has oneDNN takes its products here."""
+    if torch.backends.mkldnn.is_available():
+        monkeypatch.setattr(linear_maps, "onednn_has_wider_vectors", lambda: True)
+
+
+def draw(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Normal numbers that want a gradient."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, generator=generator, dtype=dtype).requires_grad_()
+
+
+def operations(y: Tensor) -> set[str]:
+    """The names of all that a gradient passes on its way from an output."""
+    names, left = set[str](), [y.grad_fn]
+    seen = set(left)
+    while left:
+        if (node := left.pop()) is not None:
+            names.add(node.name())
+            new = {behind for behind, _ in node.next_functions} - seen
+            seen |= new
+            left += new
+    return names
+
+
+@pytest.mark.parametrize(
+    ("operation", "text", "length"),
+    [
+        ("_Convolution", "mamba", 20),
+        ("_GatedHeads", "mamba", 20),
+        ("SelectiveRead", "mamba", 20),
+        ("DiagonalScan", "min_gru", 20),
+        ("SharedKeySums", "ssd(heads=4)", 20),
+        ("_Tiles", "all_attn(N=1024, heads=4, span=64)", 20),
+        ("_ByFrequencies", "cgru(k=10)", 20),
+    ],
+)
+def test_several_gradients_of_a_block_come_at_once(operation: str, text: str, length: int) -> None:
+    block = make_block(parse_block(text), causal=False, width=64, dtype=torch.float32)
+    x = random_sequences(32, length, width=64, dtype=torch.float32).requires_grad_()
+    y = block(x)
+    assert f"{operation}Backward" in operations(y)
+    assert_gradients_come_several_at_once(y, (x, *block.parameters()))
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+@pytest.mark.usefixtures("_any_processor")
+@pytest.mark.parametrize("text", ["sa(heads=4)", "sa(heads=4, pos=relative, span=64)", "ff(512)", "glu(256)"])
+def test_several_gradients_of_maps_by_onednn_come_at_once(text: str) -> None:
+    block = make_block(parse_block(text), causal=False, width=64, dtype=torch.float32)
+    x = random_sequences(32, 160, width=64, dtype=torch.float32).requires_grad_()
+    y = block(x)
+    assert "_MapBackward" in operations(y)
+    assert_gradients_come_several_at_once(y, (x, *block.parameters()))
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+@pytest.mark.usefixtures("_any_processor")
+def test_several_gradients_of_stacked_maps_come_at_once() -> None:
+    given = draw(3, 256, 192), draw(3, 256, 192, seed=1), draw(3, 256, seed=2)
+    y = stacked_linear(*given)
+    assert "_MapBackward" in operations(y)
+    assert_gradients_come_several_at_once(y, given)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_several_gradients_of_several_models_by_frequencies_come_at_once(
+    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: True)
+    given = (
+        draw(3 * 4, 20, 8, dtype=dtype),
+        draw(3, 6, 10, 8, seed=1, dtype=dtype),
+        draw(3, 6, seed=2, dtype=dtype),
+    )
+    assert_gradients_come_several_at_once(
+        stacked_correlate(*given, left=4, right=5, by_frequencies=True), given
+    )
+
+
+def test_gradients_that_come_at_once_have_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: True)
+    x, weight = draw(4, 9, 3, dtype=torch.float64), draw(5, 3, 3, seed=1, dtype=torch.float64)
+    y = correlate(x, weight, left=1, right=1, by_frequencies=True)
+    two = draw(2, *y.shape, seed=2, dtype=torch.float64).detach()
+    (at_once,) = torch.autograd.grad(y, [weight], two, is_grads_batched=True, create_graph=True)
+    apart = [torch.autograd.grad(y, [weight], each, create_graph=True)[0] for each in two]
+    found, expected = (
+        torch.autograd.grad(each.square().sum(), [x]) for each in (at_once, torch.stack(apart))
+    )
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_jacobian_is_computed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: True)
+    x, weight = draw(2, 6, 3, dtype=torch.float64), draw(2, 3, 3, seed=1, dtype=torch.float64)
+
+    def slide(x: Tensor) -> Tensor:
+        return correlate(x, weight, left=1, right=1, by_frequencies=True).tanh()
+
+    found, expected = (torch.autograd.functional.jacobian(slide, x, vectorize=each) for each in (True, False))
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.heavy  # loads torch's compiler
+@pytest.mark.filterwarnings("ignore:.*autograd.function.Function:DeprecationWarning")  # of tracing a scan
+@pytest.mark.parametrize("text", ["mamba", "min_gru", "ssd(heads=4)"])
+def test_a_compiled_block_is_one_graph(text: str) -> None:
+    block = make_block(parse_block(text), causal=False, width=8, dtype=torch.float32)
+    x = random_sequences(2, 6, width=8, dtype=torch.float32).requires_grad_()
+    torch.compiler.reset()
+    found = torch.compile(block, backend="eager", fullgraph=True)(x)
+    torch.testing.assert_close(*(torch.autograd.grad(each.sum(), x) for each in (found, block(x))))

@@ -1,0 +1,77 @@
+"""What a plan says of trials whose models torch compiles for each of their lengths."""
+
+import re
+
+import pytest
+
+from activemem.cli.machine_settings import MachineSettings
+from activemem.cli.views.plan import format_plan
+from activemem.storage import Store
+from activemem.studies.planning.plan import make_plan
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+GROWN, FIXED = {"curriculum": {"start": 5}}, {"curriculum": {"start": 5, "end": 5}}
+
+
+@pytest.fixture
+def compile_note(tmp_path):
+    """Tells what the plan of a study says under `compile`; None for nothing."""
+
+    def note(mixers, task=None, model=None, *, compiled=True, **train):
+        factors = {"mixer": mixers, "seed": [0]}
+        train = {**train, "compile": compiled}
+        study = load_study(
+            study_text(task=task or {"name": "reverse"}, model=model or {}, train=train, factors=factors)
+        )
+        page = format_plan(study, make_plan(study, Store(tmp_path)), MachineSettings())
+        found = re.search(r"^  compile (.*?)(?:\n\n|\Z)", page, re.DOTALL | re.MULTILINE)
+        return None if found is None else " ".join(found[1].split())
+
+    return note
+
+
+@pytest.mark.parametrize(
+    ("train", "told"),
+    [
+        (GROWN, True),
+        (FIXED, False),
+        ({"curriculum": None, "lengths": [3, 9]}, True),
+        ({"curriculum": None, "lengths": [9, 9]}, False),
+    ],
+)
+def test_it_tells_of_which_blocks_each_length_is_compiled(compile_note, train, told):
+    note = (
+        "batches of 1 trial have many lengths, for each of which torch compiles lstm anew; it is worth its "
+        "time where lengths are fixed"
+    )
+    assert compile_note(["lstm"], **train) == (note if told else None)
+    assert compile_note(["lstm"], compiled=False, **train) is None
+
+
+def test_what_is_compiled_for_most_lengths_at_once_is_not_told(compile_note):
+    assert compile_note(["sa(heads=2)", "conv(k=3)", "delta(heads=2)", "base_conv(k=3)"], **GROWN) is None
+
+
+def test_of_many_blocks_the_first_are_named(compile_note):
+    mixers = ["sa(heads=2, pos=alibi)", "gru", "lstm", "lstm + conv(k=3)", "hyena", "conv(k=3)", "mamba"]
+    assert compile_note(mixers, **GROWN) == (
+        "batches of 6 trials have many lengths, for each of which torch compiles gru, hyena, lstm and 2 "
+        "other blocks anew; it is worth its time where lengths are fixed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ({"name": "word_problem", "lengths": [6, 30]}, True),
+        ({"name": "word_problem", "lengths": [6, 6]}, False),
+        ({"name": "mqar", "length": 64, "pairs": 8}, False),
+        ({"name": "recall_addition", "length": 50}, False),
+        ({"name": "recall_addition", "variable": True}, True),
+    ],
+)
+def test_it_knows_the_lengths_of_tasks_that_draw_their_examples(compile_note, task, told):
+    model = {"recipe": "{mixer} >> last"} if task["name"] == "recall_addition" else {}
+    assert (compile_note(["lstm"], task, model, curriculum=None) is not None) is told
