@@ -13,9 +13,11 @@ from math import prod
 
 import torch
 from torch import Generator, Tensor, nn
+from torch.autograd.function import FunctionCtx
 from torch.func import debug_unwrap
 from torch.nn import functional
 
+from ..batched_gradients import one_gradient_at_a_time
 from .linear_maps import are_operations_rewritten
 
 _VALUES = 2**16
@@ -64,6 +66,48 @@ class Dropout(nn.Module):
         if like.device.type != "cpu":
             return torch.native_dropout(like.new_ones(shape), self.rate, train=True)[1]
         return _is_kept(_draw_bits(shape), self.rate)
+
+
+def drop_weights(weights: Tensor, dropout: Dropout) -> Tensor:
+    """As the dropout of any numbers, by the same draws and bits; a CPU keeps a byte instead of a factor."""
+    if weights.device.type != "cpu" or are_operations_rewritten():
+        return dropout(weights)
+    kept = dropout.draw(weights.shape, weights)
+    if kept is None:
+        return weights
+    if kept.is_floating_point():
+        return weights * kept
+    return _Dropped.apply(weights, kept, dropout.scale(weights.device))
+
+
+class _DroppedContext(FunctionCtx):
+    """What the backward pass finds."""
+
+    scale: float
+    saved_tensors: tuple[Tensor]
+
+
+class _Dropped(torch.autograd.Function):
+    """Numbers by what is kept and its scale, as factors that are made anew for the backward pass."""
+
+    @staticmethod
+    def forward(ctx: _DroppedContext, x: Tensor, kept: Tensor, scale: float) -> Tensor:
+        """Any shape to the same."""
+        ctx.scale = scale
+        ctx.save_for_backward(kept)
+        return _scaled(kept, scale, x.dtype).mul_(x)
+
+    @staticmethod
+    @one_gradient_at_a_time
+    def backward(ctx: _DroppedContext, dy: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore -- no varargs
+        """The gradient by the same factors."""
+        (kept,) = ctx.saved_tensors
+        return dy * _scaled(kept, ctx.scale, dy.dtype), None, None
+
+
+def _scaled(kept: Tensor, scale: float, dtype: torch.dtype) -> Tensor:
+    """Zeros, and the scale where something is kept."""
+    return kept.to(dtype).mul_(scale)
 
 
 def draw_keys(count: int, device: torch.device) -> Tensor:
@@ -163,7 +207,7 @@ def draw_dropout(
     if not calls:
         return []
     if device.type != "cpu":
-        return [torch.stack([_device_factors(call, each, device) for each in generators]) for call in calls]
+        return [_device_draws(call, generators, device) for call in calls]
     ends = [0]
     for call in calls:
         ends.append(ends[-1] + call.num_draws)
@@ -181,20 +225,25 @@ def draw_dropout(
     return drawn
 
 
-def _device_factors(call: RandomCall, generator: Generator, device: torch.device) -> Tensor:
-    """What torch's own dropout multiplies by, drawn from a generator of this device; keys as they are."""
+def _device_draws(call: RandomCall, generators: Sequence[Generator], device: torch.device) -> Tensor:
+    """What torch's own dropout multiplies by, drawn from each generator of this device; keys as they are."""
     if isinstance(call, KeyCall):
         bounds, shape = (-(2**63), 2**63 - 1), (call.num_draws,)
-        return torch.randint(*bounds, shape, generator=generator, device=device)
+        return torch.stack(
+            [torch.randint(*bounds, shape, generator=each, device=device) for each in generators]
+        )
     ones = torch.ones(call.shape, dtype=call.dtype, device=device)
+    return torch.stack([_device_factors(ones, call.rate, each) for each in generators])
+
+
+def _device_factors(ones: Tensor, rate: float, generator: Generator) -> Tensor:
+    """What is left of ones; torch's dropout takes no generator, and a graph can have this recorded."""
     place = generator.device.index  # None where it was made for "cuda", as a worker's are
     process = torch.cuda.default_generators[torch.cuda.current_device() if place is None else place]
     before = process.graphsafe_get_state()
-    process.graphsafe_set_state(
-        generator
-    )  # torch's dropout takes no generator; a graph can have this recorded
+    process.graphsafe_set_state(generator)
     try:
-        return functional.dropout(ones, call.rate)
+        return functional.dropout(ones, rate)
     finally:
         process.graphsafe_set_state(before)
 

@@ -130,8 +130,8 @@ class _Map(torch.autograd.Function):
             return _product(x, weight, bias)
         biases = [None] * len(weight) if bias is None else bias
         y = x.new_empty(*x.shape[:2], weight.shape[1])
-        for outputs, *each in zip(y, x, weight, biases, strict=True):
-            outputs.copy_(_product(*each))  # while it is in the cache
+        for outputs, rows, each, its_bias in zip(y, x, weight, biases, strict=True):
+            outputs.copy_(_product(rows, each, its_bias))  # while it is in the cache
         return y
 
     @staticmethod

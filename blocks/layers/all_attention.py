@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from ...grammar.vocabulary.attention import window_from_settings
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
-from ..core.dropout import Dropout
-from ..core.dropped_weights import drop_weights
+from ..core.dropout import Dropout, drop_weights
 from ..core.initialisation import Initialisable
 from .window_attention import (
     UniformLinear,

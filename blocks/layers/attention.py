@@ -17,8 +17,7 @@ from ...grammar.vocabulary.attention import window_from_settings
 from ...grammar.vocabulary.attention_window import MAX_UNFUSED_LENGTH
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
-from ..core.dropout import Dropout
-from ..core.dropped_weights import drop_weights
+from ..core.dropout import Dropout, drop_weights
 from ..core.initialisation import Linear
 from ..core.linear_maps import linear
 from .distance_biases import build_distance_bias

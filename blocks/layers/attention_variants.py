@@ -10,8 +10,7 @@ from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
-from ..core.dropout import Dropout
-from ..core.dropped_weights import drop_weights
+from ..core.dropout import Dropout, drop_weights
 from ..core.initialisation import ChannelWeights, Linear
 from .attention import Scoring, attend_unfused, causal_mask, temperature_of
 from .head_parts import HeadNorm, turn

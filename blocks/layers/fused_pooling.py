@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 from torch.nn.functional import leaky_relu
 
+from ..autocast import without_autocast
 from ..batched_gradients import one_gradient_at_a_time
 from ..core.activations import ACTIVATIONS
 from ..core.initialisation import Linear
@@ -54,7 +55,7 @@ def try_fused_pooling(
     if inputs.shape[:2].numel() * entry.out_features <= _MAX_BUFFER_CPU:
         return None
     x, weight = _with_ones(inputs, mask), torch.cat([entry.weight, entry.bias[:, None]], 1)
-    with _autocast_disabled(x):
+    with without_autocast(x.device):  # sums over thousands of positions keep the precision of the inputs
         match second.part:
             case AttentionPool(score=score):
                 y = _FusedAttentionPool.apply(
@@ -68,11 +69,6 @@ def try_fused_pooling(
     for place in body.order[2:]:
         y = body.layers[place](y)
     return y
-
-
-def _autocast_disabled(x: Tensor) -> torch.autocast:
-    """Whatever precision is asked for around it, sums over thousands of positions keep that of the inputs."""
-    return torch.autocast(x.device.type, enabled=False)
 
 
 def _negative_slope(layer: nn.Module) -> float | None:

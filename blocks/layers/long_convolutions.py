@@ -21,6 +21,7 @@ from ...grammar.vocabulary.convolutions import (
     strip_shape,
 )
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
+from ..autocast import without_autocast
 from ..core.block import Block, Context, register_block
 from ..core.initialisation import ChannelWeights, Initialisable, Linear
 from .convolutions import zero_masked
@@ -94,7 +95,7 @@ class ImplicitFilters(ChannelWeights):
         slow, fast = (math.log(LEAST_LEFT) / end for end in (SLOWEST, FASTEST))
         rates = torch.linspace(slow, fast, self.skip.shape[1], device=share.device, dtype=share.dtype)
         window = torch.exp(share[:, None, None] * rates)
-        with torch.autocast("cuda" if share.is_cuda else "cpu", enabled=False):
+        with without_autocast(share.device):
             h = _lag_features(share, self.taps)
             for each in self.maps:
                 h = torch.sin(self.frequencies.weight * each(h))

@@ -13,6 +13,7 @@ from torch._C._functorch import is_batchedtensor  # nothing public tells a tenso
 from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_int
+from ..autocast import without_autocast
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, glorot
@@ -263,7 +264,7 @@ class Recurrent(Block):
         """One layer: its outputs, and the states (batch, width) behind each row's last valid position."""
         has_kernels = self.use_fused and _has_kernels(x, layer.weight_x)
         if has_kernels and _needs_single_precision(x):
-            with torch.autocast(x.device.type, enabled=False):
+            with without_autocast(x.device):
                 return self._run(layer, x.float(), tuple(part.float() for part in start), mask)
         if has_kernels and not _is_one_step_of_cudnn(x):
             return layer.run_fused(x, tuple(part.contiguous() for part in start), mask)

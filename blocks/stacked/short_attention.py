@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 from ...grammar.vocabulary.attention_window import MAX_UNFUSED_LENGTH
+from ..batched_gradients import one_gradient_at_a_time
 
 VECTOR = 16
 """Numbers of single precision in the widest vectors of a CPU; the matrices of narrower heads lie across."""
@@ -75,6 +76,7 @@ class _ShortAttention(torch.autograd.Function):
         return heads.transpose(1, 2).contiguous().transpose(1, 2)  # in memory as the next map takes them
 
     @staticmethod
+    @one_gradient_at_a_time
     def backward(ctx: _AttentionContext, of_heads: Tensor) -> tuple[Tensor, None, None]:  # pyright: ignore -- one output
         """By what each query gives its weights, less the part along their sum."""
         q, k, v, weights, inverse, y, left = ctx.saved_tensors

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..core.dropout import Dropout
-from ..core.dropped_weights import drop_weights
+from ..core.dropout import Dropout, drop_weights
 from ..core.initialisation import Linear
 from ..core.positional_encoding import sinusoidal_encoding
 from ..core.transducer import State

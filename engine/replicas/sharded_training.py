@@ -26,9 +26,8 @@ class ShardedTraining(ReplicatedTraining):
 
     def __init__(self, settings: TrialSettings, group: ReplicaGroup, data: Path) -> None:
         if faults := list(sharding_faults(settings)):
-            raise ReplicaError(
-                "\n  ".join(["its weights do not fit on each device, nor can be sharded", *faults])
-            )
+            where = "where not all weights fit on each"
+            raise ReplicaError(len(group.devices), (f"{each}, {where}" for each in faults))
         whole = spread(settings, len(group.devices))
         built = group.build(whole, settings.train.accumulate, data, sharded=True)
         try:

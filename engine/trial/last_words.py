@@ -1,4 +1,7 @@
-"""How a process has died while it trained: a file beside the checkpoint, for whoever goes on with it."""
+"""How a process has died while it trained: a file beside the checkpoint, for whoever goes on with it.
+
+And how often the processes of a trial may die in one of its epochs before it has failed by it.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from .checkpoints import Deaths
+
 Guard = Callable[[Path], None]
 """Learns the file in which to say why, before what watches the memory of this process kills it."""
+
+MAX_WORKER_DEATHS = 3
+"""How often workers may die in the same epoch of a trial, in one run, before the trial has failed."""
+
+MAX_DEATHS = 6
+"""How often processes may die in the same epoch of a trial, in all runs together."""
 
 _FILE = "last_words"
 _STDERR = 2
@@ -103,3 +114,16 @@ def _open(folder: Path) -> int:
         return os.open(words_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
     except OSError:
         return _STDERR
+
+
+def failure_by_death(
+    deaths: Deaths, words: LastWords | None, limit_s: float | None, where: str
+) -> str | None:
+    """Why a trial has failed as its processes died; None if it is tried again, under this time limit."""
+    if words is not None and (reason := words.reason(limit_s, where)) is not None:
+        return reason
+    if deaths.in_run < MAX_WORKER_DEATHS and deaths.in_all < MAX_DEATHS:
+        return None
+    most = MAX_WORKER_DEATHS if deaths.in_run >= MAX_WORKER_DEATHS else deaths.in_all
+    how = "" if words is None else f", the last time by: {words.summary}\n{words.text}"
+    return f"the worker died {most} times {where}{how}"

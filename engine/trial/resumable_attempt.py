@@ -21,11 +21,9 @@ from ..core.cpu import give_back_memory
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Started, Taken
 from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
 from ..core.trainable import Trainable, TrainingFactory
-from . import checkpoints, provenance
+from . import checkpoints, last_words, provenance
 from .checkpoints import Checkpoint, CheckpointData
 from .claims import Claims
-from .deaths import failure_by_death
-from .last_words import Guard, leaving_last_words, note_death, take_last_words, words_file
 from .leaks import LeakError
 from .machine_failures import (
     MachineError,
@@ -81,7 +79,7 @@ class Attempt:
         checkpoint_every_s: float | None = None,
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
-        guard: Guard | None = None,
+        guard: last_words.Guard | None = None,
         devices: int = 1,
         memory: MemoryEstimator = OF_SETTINGS_ALONE,
         told: str = "",
@@ -207,7 +205,7 @@ class Attempt:
             self._training = None  # what it has done of the epoch is not counted
             return self._end("failed", f"time limit of {self._limit:g} s passed {self._where()}")
         except ReplicaDiedError as death:  # counted when it begins again, as a worker's is
-            note_death(self._checkpoint.folder, str(death))
+            last_words.note_death(self._checkpoint.folder, str(death))
             self._training = None
             return None
         except (Exception, SystemExit) as error:  # whatever a trial raises is its outcome; the study goes on
@@ -236,7 +234,7 @@ class Attempt:
         """Build the training and load its checkpoint, unless it has killed its workers too often."""
         if (lost := lost_gpu()) is not None:
             raise MachineError(lost)
-        words = take_last_words(self._checkpoint.folder)
+        words = last_words.take_last_words(self._checkpoint.folder)
         with storing():
             saved = self._checkpoint.load(_CPU)
             self._totals, self._rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
@@ -247,7 +245,7 @@ class Attempt:
                 f"/{self._tries.tries}" if self._tries.tries else ""
             )
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
-        if (reason := failure_by_death(deaths, words, self._limit, self._where())) is not None:
+        if (reason := last_words.failure_by_death(deaths, words, self._limit, self._where())) is not None:
             return self._end("failed", reason)
         with self._limited(None if self._limit is None else max(self._limit, START_LIMIT_S)):
             provenance.reset_peak_memory(self._device)
@@ -291,9 +289,12 @@ class Attempt:
     def _limited(self, seconds: float | None) -> Iterator[None]:
         """A context that ends after so long, and in which a death is told beside the checkpoint."""
         folder = self._checkpoint.folder
-        with leaving_last_words(folder, self._limit) as descriptor, interruptible(seconds, descriptor):
+        with (
+            last_words.leaving_last_words(folder, self._limit) as descriptor,
+            interruptible(seconds, descriptor),
+        ):
             if self._guard is not None:
-                self._guard(words_file(folder))
+                self._guard(last_words.words_file(folder))
             yield
 
     def _between_steps(self, training: Trainable) -> None:

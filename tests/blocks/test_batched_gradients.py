@@ -8,7 +8,9 @@ from torch import Tensor
 
 from activemem.blocks.core import correlation, linear_maps
 from activemem.blocks.core.correlation import correlate, stacked_correlate
+from activemem.blocks.core.dropout import Dropout, drop_weights
 from activemem.blocks.core.linear_maps import stacked_linear
+from activemem.blocks.stacked.short_attention import short_attention
 from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
 from activemem.blocks.testing.module_checks import assert_gradients_come_several_at_once
 
@@ -127,3 +129,17 @@ def test_a_compiled_block_is_one_graph(text: str) -> None:
     torch.compiler.reset()
     found = torch.compile(block, backend="eager", fullgraph=True)(x)
     torch.testing.assert_close(*(torch.autograd.grad(each.sum(), x) for each in (found, block(x))))
+
+
+@pytest.mark.parametrize("head_width", [4, 16])
+def test_several_gradients_of_short_attention_come_at_once(head_width: int) -> None:
+    qkv, factors = draw(3, 2, 3, 12, head_width), draw(2, 3, 12, 12, seed=1).detach() > 0.0
+    y = short_attention(qkv, head_width**-0.5, factors.to(qkv.dtype))
+    assert_gradients_come_several_at_once(y, (qkv,))
+
+
+def test_several_gradients_of_dropped_weights_come_at_once() -> None:
+    weights = draw(2, 3, 12, 12)
+    y = drop_weights(weights, Dropout(0.5).train())
+    assert "_DroppedBackward" in operations(y)
+    assert_gradients_come_several_at_once(y, (weights,))

@@ -3,8 +3,6 @@
 They are on torch's device `meta`, whose tensors have shapes alone and meet no others.
 """
 
-from contextlib import nullcontext
-
 import pytest
 import torch
 
@@ -41,12 +39,6 @@ TRANSDUCERS = [
     "extended_neural_gpu(layers=1, width=2)",
     "markov_neural_gpu(layers=1, width=2)",
 ]
-
-
-@pytest.fixture(autouse=True)
-def without_autocast(monkeypatch):
-    """It knows no device without values."""
-    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
 
 
 def sequences(length):

@@ -39,7 +39,7 @@ def test_the_commands_of_the_page_train_and_show_its_metric_on_a_cluster(folder)
     assert "Probability of what is predicted: one seed." in table.stdout
     assert re.search(r"conv\(k=3\) +\*?0\.\d\d\d", table.stdout)
     assert "confidence ↑" in listed.stdout
-    assert "Probability of what is predicted · confidence.py" in listed.stdout
+    assert "Probability of what is predicted · confidence.py" in " ".join(listed.stdout.split())
 
 
 def test_an_optimiser_and_a_schedule_are_named_in_a_study(folder):

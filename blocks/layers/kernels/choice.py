@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ...autocast import without_autocast
 from .agreement import disagreement, is_stacked, tell_once
 
 MIN_KERNEL_LENGTH = 64
@@ -144,7 +145,7 @@ def trial_fault(tried: Tried) -> str | None:
 
     def by(compute: Callable[..., Any], dtype: torch.dtype) -> list[Tensor]:
         rounded = cast_inputs(given, tried.products)
-        with torch.autocast(tried.device.type, enabled=False):
+        with without_autocast(tried.device):
             return _with_gradients(compute, given, cast_inputs(rounded, dtype))
 
     return disagreement(

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 from ....grammar.vocabulary.vector_states.selective_scan import PIECE, sequences_at_once
+from ...autocast import without_autocast
 from ...batched_gradients import one_gradient_at_a_time
 from .scan import scan
 
@@ -117,7 +118,7 @@ def read_states(
     u, k, q = (each.to(steps.dtype) for each in (u, k, q))
     if state is None:
         state = steps.new_zeros(1).expand(steps.shape[0], *rates.shape)
-    with torch.autocast(steps.device.type, enabled=False):
+    with without_autocast(steps.device):
         parts = [
             SelectiveRead.apply(negative, *part[:2], rates, *part[2:])
             for part in _sequences(rates.numel(), steps, u, k, q, state)

@@ -20,8 +20,7 @@ from ...core.events import Ended, Listener, MachineFailed, Started, Taken
 from ...core.interruption import GRACE_S
 from ...core.process_end import describe_end
 from ...core.resources import Machine
-from ...trial.deaths import MAX_WORKER_DEATHS
-from ...trial.last_words import note_death
+from ...trial.last_words import MAX_WORKER_DEATHS, note_death
 from ...trial.outcome import Job
 from ...trial.resumable_attempt import TrainingFactory
 from ...trial.training import Training

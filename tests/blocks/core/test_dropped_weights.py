@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from activemem.blocks import build
-from activemem.blocks.core.dropout import Dropout, draw_dropout, given_dropout, noting_dropout
-from activemem.blocks.core.dropped_weights import drop_weights
+from activemem.blocks.core.dropout import Dropout, draw_dropout, drop_weights, given_dropout, noting_dropout
 from activemem.blocks.layers import all_attention, attention, attention_variants
 
 

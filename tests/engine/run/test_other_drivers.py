@@ -14,7 +14,7 @@ from activemem.engine.run import driver, other_drivers
 from activemem.engine.run.cohorts import Worker
 from activemem.engine.run.driver import run_study
 from activemem.engine.trial.claims import Claims
-from activemem.engine.trial.deaths import MAX_WORKER_DEATHS
+from activemem.engine.trial.last_words import MAX_WORKER_DEATHS
 from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.pruned import store_pruned

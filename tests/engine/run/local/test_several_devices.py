@@ -14,7 +14,7 @@ from activemem.engine.core.resources import Machine
 from activemem.engine.replicas.training_factory import ReplicatedTrainings
 from activemem.engine.run import cohorts, driver
 from activemem.engine.run.driver import run_study
-from activemem.engine.trial.deaths import MAX_WORKER_DEATHS
+from activemem.engine.trial.last_words import MAX_WORKER_DEATHS
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.study import load_study
