@@ -23,7 +23,7 @@ def one_gradient_at_a_time(backward: Callable[..., tuple[Tensor | None, ...]]) -
     def backward_of_each(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # noqa: ANN401 -- whatever a pass keeps
         if torch.compiler.is_compiling() or not any(map(_is_batched, gradients)):
             return backward(ctx, *gradients)
-        level = _vmapmode_increment_nesting() - 1
+        level = max(1, _vmapmode_increment_nesting() - 1)  # no thread of a device is told of the one there is
         _vmapmode_decrement_nesting()
         apart = [_apart(each, level) if _is_batched(each) else each for each in gradients]
         count = next(len(each) for each in apart if isinstance(each, tuple))

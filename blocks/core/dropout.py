@@ -95,7 +95,13 @@ class _Dropped(torch.autograd.Function):
         """Any shape to the same."""
         ctx.scale = scale
         ctx.save_for_backward(kept)
+        ctx.save_for_forward(kept)
         return _scaled(kept, scale, x.dtype).mul_(x)
+
+    @staticmethod
+    def jvp(ctx: _DroppedContext, dx: Tensor, *_: None) -> Tensor:  # pyright: ignore -- no varargs
+        """What becomes of a change, by the same factors."""
+        return dx * _scaled(ctx.saved_tensors[0], ctx.scale, dx.dtype)
 
     @staticmethod
     @one_gradient_at_a_time

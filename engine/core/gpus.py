@@ -131,7 +131,7 @@ def service_fault(share: float, room: int) -> str | None:
 
     if min(int(1 / share), room) <= MOST_ON_ONE or not has_multi_process_service():
         return None
-    least = int(10_000 / MOST_ON_ONE) / 10_000  # as Ray has it
+    least = (int(10_000 / (MOST_ON_ONE + 1)) + 1) / 10_000  # in ten-thousandths, as Ray has it
     service = f"as NVIDIA's multi-process service takes {MOST_ON_ONE} processes on a GPU"
     return f"gpus: expected at least {least:g}, {service}, got {share:g}"
 

@@ -213,13 +213,14 @@ class ReplicaGroup:
         if self._watch_processes is not None:
             self._watch_processes(self.pids)
         try:
-            self._hear()
-            self._meet(posts[0])
+            try:
+                self._hear()
+                self._meet(posts[0])
+            except BaseException:
+                self.end()
+                raise
         except ReplicaDiedError as error:  # which no trial has done
             raise MachineError(f"{error}, before the replicas have met") from error
-        except BaseException:
-            self.end()
-            raise
         for each in self._processes:
             threading.Thread(target=self._watch, args=(each,), name="replica", daemon=True).start()
 

@@ -169,8 +169,11 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
 
 
 def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> None:
-    """Keep the study as it runs now, by which commands know it, and what its run found free of GPUs here."""
-    free = machine.gpu_bytes
+    """Keep the study as it runs now, by which commands know it, and what its run found free of GPUs here.
+
+    A run that asks no GPU leaves what another one has found, which counts while that one trains.
+    """
+    free, before = machine.gpu_bytes, store.load_study_record(study.name) or {}
     store.save_study_record(
         study.name,
         {
@@ -179,7 +182,7 @@ def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> N
             "path": str(study.path) if study.path else None,
             "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
             "run": datetime.now(UTC).isoformat(timespec="seconds"),
-            "gpu": None if free is None else {"run": run_id, "free": free},
+            "gpu": before.get("gpu") if free is None else {"run": run_id, "free": free},
         },
     )
 

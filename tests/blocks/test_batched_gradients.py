@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 from torch import Tensor
+from torch._vmap_internals import _vmap
 
+from activemem.blocks.batched_gradients import one_gradient_at_a_time
 from activemem.blocks.core import correlation, linear_maps
 from activemem.blocks.core.correlation import correlate, stacked_correlate
 from activemem.blocks.core.dropout import Dropout, drop_weights
@@ -13,6 +17,8 @@ from activemem.blocks.core.linear_maps import stacked_linear
 from activemem.blocks.stacked.short_attention import short_attention
 from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
 from activemem.blocks.testing.module_checks import assert_gradients_come_several_at_once
+
+NEEDS_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 @pytest.fixture
@@ -129,6 +135,26 @@ def test_a_compiled_block_is_one_graph(text: str) -> None:
     torch.compiler.reset()
     found = torch.compile(block, backend="eager", fullgraph=True)(x)
     torch.testing.assert_close(*(torch.autograd.grad(each.sum(), x) for each in (found, block(x))))
+
+
+def test_several_gradients_come_at_once_to_the_thread_of_a_device() -> None:
+    def backward(_: object, gradient: Tensor) -> tuple[Tensor]:
+        assert gradient.shape == (3,)
+        return (gradient * 2.0,)
+
+    def in_a_thread(gradients: Tensor) -> Tensor:
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(one_gradient_at_a_time(backward), None, gradients).result()[0]
+
+    gradients = draw(4, 3).detach()
+    torch.testing.assert_close(_vmap(in_a_thread)(gradients), 2.0 * gradients)
+
+
+@NEEDS_A_GPU
+def test_several_gradients_come_at_once_on_a_gpu() -> None:
+    block = make_block(parse_block("mamba"), causal=False, width=64, dtype=torch.float32).cuda()
+    x = random_sequences(32, 20, width=64, dtype=torch.float32).cuda().requires_grad_()
+    assert_gradients_come_several_at_once(block(x), (x, *block.parameters()))
 
 
 @pytest.mark.parametrize("head_width", [4, 16])

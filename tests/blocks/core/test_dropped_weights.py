@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from activemem.blocks import build
 from activemem.blocks.core.dropout import Dropout, draw_dropout, drop_weights, given_dropout, noting_dropout
@@ -82,3 +83,14 @@ def test_stacked_weights_drop_each_for_itself():
     left = torch.vmap(lambda each: drop_weights(each, layer), randomness="different")(weights)
     assert not left[0].equal(left[1])
     assert left.unique().tolist() == [0.0, 2.0]
+
+
+@pytest.mark.filterwarnings(
+    "ignore:.torch.jit.script. is deprecated:DeprecationWarning"
+)  # torch's own use of it
+def test_changes_of_weights_go_forward_by_the_same_factors():
+    weights, change = torch.rand(2, 3, 7, 9), torch.randn(2, 3, 7, 9)
+    with forward_ad.dual_level():
+        left = forward_ad.unpack_dual(drop_weights(forward_ad.make_dual(weights, change), Dropout(0.3)))
+    torch.testing.assert_close(left.tangent * weights, left.primal * change)
+    assert (left.primal == 0.0).any()

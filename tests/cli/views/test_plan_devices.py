@@ -95,7 +95,7 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
         ),
         (
             (0.02, {"cpus": 98}),
-            "not one such trial: gpus: expected at least 0.0208, as NVIDIA's multi-process service takes 48 "
+            "not one such trial: gpus: expected at least 0.0205, as NVIDIA's multi-process service takes 48 "
             "processes on a GPU, got 0.02; with --local one",
         ),
         ((0.02, {"cpus": 97}), "48 such trials at once, as many as there are CPUs for; 8 fit into 80.0 GB"),
@@ -173,6 +173,9 @@ def test_a_plan_knows_what_the_run_that_trains_the_study_here_found_free(tmp_pat
     assert found[Started] == found[EpochFinished] == 50 * 10**9
     assert found[Ended] is None
     assert free_for_run("another", store) is None
+    kept = store.load_study_record("tiny")["gpu"]
+    run_study(study, store, Machine(gpus=0), local=True, max_trials=1)
+    assert store.load_study_record("tiny")["gpu"] == kept  # the run that found it may train still
 
 
 @pytest.mark.parametrize(

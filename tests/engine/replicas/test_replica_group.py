@@ -69,6 +69,22 @@ def test_a_replica_that_ends_while_it_is_met_is_not_waited_for(monkeypatch):
     never.set()
 
 
+def test_a_replica_that_ends_while_the_others_fail_to_meet_is_no_death_of_the_trial(monkeypatch):
+    made = ReplicatedTrainings([CPU, CPU])
+
+    def join(_post):
+        (replica,) = made.group.pids
+        os.kill(replica, signal.SIGKILL)
+        raise RuntimeError("Connection closed by peer")
+
+    monkeypatch.setattr(replica_group, "join", join)
+    training = made(SORT, CPU, Path("data"))
+    with pytest.raises(MachineError, match=r"signal 9 \(Killed\), before the replicas have met") as error:
+        training.advance()
+    assert type(error.value) is MachineError
+    assert not made.group.pids
+
+
 @pytest.mark.heavy
 def test_a_replica_that_does_not_answer_is_not_waited_for_without_an_end(monkeypatch):
     made = ReplicatedTrainings([CPU, CPU])

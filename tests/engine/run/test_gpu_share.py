@@ -259,7 +259,7 @@ def test_more_processes_than_nvidias_service_takes_are_refused_before_one_begins
     with pytest.raises(MachineError) as refused:
         ray_cluster._check_room(Machine(gpus=0.01))
     assert str(refused.value) == (
-        "gpus: expected at least 0.0208, as NVIDIA's multi-process service takes 48 processes on a GPU, "
+        "gpus: expected at least 0.0205, as NVIDIA's multi-process service takes 48 processes on a GPU, "
         "got 0.01"
     )
 
