@@ -47,6 +47,7 @@ ActivememError              a ValueError
         TrackingError       a program that cannot be told of trials   activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
             HeadLostError   a Ray cluster without its head            activemem.engine.run.head_watch
+            ReplicaDiedError  a process on another device has died    activemem.engine.trial.machine_failures
         BucketError         a bucket that cannot be reached           activemem.storage.objects.bucket
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files
