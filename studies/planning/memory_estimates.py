@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
@@ -157,40 +157,18 @@ def step_memory(
     recorded, has its own. Gradients are there twice before each recording. A CPU with a `cpu_gain` keeps
     what convolutions compute by frequencies where these take so many times fewer products.
     """
-    train, interface = settings.train, settings.task.interface
+    train = settings.train
     if tokens is None and train.batch_tokens is not None:
-        steps = (
-            step_memory(
-                settings,
-                each,
-                state=state,
-                checkpoints=checkpoints,
-                recorded=recorded,
-                device=device,
-                cpu_gain=cpu_gain,
-            )
-            for each in _fullest_lengths(settings, longest.tokens if longest else longest_pair(settings))
-        )
+        at = partial(step_memory, settings, state=state, checkpoints=checkpoints, recorded=recorded)
+        lengths = _fullest_lengths(settings, longest.tokens if longest else longest_pair(settings))
+        steps = (at(each, device=device, cpu_gain=cpu_gain) for each in lengths)
         return max(steps, key=lambda each: each.total)
     share = longest.share if longest and tokens is None else 1.0
     if tokens is None:
         tokens = longest.tokens if longest else longest_tokens(settings)
     sequences = -(-train.sequences(tokens) // train.accumulate)
-    config = model_config(settings.model, interface)
-    checkpoints = checkpoints and not train.compile
-    scored, recipe = math.ceil(share * tokens), settings.model.recipe
-    is_plain = not train.compile and train.precision == "float32"
-    cpu = CpuBatch(sequences=sequences, gain=cpu_gain) if cpu_gain and is_plain else None
-    held = _memory(
-        recipe,
-        config,
-        tokens,
-        interface.past,
-        sequences,
-        scored=scored,
-        checkpoints=checkpoints,
-        device=device,
-        cpu=cpu,
+    held = _held(
+        settings, tokens, math.ceil(share * tokens), sequences, checkpoints, device=device, cpu_gain=cpu_gain
     )
     gradients = held.gradients - NUMBER * (state.frozen if state else 0)
     return StepMemory(
@@ -206,6 +184,32 @@ def step_memory(
         recordings=max(held.computing, gradients) if recorded else 0,
         moving=gradients if train.clip_step_norm is not None else 0,
         called=held.parameters if train.callbacks else 0,
+    )
+
+
+def _held(
+    settings: TrialSettings,
+    tokens: int,
+    scored: int,
+    sequences: int,
+    checkpoints: bool,
+    *,
+    device: Device,
+    cpu_gain: float | None,
+) -> TrainingMemory:
+    """What the analysis tells of so many sequences of so many tokens, of which so many have outputs."""
+    train, interface = settings.train, settings.task.interface
+    is_plain = not train.compile and train.precision == "float32"
+    return _memory(
+        settings.model.recipe,
+        model_config(settings.model, interface),
+        tokens,
+        interface.past,
+        sequences,
+        scored=scored,
+        checkpoints=checkpoints and not train.compile,
+        device=device,
+        cpu=CpuBatch(sequences=sequences, gain=cpu_gain) if cpu_gain and is_plain else None,
     )
 
 
