@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..studies.schema.search_settings import RACE
 from ..studies.text.units import plural
 
 if TYPE_CHECKING:
@@ -22,13 +23,21 @@ def packs(study: Study, plan: Plan, machine: MachineSettings) -> str:
     if machine.pack == "off" or machine.devices > 1:
         return ""
     if study.search is not None and not study.is_population:
-        return "the trials of a search train alone, as one comes after the other"
+        return _told_of_search(study, machine)
     if not left:
         return ""
     from ..engine.core.resources import MAX_PACK
     from ..engine.packs.outlook import foresee_packs
 
     return _told(foresee_packs(left), MAX_PACK if machine.pack == "auto" else machine.pack, machine)
+
+
+def _told_of_search(study: Study, machine: MachineSettings) -> str:
+    assert study.search is not None, "it was looked at before"
+    if len(study.seeds) == 1 or study.search.scheduler == RACE:
+        return "the trials of a search train alone, as one comes after the other"
+    measured = " and that is measured to be faster" if machine.pack == "auto" else ""
+    return f"the {len(study.seeds)} seeds of a point train together, where its model can{measured}"
 
 
 def _told(found: PackOutlook, most: int, machine: MachineSettings) -> str:

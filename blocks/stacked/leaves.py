@@ -22,6 +22,7 @@ from ..layers.head_parts import NORM_EPSILON, HeadNorm
 from ..models.adaptive_softmax import TiedLinear
 from .short_attention import is_short, short_attention
 from .stacked_weights import stack_weights
+from .standardise import standardise
 
 
 def stacked_parameter(weights: Sequence[Tensor]) -> nn.Parameter:
@@ -81,7 +82,7 @@ class StackedLayerNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(models · batch, …, width) to the same."""
-        rows = functional.layer_norm(x, x.shape[-1:], eps=self.eps).view(len(self.weight), -1, x.shape[-1])
+        rows = standardise(x, self.eps).view(len(self.weight), -1, x.shape[-1])
         return torch.addcmul(self.bias.unsqueeze(1), rows, self.weight.unsqueeze(1)).view_as(x)
 
 

@@ -57,8 +57,7 @@ class Packer:
         try:
             yield from self._events(attempts)
         finally:
-            if self._graphs is not None:
-                self._graphs.clear()
+            self.forget_recordings()
 
     def _events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
         """As `events`, whatever is recorded on the way."""
@@ -69,13 +68,18 @@ class Packer:
         while left := [attempt for attempt in attempts if not attempt.ended]:
             least = min(attempt.epoch or 0 for attempt in left)
             behind = [attempt for attempt in left if (attempt.epoch or 0) == least]
-            self._take_steps(behind)
+            self.take_steps(behind)
             for event in _advance(behind):
                 yield event
                 if isinstance(event, MachineFailed):
                     return
 
-    def _take_steps(self, attempts: Sequence[Attempt]) -> None:
+    def forget_recordings(self) -> None:
+        """Have none any more of packs, none of which is under way; what they held is free."""
+        if self._graphs is not None:
+            self._graphs.clear()
+
+    def take_steps(self, attempts: Sequence[Attempt]) -> None:
         """Take the steps of the epoch under way of those that can take them together.
 
         Raises StoppedMidway where somebody has asked to stop; all that can be saved is.

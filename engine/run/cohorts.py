@@ -110,7 +110,9 @@ class Worker:
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
         """The trials of a search's point, of which short ones that end in one step are stored together."""
-        return Lockstep([attempt.held_by(self._held) for attempt in attempts], self._held)
+        if self._packer is not None:
+            self._packer.forget_recordings()  # those of the point before
+        return Lockstep([attempt.held_by(self._held) for attempt in attempts], self._held, self._packer)
 
     def flush(self) -> list[Event]:
         """Store what has ended; what is to be told of it."""
@@ -185,11 +187,12 @@ class Lockstep:
     """Several trials of one search point, an epoch each at a time, so that their mean can be judged early.
 
     A point belongs to one process: if another has one of its trials, all are left to that one. All processes
-    begin with the same trial, so that whoever has that one has all. What ends is stored with its step.
+    begin with the same trial, so that whoever has that one has all. What ends is stored with its step. With a
+    packer those of one form, as the seeds of the point are, take their steps together.
     """
 
-    def __init__(self, attempts: Sequence[Attempt], held: HeldOutcomes) -> None:
-        self._attempts, self._held = attempts, held
+    def __init__(self, attempts: Sequence[Attempt], held: HeldOutcomes, packer: Packer | None = None) -> None:
+        self._attempts, self._held, self._packer = attempts, held, packer
         self._latest: dict[str, Mapping[str, float]] = {}
         self.epoch = 0
 
@@ -222,10 +225,11 @@ class Lockstep:
             yield event
             if isinstance(event, Taken | MachineFailed):
                 return
-        epochs = [attempt.epoch for attempt in self._open() if attempt.epoch is not None]
-        for attempt in self._open():
-            if attempt.epoch != min(epochs):
-                continue
+        least = min((attempt.epoch for attempt in self._open() if attempt.epoch is not None), default=None)
+        behind = [attempt for attempt in self._open() if attempt.epoch == least]
+        if self._packer is not None:
+            self._packer.take_steps(behind)
+        for attempt in behind:
             yield (event := attempt.advance())
             if attempt.trained and not attempt.ended:
                 yield (event := attempt.advance())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ...study_texts import SEARCH_OF_RUNGS, study_text
+from ...study_texts import SEARCH_OF_RUNGS, replaced, study_text
 
 FACTORS = {"mixer": ["sa(heads=2)", "conv(k=3)"], "task": ["sort", "reverse"], "seed": [0, 1, 2]}
 
@@ -61,10 +61,33 @@ def test_where_all_train_alone_the_reason_is_told_once(run, monkeypatch):
     )
 
 
-def test_trials_of_a_search_train_alone(run, monkeypatch):
-    monkeypatch.setenv("ACTIVEMEM_PACK", "auto")
-    Path("rungs.toml").write_text(SEARCH_OF_RUNGS, encoding="utf-8")
-    assert "packs  the trials of a search train alone" in run("study", "plan", "rungs.toml").stdout
+def plan_search(run, monkeypatch, pack, *changes):
+    """What a plan of a search of rungs, changed, tells of packs."""
+    monkeypatch.setenv("ACTIVEMEM_PACK", pack)
+    Path("rungs.toml").write_text(replaced(SEARCH_OF_RUNGS, *changes), encoding="utf-8")
+    (told,) = (
+        part
+        for part in run("study", "plan", "rungs.toml").stdout.split("\n\n")
+        if part.startswith("  packs")
+    )
+    return " ".join(told.split())
+
+
+def test_the_seeds_of_a_point_of_a_search_train_together(run, monkeypatch):
+    seeds = ("seed = [0]", "seed = [0, 1, 2]")
+    together = "packs the 3 seeds of a point train together, where its model can"
+    assert plan_search(run, monkeypatch, "3", seeds) == together
+    assert plan_search(run, monkeypatch, "auto", seeds) == f"{together} and that is measured to be faster"
+
+
+def test_the_trials_of_a_search_of_one_seed_or_of_a_race_train_alone(run, monkeypatch):
+    alone = "packs the trials of a search train alone, as one comes after the other"
+    assert plan_search(run, monkeypatch, "auto") == alone
+    race = [
+        ("seed = [0]", "seed = [0, 1, 2]"),
+        ('scheduler = "asha"\nfidelity = "width"\nreduction = 3\n', 'scheduler = "race"\n'),
+    ]
+    assert plan_search(run, monkeypatch, "auto", *race) == alone
 
 
 def test_nothing_is_told_where_each_trial_has_several_gpus_or_all_have_ended(run, monkeypatch):

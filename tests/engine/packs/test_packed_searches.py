@@ -1,0 +1,96 @@
+"""Searches whose points have several seeds, which train together: their rows are those of trials alone."""
+
+import os
+import signal
+
+import pytest
+
+from activemem.engine.core.resources import Machine
+from activemem.engine.packs.stacked_steps import StackedSteps
+from activemem.engine.run.driver import run_study
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+
+def search(**settings):
+    """One of the learning rate of two mixers, each point with three seeds."""
+    return load_study(
+        study_text(
+            model={"recipe": "2 * ({mixer} >> ff(8))", "dropout": 0.1},
+            task={"name": "reverse"},
+            train={"epochs": 3, "steps_per_epoch": 5, "optimizer": {"name": "adam", "lr": "{lr}"}},
+            factors={"seed": [0, 1, 2]},
+            search={"sampler": "random", "trials": 4, "metric": "loss", **settings},
+            space={"mixer": "choice(conv(k=3), sa(heads=2), lstm)", "lr": "real(1e-4, 1e-2, log=true)"},
+        )
+    )
+
+
+@pytest.fixture
+def stores(tmp_path):
+    return Store(tmp_path / "alone"), Store(tmp_path / "packed")
+
+
+def run(study, store, notes, pack, **machine):
+    return run_study(study, store, Machine(pack=pack, **machine), notes, local=True)
+
+
+def assert_rows_equal(packed, alone):
+    """By trial the same status and metrics; without what depends on the machine."""
+    found, expected = (
+        {
+            row["trial"]: {each["name"]: each["value"] for each in row["metrics"]} | {"status": row["status"]}
+            for row in store.trials().to_dicts()
+        }
+        for store in (packed, alone)
+    )
+    assert len(found) == 12 and found.keys() == expected.keys()
+    for trial, row in expected.items():
+        assert found[trial].pop("status") == row.pop("status")
+        found[trial].pop("tokens_per_s", None), row.pop("tokens_per_s", None)
+        assert found[trial] == pytest.approx(row, rel=1e-6, abs=1e-6)
+
+
+def packed_steps(store):
+    return store.trials()["packed_steps"].to_list()
+
+
+@pytest.mark.parametrize("settings", [{}, {"scheduler": "median"}])
+def test_seeds_of_a_point_train_together_to_the_rows_of_trials_alone(settings, stores, notes):
+    alone, packed = stores
+    study = search(**settings)
+    run(study, alone, notes, "off")
+    run(study, packed, notes, 4)
+    assert_rows_equal(packed, alone)
+    assert set(packed_steps(alone)) == {0}
+    ended = packed.trials().filter(status="done")["packed_steps"].to_list()
+    assert ended and set(ended) == {15}
+
+
+def test_a_search_that_is_stopped_amid_a_pack_goes_on_from_there(stores, notes, monkeypatch):
+    alone, packed = stores
+    study, step, taken = search(), StackedSteps.step, []
+    run(study, alone, notes, "off")
+
+    def interrupting(steps):
+        step(steps)
+        taken.append(1)
+        if len(taken) == 8:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(StackedSteps, "step", interrupting)
+    assert run(study, packed, notes, 4).stopped
+    assert run(study, packed, notes, 4).done == 12
+    assert_rows_equal(packed, alone)
+    assert len(taken) == 4 * 15
+
+
+def test_a_search_in_a_process_of_its_own_has_packs_too(stores, notes):
+    alone, packed = stores
+    study = search()
+    run(study, alone, notes, "off")
+    assert run(study, packed, notes, 4, isolate=True).done == 12
+    assert_rows_equal(packed, alone)
+    assert set(packed_steps(packed)) == {15}
