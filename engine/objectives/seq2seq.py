@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from ...blocks.models.seq2seq_model import PAD, TransductionModel
 from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import Examples, TaskKind
 from ...studies.schema.settings import TrialSettings
-from ...studies.schema.training import ScheduledSamplingSettings
+from ...studies.schema.training import TrainSettings
 from ..core.seeds import derive_seed
 from ..data.pairs.batches import PairBatch, collate, iter_pair_batches
 from ..data.pairs.corpus import PairSplit
@@ -36,7 +36,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         self._decoding = Decoding.of_task(settings)
         self._outputs: list[list[int]] = []  # for the test split, after the last epoch
         self._drawn = DrawnBatches(self._iter_batches, _size_of)
-        self._guesses = torch.Generator().manual_seed(derive_seed(settings.seed, "sampling"))
+        self._guesses: GuessDraws | None = None  # of the current batch, if guesses are read
 
     @property
     def step_shape(self) -> StepShape:
@@ -47,7 +47,11 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def begin_batch(self, parts: int) -> None:
         """Draw the batch of the next step; one of tokens may have fewer pairs than parts."""
         del parts
-        self._drawn.draw()
+        batch, train = self._drawn.draw(), self.settings.train
+        if train.sampling:
+            seed = derive_seed(self.settings.seed, f"guesses of batch {self._drawn.count}")
+            share = sampling_share(train, self._drawn.count - 1)
+            self._guesses = GuessDraws.of(batch.targets, share, seed, together=is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
         """The mean over the symbols of the targets; 0 of a part without a pair, with gradients of 0."""
@@ -55,7 +59,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         drawn = _part_of(batch.targets, part, parts)
         sources = on_device(_part_of(batch.sources, part, parts), self.device)
         scored, places = scored_on_device(drawn, drawn != PAD, self.device)
-        read = self._sample_inputs(model, sources, on_device(drawn, self.device))
+        read = self._sample_inputs(model, sources, on_device(drawn, self.device), part, parts)
         logits = model.outputs_at(sources, read, places)
         if self.observer is not None:
             self._show(sources, logits.log_softmax(-1), scored)
@@ -129,13 +133,12 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return write_outputs(self._outputs, self._pairs, self._pairs.test, self._decoding)
 
     def state(self) -> dict[str, Any]:
-        """How many batches have been read, the generator of guesses, and the outputs at the end."""
-        return {**self._drawn.state(), "guesses": self._guesses.get_state(), "outputs": self._outputs}
+        """How many batches have been read, and the outputs at the end."""
+        return {**self._drawn.state(), "outputs": self._outputs}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state."""
         self._drawn.restore(state)
-        self._guesses.set_state(state["guesses"].cpu())
         self._outputs = state.get("outputs", [])  # a checkpoint of an earlier version has none
 
     def _in_order(self, split: PairSplit) -> Iterator[PairBatch]:
@@ -154,47 +157,28 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             position=position,
         )
 
-    def _sample_inputs(self, model: TransductionModel, sources: Tensor, targets: Tensor) -> Tensor:
+    def _sample_inputs(
+        self, model: TransductionModel, sources: Tensor, targets: Tensor, part: int, parts: int
+    ) -> Tensor:
         """The targets that the model reads, some symbols replaced by its guesses (Bengio et al. 2015)."""
-        if not self.settings.train.sampling:
+        if self._guesses is None:
             return targets
-        read = self._guess(model, sources, targets)
+        read = self._guess(model, sources, targets, self._guesses.part(part, parts))
         torch.clear_autocast_cache()  # of torch 2.9, casts made without gradients would have none below
         return read
 
     @torch.no_grad()
-    def _guess(self, model: TransductionModel, sources: Tensor, targets: Tensor) -> Tensor:
+    def _guess(self, model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
         """The targets with guesses, made with teacher forcing, all at once (Mihaylova and Martins 2019).
 
         They are drawn one after the other if sampling is scheduled.
         """
-        train = self.settings.train
-        if train.scheduled_sampling is not None:
-            share = sampling_share(train.sampling, train.scheduled_sampling, self._drawn.count - 1)
-            places = torch.rand(targets.shape[1], generator=self._guesses) < share
-            return self._guess_places(model, sources, targets, places.tolist())
+        if is_scheduled(self.settings.train):
+            return _guess_places(model, sources, targets, draws)
         logits = model(sources, targets)
         logits[..., PAD] = -torch.inf
-        draws = on_device(torch.rand(targets.shape, generator=self._guesses), self.device)
-        return torch.where((draws < train.sampling) & (targets != PAD), logits.argmax(-1), targets)
-
-    def _guess_places(
-        self, model: TransductionModel, sources: Tensor, targets: Tensor, places: list[bool]
-    ) -> Tensor:
-        """The targets with guesses at these places (m), each drawn given what has been read before it."""
-        if not any(places):
-            return targets
-        read, valid = targets.clone(), targets != PAD
-        state, previous = model.begin(sources, valid.sum(1)), torch.full_like(targets[:, 0], PAD)
-        for place in range(len(places) - places[::-1].index(True)):
-            logits, state = model.step(state, previous)
-            if places[place]:
-                logits[:, PAD] = -torch.inf
-                shares = logits.float().softmax(-1).cpu()
-                drawn = torch.multinomial(shares, 1, generator=self._guesses).squeeze(1)
-                read[:, place] = torch.where(valid[:, place], drawn.to(self.device), PAD)
-            previous = read[:, place]
-        return read
+        replaced = on_device(draws.replaced, self.device) & (targets != PAD)
+        return torch.where(replaced, logits.argmax(-1), targets)
 
     def _scores(self, model: TransductionModel, split: PairSplit, name: str, limit: int | None) -> Metrics:
         """The scores of a split with teacher forcing, each pair once."""
@@ -218,9 +202,62 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         }
 
 
-def sampling_share(highest: float, settings: ScheduledSamplingSettings, step: int) -> float:
+class GuessDraws(NamedTuple):
+    """What is drawn for the guesses of a batch, all (pairs, symbols), whatever parts it comes in.
+
+    Which of the symbols are `replaced`, and `uniform` numbers below 1 by which guesses are drawn.
+    """
+
+    replaced: Tensor
+    uniform: Tensor
+
+    @classmethod
+    def of(cls, targets: Tensor, share: float, seed: int, *, together: bool) -> GuessDraws:
+        """Those of targets (pairs, symbols), of which a share is replaced, `together` at the same places."""
+        generator = torch.Generator().manual_seed(seed)
+        rows = torch.rand(targets.shape[-1:] if together else targets.shape, generator=generator)
+        uniform = torch.rand(targets.shape, generator=generator)
+        return cls((rows < share).expand(targets.shape), uniform)
+
+    def part(self, part: int, parts: int) -> GuessDraws:
+        """Those of a part of the batch."""
+        return GuessDraws(*(_part_of(each, part, parts) for each in self))
+
+
+def is_scheduled(train: TrainSettings) -> bool:
+    """Whether guesses are drawn one after the other, at a share of the places that grows."""
+    return train.scheduled_sampling is not None
+
+
+def sampling_share(train: TrainSettings, step: int) -> float:
     """The share of symbols at which guesses are read at a step, counted from 0."""
-    return min(highest, settings.start * 2.0 ** min(step / settings.double_every, 1000.0))
+    if (scheduled := train.scheduled_sampling) is None:
+        return train.sampling
+    return min(train.sampling, scheduled.start * 2.0 ** min(step / scheduled.double_every, 1000.0))
+
+
+def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
+    """The targets with guesses at the same places of all, each drawn given what has been read before it."""
+    places = draws.replaced[0].tolist()
+    if not any(places):
+        return targets
+    read, valid, uniform = targets.clone(), targets != PAD, on_device(draws.uniform, targets.device)
+    state, previous = model.begin(sources, valid.sum(1)), torch.full_like(targets[:, 0], PAD)
+    for place in range(len(places) - places[::-1].index(True)):
+        logits, state = model.step(state, previous)
+        if places[place]:
+            logits[:, PAD] = -torch.inf
+            guessed = draw_symbols(logits.float().softmax(-1), uniform[:, place])
+            read[:, place] = torch.where(valid[:, place], guessed, PAD)
+        previous = read[:, place]
+    return read
+
+
+def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
+    """A symbol of each row of shares (rows, symbols), by numbers (rows,) below 1; never PAD of no share."""
+    until = shares.cumsum(-1)
+    found = torch.searchsorted(until, uniform.unsqueeze(-1) * until[:, -1:], right=True).squeeze(-1)
+    return found.clamp(max=shares.shape[-1] - 1)  # the last number below 1, by rounding
 
 
 def _size_of(batch: PairBatch) -> tuple[int, int]:

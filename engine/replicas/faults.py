@@ -69,6 +69,4 @@ def replica_faults(settings: TrialSettings, devices: int) -> list[str]:
         faults.append("loss_terms: what they add to the loss is known of whole batches only")
     if GRADIENT_NOISE in train.measure:
         faults.append(f"measure: {GRADIENT_NOISE} compares the parts of a batch on one device")
-    if getattr(train, "sampling", 0.0):
-        faults.append("sampling: the guesses of a batch are drawn one part after the other")
     return faults

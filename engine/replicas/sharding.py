@@ -47,5 +47,7 @@ def sharding_faults(settings: TrialSettings) -> Iterator[str]:
         yield f"measure: a replica has no whole gradients for {', '.join(train.measure)}"
     if train.compile:
         yield "compile: layers are gathered between pieces that would be compiled as one"
+    if train.sampling:
+        yield "sampling: guesses are asked for symbol by symbol, outside of the pass that gathers layers"
     if any(map(looks_at_weights, outline_model(settings).modules())):
         yield "recipe: a block looks at its weights between steps, as learnt spans do"

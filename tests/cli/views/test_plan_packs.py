@@ -66,9 +66,7 @@ def plan_search(run, monkeypatch, pack, *changes):
     monkeypatch.setenv("ACTIVEMEM_PACK", pack)
     Path("rungs.toml").write_text(replaced(SEARCH_OF_RUNGS, *changes), encoding="utf-8")
     (told,) = (
-        part
-        for part in run("study", "plan", "rungs.toml").stdout.split("\n\n")
-        if part.startswith("  packs")
+        part for part in run("study", "plan", "rungs.toml").stdout.split("\n\n") if part.startswith("  packs")
     )
     return " ".join(told.split())
 

@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from activemem.engine.objectives.generation import PairData
-from activemem.engine.objectives.seq2seq import sampling_share
+from activemem.engine.objectives.seq2seq import GuessDraws, draw_symbols, sampling_share
 from activemem.engine.trial.training import Training
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem, require_task
 from activemem.studies.schema.settings import TrialSettings
-from activemem.studies.schema.training import ScheduledSamplingSettings
 
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
@@ -130,6 +129,39 @@ def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("scheduled", [None, {"start": 0.5, "double_every": 1}], ids=["always", "scheduled"])
+def test_a_batch_in_parts_reads_the_same_guesses(tmp_path, scheduled):
+    asked = {"sampling": 0.7, "scheduled_sampling": scheduled}
+    whole, parts = (Training(settings(accumulate=count, **asked), CPU, tmp_path) for count in (1, 4))
+    for _ in range(3):
+        whole.take_step()
+        parts.take_step()
+    for name, weight in whole.weights().items():
+        torch.testing.assert_close(parts.weights()[name], weight, rtol=1e-3, atol=1e-5)
+
+
+def test_guesses_are_drawn_with_their_shares_and_none_is_padding():
+    shares = torch.tensor([[0.0, 0.5, 0.0, 0.3, 0.2], [0.0, 0.0, 0.0, 0.0, 1.0]])
+    uniform = (torch.arange(1000) / 1000).unsqueeze(1)
+    drawn = torch.stack([draw_symbols(shares, each.expand(2)) for each in uniform])
+    counts = torch.nn.functional.one_hot(drawn, 5).sum(0) / 1000
+    torch.testing.assert_close(counts.float(), shares, atol=2e-3, rtol=0.0)
+    largest = torch.full((2,), 1 - 2.0**-24)
+    assert draw_symbols(shares * (1 + 2.0**-23), largest).tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_so_many_symbols_are_replaced_at_one_place_for_all_pairs_or_each_by_itself(share):
+    targets = torch.ones((200, 50), dtype=torch.long)
+    for together in (True, False):
+        draws = GuessDraws.of(targets, share, 1, together=together)
+        assert draws.replaced.shape == draws.uniform.shape == targets.shape
+        assert draws.replaced.float().mean() == pytest.approx(share, abs=0.12 if together else 0.02)
+        same = bool(draws.replaced.eq(draws.replaced[:1]).all())
+        assert same == (together or share in (0.0, 1.0))
+        assert draws.part(1, 4).uniform.equal(draws.uniform[50:100])
+
+
+@pytest.mark.parametrize("scheduled", [None, {"start": 0.5, "double_every": 1}], ids=["always", "scheduled"])
 def test_guesses_in_16_bits_leave_every_weight_its_gradient(tmp_path, scheduled):
     recipe, asked = "seq2seq(sa(heads=2) >> ff(8), sa(heads=2) >> ff(8))", {"precision": "bf16"}
     without = Training(settings(recipe, **asked), CPU, tmp_path)
@@ -147,8 +179,8 @@ def test_guesses_in_16_bits_leave_every_weight_its_gradient(tmp_path, scheduled)
 @pytest.mark.parametrize("step", [0, 1, 70_000, 100_000, 432_000, 433_000, 10_000_000])
 def test_the_share_of_guesses_grows_as_in_the_program_of_the_neural_gpu(step):
     decay = max(0.05, 0.5 ** (step / 100_000))
-    grows = ScheduledSamplingSettings(start=0.005, double_every=100_000)
-    assert sampling_share(0.1, grows, step) == pytest.approx(0.1 * 0.05 / decay)
+    train = settings(sampling=0.1, scheduled_sampling={"start": 0.005, "double_every": 100_000}).train
+    assert sampling_share(train, step) == pytest.approx(0.1 * 0.05 / decay)
 
 
 def test_scheduled_guesses_stand_at_one_place_for_all_targets_and_follow_what_was_read(tmp_path):
@@ -161,7 +193,10 @@ def test_scheduled_guesses_stand_at_one_place_for_all_targets_and_follow_what_wa
     with torch.no_grad():
         model.output.weight *= 1e4  # what is drawn is certain
     batch = objective._drawn.draw()
-    read = objective._guess_places(model, batch.sources, batch.targets, [True, False] * 3)
+    replaced = torch.zeros_like(batch.targets, dtype=torch.bool)
+    replaced[:, :6:2] = True
+    draws = GuessDraws(replaced, torch.full(batch.targets.shape, 0.5))
+    read = objective._guess(model, batch.sources, batch.targets, draws)
     state, previous = model.begin(batch.sources, batch.target_lengths), torch.zeros_like(read[:, 0])
     for place in range(6):
         logits, state = model.step(state, previous)

@@ -163,6 +163,19 @@ def test_two_devices_compute_what_one_does_with_pairs_in_batches_of_tokens(two, 
         torch.testing.assert_close(found.weights()[name], weight, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.parametrize("scheduled", [None, {"start": 0.5, "double_every": 1}], ids=["always", "scheduled"])
+def test_two_devices_read_the_guesses_that_one_reads(two, scheduled):
+    form = {**PAIRS, "model": {**PAIRS["model"], "recipe": "seq2seq(gru, gru)"}}
+    asked = settings(form, sampling=0.7, scheduled_sampling=scheduled, batch_tokens=None, accumulate=1)
+    check_replicas([asked], 2)
+    found, alone = two(asked, CPU, Path("data")), Training(asked, CPU)
+    for ours, expected in zip(trained(found, 2), trained(alone, 2), strict=True):
+        assert ours == pytest.approx(expected, rel=1e-4)
+    for name, weight in alone.weights().items():
+        torch.testing.assert_close(found.weights()[name], weight, rtol=1e-3, atol=1e-5)
+    assert any(fault.startswith("sampling: ") for fault in sharding_faults(asked))
+
+
 @pytest.mark.heavy
 def test_a_sharded_training_goes_on_with_any_number_of_devices(two):
     asked = shardable(STREAM, clip_norm=0.5, optimizer={"name": "sgd", "lr": 0.1, "momentum": 0.9})
