@@ -98,7 +98,7 @@ def onednn_has_wider_vectors() -> bool:
     return "AuthenticAMD" in text
 
 
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def onednn_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """The rows of a matrix by a weight, of which either may be transposed."""
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
@@ -127,11 +127,11 @@ class _Map(torch.autograd.Function):
         """The outputs (rows, outputs), of several models (models, rows, outputs)."""
         ctx.save_for_backward(x, weight)
         if weight.dim() == 2:
-            return _product(x, weight, bias)
+            return onednn_product(x, weight, bias)
         biases = [None] * len(weight) if bias is None else bias
         y = x.new_empty(*x.shape[:2], weight.shape[1])
         for outputs, rows, each, its_bias in zip(y, x, weight, biases, strict=True):
-            outputs.copy_(_product(rows, each, its_bias))  # while it is in the cache
+            outputs.copy_(onednn_product(rows, each, its_bias))  # while it is in the cache
         return y
 
     @staticmethod

@@ -24,7 +24,7 @@ def standardise(x: Tensor, eps: float) -> Tensor:
     return _Standardise.apply(x, eps)  # pyright: ignore[reportReturnType] -- torch has no type
 
 
-class _Context(FunctionCtx):
+class _StandardiseContext(FunctionCtx):
     """What the backward pass finds."""
 
     saved_tensors: tuple[Tensor, Tensor, Tensor]
@@ -34,7 +34,7 @@ class _Standardise(torch.autograd.Function):
     """One pass over all rows for each of the sums, and torch's own backward pass, which is as fast."""
 
     @staticmethod
-    def forward(ctx: _Context, x: Tensor, eps: float) -> Tensor:
+    def forward(ctx: _StandardiseContext, x: Tensor, eps: float) -> Tensor:
         """(…, width) to the same."""
         mean = x.mean(-1, keepdim=True)
         y = x - mean
@@ -45,7 +45,7 @@ class _Standardise(torch.autograd.Function):
 
     @staticmethod
     @one_gradient_at_a_time
-    def backward(ctx: _Context, of_y: Tensor) -> tuple[Tensor, None]:  # pyright: ignore -- one output
+    def backward(ctx: _StandardiseContext, of_y: Tensor) -> tuple[Tensor, None]:  # pyright: ignore -- one output
         """By an operation of torch, so that gradients have gradients."""
         x, mean, inverse = ctx.saved_tensors
         asked = [True, False, False]

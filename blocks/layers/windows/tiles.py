@@ -20,9 +20,13 @@ from ...batched_gradients import one_gradient_at_a_time
 from .by_distance import masked_score, skew, unskew
 from .inputs import Kept, WindowForm, WindowInputs
 from .products import window_products
+from .tile_products import add_product, multiply, write_product
 
 _MAX_TILE = 2**17
 """Of so many numbers a tile has sequences of a batch together: half of a second-level cache."""
+
+_APART = 16
+"""So many numbers are between the columns of gradients."""
 
 _NUM_INPUTS = len(WindowInputs._fields)
 
@@ -108,9 +112,9 @@ class _Tile(NamedTuple):
     def score(self, q: Tensor, scores: Tensor) -> None:
         """Write the scores of queries (sequences, queries, head_width)."""
         within, mask = self.within(scores), self.given.mask
-        torch.bmm(q, self.of_keys(self.given.k).mT, out=within)
+        write_product(within, q, self.of_keys(self.given.k).mT)
         if self.given.num_extra:
-            torch.mm(q.flatten(0, 1), self.extra_keys.T, out=self.outside(scores))
+            write_product(self.outside(scores), q.flatten(0, 1), self.extra_keys.T)
         self._add_distances(q, scores)
         if mask is not None:
             keys = mask[self.batch, None, self.piece.key_start : self.piece.key_stop]
@@ -122,13 +126,13 @@ class _Tile(NamedTuple):
         remaining = None if fading is None else fading[self.head, 0, :, self.distances]
         if not self.is_band:
             shape = (1, self.piece.query_count, self.piece.distance_count)
-            found = q.new_zeros(shape) if vectors is None else torch.bmm(q, vectors.mT)
+            found = q.new_zeros(shape) if vectors is None else multiply(q, vectors.mT)
             found = found if remaining is None else found + remaining
             self.within(scores).add_(skew(found, self.piece))
             return
         band = self.band(scores)
         if vectors is not None:
-            torch.baddbmm(band, q, vectors.mT, out=band)
+            add_product(band, q, vectors.mT)
         if remaining is not None:
             band.add_(remaining)
         first, last = self.outside_band
@@ -139,12 +143,12 @@ class _Tile(NamedTuple):
         """The values (sequences, queries, head_width) that weights choose."""
         values, inside = self.of_keys(self.given.v), self.within(weights)
         if self.given.num_extra:
-            y = torch.mm(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
-            torch.baddbmm(y, inside, values, out=y)
+            y = multiply(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
+            add_product(y, inside, values)
         else:
-            y = torch.bmm(inside, values)
+            y = multiply(inside, values)
         if self.form.pos_values and (vectors := self.vectors) is not None:
-            torch.baddbmm(y, self.by_distance(weights), vectors, out=y)
+            add_product(y, self.by_distance(weights), vectors)
         if self.form.keyless(self.piece):
             y[:, 0] = 0.0
         return y
@@ -230,15 +234,14 @@ class _Tiles(torch.autograd.Function):
         by = gradients[0]
         if by is None:
             return (None,) * (2 + len(tensors))
-        into = given._replace(
-            mask=None, **{name: _zeros(each) for name, each in given._asdict().items() if name != "mask"}
-        )
+        into = _gradients_of(given)
         for number, piece in enumerate(form.pieces):
             for tile, buffer in _iter_tiles(form, given, piece):
                 here = (tile.head, tile.batch)
                 one = kept[number][here] if kept else None
                 _add_gradients(tile, into, (by, y), (weights[number][here], one), buffer)
-        return (None, None, *into, *(None for _ in kept))
+        found = (each if each is None else each.contiguous() for each in into)
+        return (None, None, *found, *(None for _ in kept))
 
     @staticmethod
     def vmap(
@@ -256,9 +259,23 @@ class _Tiles(torch.autograd.Function):
         return (torch.vmap(products, in_dims[2:])(*args[2:]),), 0
 
 
-def _zeros(numbers: Tensor | None) -> Tensor | None:
-    """As many zeros, if there are any numbers, laid out without gaps."""
-    return None if numbers is None else torch.zeros_like(numbers, memory_format=torch.contiguous_format)
+def _gradients_of(given: WindowInputs) -> WindowInputs:
+    """Zeros for the gradients of the inputs, those that products are added to as products lay them out."""
+    k, v, vectors, extra_keys, extra_values = map(
+        _across, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
+    )
+    assert k is not None and v is not None, "they are always there"
+    q = torch.zeros_like(given.q, memory_format=torch.contiguous_format)
+    fading = None if given.fading is None else torch.zeros_like(given.fading)
+    return WindowInputs(q, k, v, vectors, fading, extra_keys, extra_values)
+
+
+def _across(numbers: Tensor | None) -> Tensor | None:
+    """As many zeros, column by column; of columns a power of two apart few would stay in a cache."""
+    if numbers is None:
+        return None
+    *before, rows, width = numbers.shape
+    return numbers.new_zeros(*before, width, rows + _APART).mT[..., :rows, :]
 
 
 def _add_gradients(
@@ -291,51 +308,55 @@ def _add_gradients(
 def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
     """The gradient of the weights, written into the buffer."""
     within = tile.within(buffer)
-    torch.bmm(dy, tile.of_keys(tile.given.v).mT, out=within)
+    write_product(within, dy, tile.of_keys(tile.given.v).mT)
     if tile.given.num_extra:
-        torch.mm(dy.flatten(0, 1), tile.extra_values.T, out=tile.outside(buffer))
+        write_product(tile.outside(buffer), dy.flatten(0, 1), tile.extra_values.T)
     if tile.form.pos_values and (vectors := tile.vectors) is not None:
         if tile.is_band:
             band = tile.band(buffer)
-            torch.baddbmm(band, dy, vectors.mT, out=band)
+            add_product(band, dy, vectors.mT)
         else:
-            within.add_(skew(torch.bmm(dy, vectors.mT), tile.piece, 0.0))
+            within.add_(skew(multiply(dy, vectors.mT), tile.piece, 0.0))
     return buffer
 
 
 def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor) -> None:
     """Add to the gradients of values, extra values and vectors that are added to values."""
-    values = tile.of_keys(into.v)
-    torch.baddbmm(values, tile.within(weights).mT, dy, out=values)
-    if into.extra_values is not None:
-        extra = into.extra_values[tile.head]
-        torch.addmm(extra, tile.outside(weights).T, dy.flatten(0, 1), out=extra)
+    _add_by_key(tile, (into.v, into.extra_values), dy, weights)
     if tile.form.pos_values and into.vectors is not None:
-        _add_products(into.vectors[tile.distances], tile.by_distance(weights), dy)
+        _add_by_distance(tile, into.vectors, dy, tile.by_distance(weights))
 
 
 def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
     """Add to the gradients of queries, keys, extra keys, vectors and fading by that of the scores."""
-    within, keys = tile.within(ds), tile.of_keys(into.k)
-    torch.baddbmm(keys, within.mT, q, out=keys)
+    _add_by_key(tile, (into.k, into.extra_keys), q, ds)
+    within, keys = tile.within(ds), tile.of_keys(tile.given.k)
     if into.extra_keys is None:
-        dq = torch.bmm(within, tile.of_keys(tile.given.k))
+        dq = multiply(within, keys)
     else:
-        outside, extra = tile.outside(ds), into.extra_keys[tile.head]
-        torch.addmm(extra, outside.T, q.flatten(0, 1), out=extra)
-        dq = torch.mm(outside, tile.extra_keys).view(q.shape)
-        torch.baddbmm(dq, within, tile.of_keys(tile.given.k), out=dq)
+        dq = multiply(tile.outside(ds), tile.extra_keys).view(q.shape)
+        add_product(dq, within, keys)
     if into.vectors is not None or into.fading is not None:
         by_distance = tile.by_distance(ds)
         if into.vectors is not None and (vectors := tile.vectors) is not None:
-            torch.baddbmm(dq, by_distance, vectors, out=dq)
-            _add_products(into.vectors[tile.distances], by_distance, q)
+            add_product(dq, by_distance, vectors)
+            _add_by_distance(tile, into.vectors, q, by_distance)
         if into.fading is not None:
             into.fading[tile.head, 0, 0, tile.distances] += by_distance.sum((0, 1))
     tile.of_queries(into.q).copy_(dq)
 
 
-def _add_products(into: Tensor, by_distance: Tensor, rows: Tensor) -> None:
-    """Add to (distances, width) what numbers (sequences, rows, distances) make of rows, of each sequence."""
-    for one, row in zip(by_distance, rows, strict=True):
-        torch.addmm(into, one.T, row, out=into)
+def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, numbers: Tensor) -> None:
+    """Add to the gradients of keys and extra keys what numbers in the tile's shape make of rows."""
+    keys, extra = into
+    found = multiply(rows.mT, numbers)
+    tile.of_keys(keys).mT.add_(tile.within(found))
+    if extra is not None:
+        extra[tile.head].mT.add_(found[:, :, tile.piece.key_count :].sum(0))
+
+
+def _add_by_distance(tile: _Tile, into: Tensor, rows: Tensor, by_distance: Tensor) -> None:
+    """Add to the gradients of vectors what numbers (sequences, queries, distances) make of rows."""
+    across = into[tile.distances].mT
+    for row, numbers in zip(rows, by_distance, strict=True):
+        add_product(across, row.mT, numbers)
