@@ -25,7 +25,7 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """The states of a batch whose rows are in so many equal parts, from those of other parts."""
+    """The states of a batch whose rows are in so many parts, as of `tensor_split`, from those of others."""
     if len(streams) == parts:
         return list(streams)
     first, columns = streams[0], zip(*(stream.block_states for stream in streams), strict=True)
@@ -33,7 +33,7 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
         None if column[0] is None else torch.cat([each for each in column if each is not None])
         for column in columns
     ]
-    split = [(None,) * parts if each is None else each.chunk(parts) for each in together]
+    split = [(None,) * parts if each is None else each.tensor_split(parts) for each in together]
     if not split:
         return [first] * parts
     return [StreamState(first.past_length, states) for states in zip(*split, strict=True)]

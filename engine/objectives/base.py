@@ -34,6 +34,19 @@ def on_device(rows: Tensor, device: torch.device) -> Tensor:
     return rows.contiguous().pin_memory().to(device, non_blocking=True)
 
 
+def rows_of_part(count: int, part: int, parts: int) -> slice:
+    """Which rows of a batch a part has: as many as others, or one more as the first parts have."""
+    least, larger = divmod(count, parts)
+    start = part * least + min(part, larger)
+    return slice(start, start + least + (part < larger))
+
+
+def weight_of_part(count: int, part: int, parts: int) -> float:
+    """What the mean over a part counts among those of all, so that their mean is that of the batch."""
+    rows = rows_of_part(count, part, parts)
+    return (rows.stop - rows.start) * parts / count
+
+
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
     """The targets that are scored, and their places, row after row, on a device: both (scored,).
 
@@ -109,7 +122,8 @@ class Objective(ABC, Generic[ModelOf]):
     """The data, the loss and the metrics of one trial, drawn from generators of its own.
 
     The generators are on the CPU whatever the device, so that the data of a trial are the same on all.
-    `folder` has the corpora. The batch of a step is processed in `parts` equal parts.
+    `folder` has the corpora. The batch of a step is processed in `parts`, of which none has a row more than
+    another but the first ones.
     """
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -143,7 +157,10 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
-        """The mean loss over one part of the batch that was begun; the observer is shown it."""
+        """The loss of one part of the batch that was begun: the mean of all parts is that over the batch.
+
+        The observer is shown it.
+        """
 
     def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:
         """Let the observer, if there is one, see what a loss is of."""

@@ -20,7 +20,16 @@ from ...studies.catalog.tasks import IGNORED, Examples, GeneratedTask, TaskError
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks.generated import draw_examples, draw_test_set
-from .base import Answers, CausalView, Metrics, Objective, StepShape, on_device, scored_on_device
+from .base import (
+    Answers,
+    CausalView,
+    Metrics,
+    Objective,
+    StepShape,
+    on_device,
+    rows_of_part,
+    scored_on_device,
+)
 from .registered_metrics import RegisteredMetrics
 
 
@@ -69,8 +78,8 @@ class GeneratedObjective(Objective[Model]):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over what is scored in the batch."""
         assert self._batch is not None, "a batch is begun first"
-        rows = len(self._batch.inputs) // parts
-        examples = self._rows(self._batch, part * rows, rows)
+        rows = rows_of_part(len(self._batch.inputs), part, parts)
+        examples = self._rows(self._batch, rows.start, rows.stop - rows.start)
         inputs, outputs, targets = self._answers(model, examples)
         self._show(inputs, outputs, targets)
         return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._batch.targets)

@@ -20,7 +20,7 @@ from ..data.labelled.batches import LabelledBatch, iter_labelled_batches, iter_l
 from ..data.labelled.corpus import LabelledSplit, open_labelled
 from ..data.vocabularies import vocabulary_to_dict
 from ..measures import ClassificationScore
-from .base import Answers, Metrics, Objective, StepShape, on_device, scored_on_device
+from .base import Answers, Metrics, Objective, StepShape, on_device, rows_of_part, scored_on_device
 from .drawn_batches import DrawnBatches
 from .registered_metrics import RegisteredMetrics
 
@@ -49,7 +49,8 @@ class LabelledObjective(Objective[Model]):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the labels."""
         whole = self._drawn.current
-        batch = LabelledBatch(*(rows.chunk(parts)[part] for rows in whole))
+        here = rows_of_part(len(whole.labels), part, parts)
+        batch = LabelledBatch(*(rows[here] for rows in whole))
         sequences, outputs, labels = self._answers(model, batch)
         self._show(sequences, *self._measured(outputs, labels))
         return self._losses(outputs, labels).sum() * parts / int((whole.labels != IGNORED).sum())

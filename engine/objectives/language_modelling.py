@@ -26,7 +26,16 @@ from ..data import (
     iter_stream_eval,
     open_corpus,
 )
-from .base import CausalView, Metrics, Objective, StepShape, on_device, scored_on_device
+from .base import (
+    CausalView,
+    Metrics,
+    Objective,
+    StepShape,
+    on_device,
+    rows_of_part,
+    scored_on_device,
+    weight_of_part,
+)
 from .drawn_batches import DrawnBatches
 from .registered_metrics import RegisteredMetrics
 from .text_scores import TextScore, score_lines, score_stream
@@ -131,10 +140,12 @@ class StreamObjective(LanguageObjective):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the tokens of some of the rows."""
         assert self._batch is not None, "a batch is begun first"
-        inputs, targets = (on_device(rows.chunk(parts)[part], self.device) for rows in self._batch[:2])
+        count = len(self._batch.inputs)
+        here = rows_of_part(count, part, parts)
+        inputs, targets = (on_device(rows[here], self.device) for rows in self._batch[:2])
         nats, self._streams[part] = model.nll_stream(inputs, targets, self._streams[part])
         self._show(inputs, nats.flatten(), targets.flatten())
-        return nats.mean()
+        return nats.mean() * weight_of_part(count, part, parts)
 
     def test_batches(self) -> Iterator[Examples]:
         """The test split in blocks, each by itself, without the past before it."""
@@ -217,7 +228,8 @@ class LineObjective(LanguageObjective):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean over the tokens of the batch, padding left out."""
         batch = self._drawn.current
-        rows, drawn, own_lengths = (each.chunk(parts)[part] for each in batch[:3])
+        here = rows_of_part(len(batch.lengths), part, parts)
+        rows, drawn, own_lengths = (each[here] for each in batch[:3])
         valid = torch.arange(drawn.shape[1]) < own_lengths[:, None]
         targets, places = scored_on_device(drawn, valid, self.device)
         inputs, lengths = on_device(rows, self.device), on_device(own_lengths, self.device)

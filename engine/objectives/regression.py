@@ -15,7 +15,7 @@ from ...studies.catalog.tasks import Examples, LongTermSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, RegressionBatch, draw_lengths
-from .base import Metrics, Objective, StepShape, on_device
+from .base import Metrics, Objective, StepShape, on_device, rows_of_part, weight_of_part
 from .registered_metrics import RegisteredMetrics
 
 _TEST_SEQUENCES = 1000
@@ -55,10 +55,12 @@ class RegressionObjective(Objective[Model]):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean squared error."""
         assert self._batch is not None, "a batch is begun first"
-        batch = RegressionBatch(*(on_device(rows.chunk(parts)[part], self.device) for rows in self._batch))
+        count = len(self._batch.targets)
+        here = rows_of_part(count, part, parts)
+        batch = RegressionBatch(*(on_device(rows[here], self.device) for rows in self._batch))
         predictions = self._predictions(model, batch)
         self._show(batch.inputs, predictions, batch.targets)
-        return functional.mse_loss(predictions, batch.targets)
+        return functional.mse_loss(predictions, batch.targets) * weight_of_part(count, part, parts)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The share of test sequences that are right, the highest so far, and the epochs until all were."""

@@ -21,7 +21,7 @@ from ..data.pairs.batches import PairBatch, collate, iter_pair_batches
 from ..data.pairs.corpus import PairSplit
 from ..data.vocabularies import vocabulary_to_dict
 from ..measures import Likelihood
-from .base import CausalView, Metrics, Objective, StepShape, on_device, scored_on_device
+from .base import CausalView, Metrics, Objective, StepShape, on_device, rows_of_part, scored_on_device
 from .drawn_batches import DrawnBatches
 from .generation import Decoding, PairData, generate, iter_scored_pairs, score_outputs, write_outputs
 from .registered_metrics import RegisteredMetrics
@@ -268,7 +268,7 @@ def _size_of(batch: PairBatch) -> tuple[int, int]:
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
     """A part of the rows of a batch; the first row where there is none left, so that models have one."""
-    found = rows.tensor_split(parts)[part]
+    found = rows[rows_of_part(len(rows), part, parts)]
     return found if len(found) else rows[:1]
 
 

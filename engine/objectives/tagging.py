@@ -22,7 +22,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks import Batch, get_task
 from ..tasks.scored_sequences import draw_dev_batches, draw_test_batch
-from .base import Metrics, Objective, StepShape, on_device
+from .base import Metrics, Objective, StepShape, on_device, rows_of_part, weight_of_part
 from .registered_metrics import RegisteredMetrics
 
 
@@ -45,10 +45,12 @@ class TaggingObjective(Objective[Model]):
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Cross-entropy of every token."""
         assert self._batch is not None, "a batch is begun first"
-        inputs, targets = (on_device(rows.chunk(parts)[part], self.device) for rows in self._batch)
+        count = len(self._batch[0])
+        here = rows_of_part(count, part, parts)
+        inputs, targets = (on_device(rows[here], self.device) for rows in self._batch)
         logits = model(inputs).flatten(0, 1)  # (batch * tokens, vocab)
         self._show(inputs, logits, targets.flatten())
-        return functional.cross_entropy(logits, targets.flatten())
+        return functional.cross_entropy(logits, targets.flatten()) * weight_of_part(count, part, parts)
 
     def draw(self) -> tuple[Tensor, ...]:
         """The whole next batch, on the CPU."""

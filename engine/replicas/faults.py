@@ -61,9 +61,9 @@ def replica_faults(settings: TrialSettings, devices: int) -> list[str]:
             got = f"got {train.batch_tokens:,} and {train.batch_size:,}"
             room = f"expected at least {tokens:,} tokens and {parts:,} pairs"
             faults.append(f"batch_tokens, batch_size: {room}, as {each} is as many parts, {got}")
-    elif train.batch_size % parts:
+    elif train.batch_size < parts:
         faults.append(
-            f"batch_size: expected a multiple of {parts}, as {each} is as many parts, got {train.batch_size}"
+            f"batch_size: expected at least {parts}, as {each} is as many parts, got {train.batch_size}"
         )
     if train.loss_terms:
         faults.append("loss_terms: what they add to the loss is known of whole batches only")

@@ -218,7 +218,7 @@ def _can_be_split(settings: TrialSettings, parts: int) -> bool:
     train = settings.train
     if train.batch_tokens is not None:
         return train.sequences(longest_pair(settings)) >= parts
-    return train.batch_size % parts == 0
+    return train.batch_size >= parts and not (train.needs_equal_parts and train.batch_size % parts)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

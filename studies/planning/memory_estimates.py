@@ -63,15 +63,14 @@ class StepMemory:
     """The bytes that a training step holds on sequences of `tokens`, those of the optimiser at most.
 
     `activations` are those of the `sequences` that are computed at once, with the loss's gradient, or with
-    what a block holds for a while where that is more; where batches are filled with tokens, parts of them may
-    be `uneven`. `recordings` stay reserved for steps that are recorded as CUDA graphs, beside what is not.
-    Where no activations are held there are copies of weights: `moving` as steps are clipped, `called` by a
-    callback, whose own numbers nobody knows.
+    what a block holds for a while where that is more; some trials need `equal_parts` of them. `recordings` stay
+    reserved for steps that are recorded as CUDA graphs, beside what is not. Where no activations are held there
+    are copies of weights: `moving` as steps are clipped, `called` by a callback, whose own numbers nobody knows.
     """
 
     tokens: int
     sequences: int
-    uneven: bool
+    equal_parts: bool
     weights: int
     gradients: int
     optimizer: int
@@ -94,7 +93,7 @@ class StepMemory:
 
     def on_each(self, devices: int) -> int:
         """What each of several devices holds that have all weights, and a part of the batch."""
-        return self._of_weights + max(-(-self.activations // devices), self.copies)
+        return self._of_weights + max(self._of_largest_part(devices), self.copies)
 
     def parts_on_each(self, devices: int, device_bytes: int) -> int | None:
         """In how many parts each of several devices has room for its sequences, beside all weights.
@@ -105,7 +104,7 @@ class StepMemory:
             if fits(self.on_each(devices * parts), device_bytes):
                 return parts
             if self.sequences < 2 * devices * parts or (
-                self.sequences % (2 * devices * parts) and not self.uneven
+                self.sequences % (2 * devices * parts) and self.equal_parts
             ):
                 return None
         return None
@@ -116,7 +115,11 @@ class StepMemory:
         The first also holds all weights while it evaluates, with a callback's copy, and no gradients then.
         """
         part = -(-self._of_weights // devices)
-        return part + max(-(-self.activations // devices) + self.gathered, self.weights + self.called)
+        return part + max(self._of_largest_part(devices) + self.gathered, self.weights + self.called)
+
+    def _of_largest_part(self, parts: int) -> int:
+        """The activations of as many sequences as the largest of so many parts has."""
+        return -(-self.activations * -(-self.sequences // parts) // self.sequences)
 
     @property
     def _of_weights(self) -> int:
@@ -174,7 +177,7 @@ def step_memory(
     return StepMemory(
         tokens=tokens,
         sequences=sequences,
-        uneven=train.batch_tokens is not None,
+        equal_parts=train.needs_equal_parts,
         weights=held.parameters,
         gradients=gradients * (2 if "gradient_noise" in train.measure else 1),
         optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,

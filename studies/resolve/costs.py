@@ -162,7 +162,8 @@ def model_cost(name: str, settings: TrialSettings) -> float:
         case "step_flops":
             return step_flops(settings)
         case "activation_mib":
-            batch = settings.train.sequences(sequence_tokens(settings)) // settings.train.accumulate
+            train = settings.train
+            batch = -(-train.sequences(sequence_tokens(settings)) // train.accumulate)
             return _whole(settings).memory(batch).activations / 2**20
         case "state_per_token":
             return _whole(settings).state

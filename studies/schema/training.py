@@ -288,14 +288,19 @@ class TrainSettings(StrictModel):
 
     @model_validator(mode="after")
     def check_accumulate(self) -> TrainSettings:
-        """A batch is split into equal parts, or one of tokens into parts that differ by a sequence."""
-        if self.batch_tokens is not None:
-            if self.batch_size < self.accumulate:
-                raise ValueError(
-                    f"expected batch_size of at least accumulate = {self.accumulate}, got {self.batch_size}"
-                )
-        elif self.batch_size % self.accumulate:
+        """A batch is split into parts that differ by a sequence at most, equal where they are compared."""
+        if self.batch_size < self.accumulate:
             raise ValueError(
-                f"a batch of {self.batch_size} cannot be split into {self.accumulate} equal parts"
+                f"expected batch_size of at least accumulate = {self.accumulate}, got {self.batch_size}"
+            )
+        if self.needs_equal_parts and self.batch_size % self.accumulate:
+            what = "loss_terms" if self.loss_terms else "gradient_noise"
+            raise ValueError(
+                f"a batch of {self.batch_size} cannot be split into {self.accumulate} equal parts for {what}"
             )
         return self
+
+    @property
+    def needs_equal_parts(self) -> bool:
+        """Whether all parts of a batch must have as many sequences, as something compares their means."""
+        return bool(self.loss_terms) or "gradient_noise" in self.measure

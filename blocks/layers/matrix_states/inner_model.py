@@ -104,7 +104,8 @@ class TestTimeTraining(LinearRecurrence):
         `rows` are queries and keys with a one beside them, what is wanted, queries, and rates, each (batch,
         heads, length, ·); learning goes on up to `end`, (batch, 1), or to the last of them.
         """
-        length, outputs = rows[0].shape[2], list[Tensor]()
+        outputs: list[Tensor] = []  # torch compiles no `list[Tensor]()`
+        length = rows[0].shape[2]
         for begin in range(0, length, self.size):
             stop = min(begin + self.size, length)
             q, k, wanted, plain, rate = (each[:, :, begin:stop] for each in rows)

@@ -24,7 +24,7 @@ from activemem.studies.text.units import plural
 STEP = StepMemory(
     tokens=40,
     sequences=32,
-    uneven=False,
+    equal_parts=True,
     weights=10**9,
     gradients=10**9,
     optimizer=2 * 10**9,

@@ -20,7 +20,7 @@ from activemem.studies.study_files import find_study_file
 from ...study_texts import study_text
 
 GPU_BYTES = 80 * 10**9
-SEVEN = "batch_size: expected a multiple of 2, as accumulate = 1 on 2 devices is as many parts, got 7"
+ONE = "batch_size: expected at least 2, as accumulate = 1 on 2 devices is as many parts, got 1"
 MUON = "optimizer: expected adam, adamw, adagrad, sgd, lion, which move each number by itself, got muon"
 
 
@@ -45,14 +45,14 @@ def _plan(run, monkeypatch):
 
 
 def test_a_plan_refuses_what_a_run_would_and_says_whether_one_gpu_is_enough(plan):
-    told = plan("--device-memory", "80GB", batch_size=7)
-    assert f"; on 2 GPUs each 6 of 6 trials are refused ({SEVEN}); with gpus = 1 a step fits into" in told
+    told = plan("--device-memory", "80GB", batch_size=1)
+    assert f"; on 2 GPUs each 6 of 6 trials are refused ({ONE}); with gpus = 1 a step fits into" in told
     assert "a step holds 6" not in told and "on each of 2" not in told
-    device = plan("--device-memory", "80GB", "--json", batch_size=7)["device"]
-    assert device["refused"] == {"trials": 6, "of": 6, "reasons": [SEVEN]}
+    device = plan("--device-memory", "80GB", "--json", batch_size=1)["device"]
+    assert device["refused"] == {"trials": 6, "of": 6, "reasons": [ONE]}
     assert "refused" not in plan("--device-memory", "80GB", batch_size=8)
-    assert plan("--device-memory", "80GB", "--json", batch_size=8)["device"]["refused"] is None
-    assert "refused" not in plan("--device-memory", "80GB", gpus=1, batch_size=7)
+    assert plan("--device-memory", "80GB", "--json", batch_size=7)["device"]["refused"] is None
+    assert "refused" not in plan("--device-memory", "80GB", gpus=1, batch_size=1)
 
 
 def test_weights_that_cannot_be_sharded_are_refused_where_they_must_be(plan):
@@ -69,12 +69,12 @@ def test_trials_that_are_refused_train_nowhere(plan, monkeypatch, address):
     monkeypatch.setattr(plan_devices, "gpu_here", lambda: (gpu, 2))
     if address is not None:
         monkeypatch.setenv("ACTIVEMEM_ADDRESS", address)
-    assert f"where nowhere: on 2 GPUs each 6 of 6 trials are refused ({SEVEN})" in plan(batch_size=7)
+    assert f"where nowhere: on 2 GPUs each 6 of 6 trials are refused ({ONE})" in plan(batch_size=1)
 
 
 def test_trials_that_are_not_asked_for_are_not_looked_at(plan):
     assert "on 2 GPUs each 2 of 2 trials are refused" in plan(
-        "--only", "seed=1", "--device-memory=8GB", batch_size=7
+        "--only", "seed=1", "--device-memory=8GB", batch_size=1
     )
 
 

@@ -67,11 +67,12 @@ def test_a_restored_state_goes_on_bit_for_bit(folder, recipe, task):
     assert first + [untimed(rest.advance()) for _ in range(2)] == history
 
 
+@pytest.mark.parametrize("number", [4, 3])  # of as many rows, or not
 @pytest.mark.parametrize("task", [{}, LINES], ids=["stream", "lines"])
-def test_a_batch_in_parts_gives_the_same_losses(folder, task):
+def test_a_batch_in_parts_gives_the_same_losses(folder, task, number):
     whole, parts = (
         Training(settings(model={"dropout": 0.0}, task=task, accumulate=count), CPU, folder)
-        for count in (1, 4)
+        for count in (1, number)
     )
     for _ in range(4):
         one, other = whole.advance(), parts.advance()

@@ -90,10 +90,12 @@ def trained(training, epochs):
     ]
 
 
+@pytest.mark.parametrize("size", [8, 7])  # as many sequences for each device, or not
 @pytest.mark.parametrize("form", [SORT, STREAM], ids=["sort", "stream"])
-def test_two_devices_compute_what_one_does_with_a_batch_in_two_parts(two, form):
-    found = two(settings(form), CPU, Path("data"))
-    alone = Training(spread(settings(form), 2), CPU)
+def test_two_devices_compute_what_one_does_with_a_batch_in_two_parts(two, form, size):
+    asked = settings(form, batch_size=size)
+    found = two(asked, CPU, Path("data"))
+    alone = Training(spread(asked, 2), CPU)
     for ours, expected in zip(trained(found, 2), trained(alone, 2), strict=True):
         assert ours == pytest.approx(expected, rel=1e-4)
     for name, weight in alone.weights().items():
@@ -332,12 +334,12 @@ def test_what_a_replica_fails_by_is_raised(two):
 
 
 def test_all_reasons_are_told_why_trials_cannot_have_several_devices():
-    check_replicas([settings(SORT, batch_size=7)], 1)
+    check_replicas([settings(SORT, batch_size=7)], 2)
     with pytest.raises(ReplicaError) as refused:
-        check_replicas([settings(SORT, batch_size=6, measure=["gradient_noise"], accumulate=2)], 2)
+        check_replicas([settings(SORT, batch_size=2, measure=["gradient_noise"], accumulate=2)], 2)
     assert str(refused.value).splitlines() == [
         "these trials cannot take their steps on 2 devices",
-        "  batch_size: expected a multiple of 4, as accumulate = 2 on 2 devices is as many parts, got 6",
+        "  batch_size: expected at least 4, as accumulate = 2 on 2 devices is as many parts, got 2",
         "  measure: gradient_noise compares the parts of a batch on one device",
     ]
     pairs = {

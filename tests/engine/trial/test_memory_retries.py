@@ -111,7 +111,7 @@ def test_a_trial_begins_in_as_many_parts_as_the_plan_tells_of_a_gpu(tmp_path, jo
         (1, 1, {}, 1),
         (2, 1, {}, 2),
         (8, 1, {}, 8),
-        (16, 1, {}, 1),  # a sequence at a time is too much: it is tried as it is
+        (None, 1, {}, 1),  # a sequence at a time is too much: it is tried as it is
         (4, 1, {"accumulate": 2}, 4),
         (4, 2, {}, 2),
         (4, 1, {"measure": ["gradient_noise"], "accumulate": 2}, 2),
@@ -121,7 +121,8 @@ def test_who_begins_has_no_more_parts_than_it_needs(
     job, tmp_path, monkeypatch, parts_of_step, devices, train, parts
 ):
     settings = job(batch_size=8, **train).trial.settings
-    held = OF_SETTINGS_ALONE.step(job(batch_size=8).trial.settings).on_each(parts_of_step)
+    step = OF_SETTINGS_ALONE.step(job(batch_size=8).trial.settings)
+    held = step.on_each(8) // 2 if parts_of_step is None else step.on_each(parts_of_step)
     monkeypatch.setattr(memory_retries, "total_bytes", lambda _device: bytes_for(held))
     tries = MemoryTries(settings, tmp_path, devices)
     tries.read(CPU)

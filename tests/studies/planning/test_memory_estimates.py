@@ -1,5 +1,6 @@
 """What a plan says of memory and of tests: the same as torch holds, and as the analysis counts."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 
@@ -270,7 +271,9 @@ def test_a_step_of_a_paper_that_does_not_fit_on_each_of_eight_devices_does_in_pa
     assert held.parts_on_each(8, 80 * 10**9) == 2
     assert held.parts_on_each(8, 40 * 10**9) == 4
     assert held.parts_on_each(8, 8 * 10**9) is None  # one sequence at a time holds more
-    assert held.parts_on_each(3, 80 * 10**9) is None  # 64 sequences have no third
+    assert held.parts_on_each(3, 80 * 10**9) == 8  # of three sequences, and some of two
+    assert replace(held, equal_parts=True).parts_on_each(3, 80 * 10**9) is None  # 64 have no third
+    assert held.on_each(24) == held.on_each(22) > held.on_each(32)
     whole, half = (format_bytes(held.on_each(count)) for count in (8, 16))
     told = " ".join(format_plan(study, plan, MachineSettings(gpus=8.0), device_bytes=80 * 10**9).split())
     assert f"a step holds {whole} on each of 8, which does not fit into 80.0 GB; with" in told
