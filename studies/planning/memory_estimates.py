@@ -63,9 +63,10 @@ class StepMemory:
     """The bytes that a training step holds on sequences of `tokens`, those of the optimiser at most.
 
     `activations` are those of the `sequences` that are computed at once, with the loss's gradient, or with
-    what a block holds for a while where that is more; some trials need `equal_parts` of them. `recordings` stay
-    reserved for steps that are recorded as CUDA graphs, beside what is not. Where no activations are held there
-    are copies of weights: `moving` as steps are clipped, `called` by a callback, whose own numbers nobody knows.
+    what a block holds for a while where that is more; some trials need `equal_parts` of them. `recordings`
+    stay reserved for steps that are recorded as CUDA graphs, beside what is not. Where no activations are held
+    there are copies of weights: `moving` as steps are clipped, `called` by a callback, whose own numbers
+    nobody knows.
     """
 
     tokens: int
