@@ -64,8 +64,8 @@ class StepMemory:
 
     `activations` are those of the `sequences` that are computed at once, with the loss's gradient, or with
     what a block holds for a while where that is more; some trials need `equal_parts` of them. `recordings`
-    stay reserved for steps that are recorded as CUDA graphs, beside what is not. Where no activations are held
-    there are copies of weights: `moving` as steps are clipped, `called` by a callback, whose own numbers
+    stay reserved for steps that are recorded as CUDA graphs, beside what is not. Where no activations are
+    held there are copies of weights: `moving` as steps are clipped, `called` by a callback, whose own numbers
     nobody knows.
     """
 
