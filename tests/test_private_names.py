@@ -21,6 +21,8 @@ KNOWN = {
     "blocks/testing/fixtures.py: parameter.untyped_storage()._cdata",
     "engine/optimisers/weights.py: torch._dynamo",
     "engine/core/gpus.py: from torch._C import _cuda_getDeviceCount",
+    "engine/packs/fused_adam.py: torch._fused_adam_",
+    "engine/packs/fused_adam.py: torch._fused_adamw_",
 }
 """What nothing public replaces."""
 

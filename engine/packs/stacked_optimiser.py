@@ -18,6 +18,7 @@ from ...blocks.stacked import part_of
 from ..optimisers.lion import Lion
 from ..optimisers.sgd import SGD
 from ..trial.training import Training
+from .fused_adam import FusedAdam
 
 _BY_NUMBER = (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad, SGD, Lion)
 """The rules that move each number by its own gradient and state alone."""
@@ -36,17 +37,21 @@ class StackedOptimisers:
     """
 
     def __init__(self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights) -> None:
-        self._parts: list[_AtOnce | _OneByOne] = []
+        self._stacked, self._parts = stacked, list[_AtOnce | _OneByOne]()
+        self._sizes: list[int] = []
         for key, group in groupby(range(len(trainings)), _keys(trainings, own).__getitem__):
             places = list(group)
             part = slice(places[0], places[-1] + 1)
             make = _OneByOne if key is None else _AtOnce
             self._parts.append(make(trainings[part], own[part], stacked, part))
+            self._sizes.append(len(places))
 
     def step(self) -> None:
         """Move all weights by their gradients and by the rates that the trainings have now."""
-        for part in self._parts:
-            part.step()
+        given = {name: weight.grad for name, weight in self._stacked.items()}
+        found = {name: grad.split(self._sizes) for name, grad in given.items() if grad is not None}
+        for place, part in enumerate(self._parts):
+            part.step({name: grads[place] for name, grads in found.items()})
 
     def unstack(self) -> None:
         """Give each training's optimiser what is kept of its weights."""
@@ -78,7 +83,6 @@ class _AtOnce:
         self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights, part: slice
     ) -> None:
         self._owned, self._own = [training.optimizer for training in trainings], own
-        self._stacked, self._part = stacked, part
         self._clip_norm = trainings[0].settings.train.clip_norm
         self._weights = {name: weight.detach()[part] for name, weight in stacked.items()}
         self._made = _made_as(self._owned[0], own[0], self._weights)
@@ -86,23 +90,36 @@ class _AtOnce:
             for place, (optimizer, each) in enumerate(zip(self._owned, own, strict=True)):
                 for key, value in _state(optimizer, each[name]).items():
                     _put(self._made.state[weight], key, value, place, weight)
+        self._adam = FusedAdam.of(self._made)
+        self._may_have_adam = True
 
-    def step(self) -> None:
-        """Move the weights."""
+    def step(self, gradients: Weights) -> None:
+        """Move the weights by those gradients that there are."""
         for place, group in enumerate(self._made.param_groups):
             rates = {each.param_groups[place]["lr"] for each in self._owned}
             assert len(rates) == 1, "one plan gives one rate"
             group["lr"] = rates.pop()
-        for name, weight in self._weights.items():
-            grad = self._stacked[name].grad
-            weight.grad = None if grad is None else grad[self._part]
         if self._clip_norm is not None:
-            _clip(self._weights.values(), self._clip_norm)
+            _clip(gradients.values(), self._clip_norm)
+        if self._adam is not None and len(gradients) == len(self._weights):
+            self._adam.step({self._weights[name]: gradient for name, gradient in gradients.items()})
+        else:
+            self._step_of_optimiser(gradients)
+        for each in self._owned:
+            vars(each)["_opt_called"] = True  # torch's schedulers look whether it has taken a step
+
+    def _step_of_optimiser(self, gradients: Weights) -> None:
+        """Move the weights by the optimiser itself, which makes what is kept of them in its first step."""
+        if self._adam is not None:
+            self._adam.end()
+            self._adam, self._may_have_adam = None, False  # some weights have no gradient now and then
+        for name, weight in self._weights.items():
+            weight.grad = gradients.get(name)
         self._made.step()
         for weight in self._weights.values():
             weight.grad = None  # or all gradients would be held until the next step has others
-        for each in self._owned:
-            vars(each)["_opt_called"] = True  # torch's schedulers look whether it has taken a step
+        if self._may_have_adam:
+            self._adam, self._may_have_adam = FusedAdam.of(self._made), False
 
     def unstack(self) -> None:
         """Give each optimiser its part of the state."""
@@ -118,15 +135,14 @@ class _OneByOne:
     def __init__(
         self, trainings: Sequence[Training], own: Sequence[Weights], stacked: Weights, part: slice
     ) -> None:
-        self._trainings, self._own, self._stacked, self._part = trainings, own, stacked, part
+        del stacked, part  # which its weights are views of
+        self._trainings, self._own = trainings, own
 
-    def step(self) -> None:
+    def step(self, gradients: Weights) -> None:
         """Move the weights of each by its part of the gradients."""
-        for place, (training, own) in enumerate(
-            zip(self._trainings, self._own, strict=True), self._part.start
-        ):
+        for place, (training, own) in enumerate(zip(self._trainings, self._own, strict=True)):
             for name, weight in own.items():
-                grad = self._stacked[name].grad
+                grad = gradients.get(name)
                 weight.grad = None if grad is None else part_of(grad, place, weight)
             training.move_weights()
             for weight in own.values():
@@ -170,12 +186,12 @@ def _keys(trainings: Sequence[Training], own: Sequence[Weights]) -> list[object]
 
 
 @torch.no_grad()
-def _clip(weights: Iterable[Tensor], norm: float) -> None:
+def _clip(gradients: Iterable[Tensor], norm: float) -> None:
     """Clip the gradients of each training to a norm over all its weights, as `clip_grad_norm_` does.
 
     Rows behind those that a training has of a weight have no gradient, so they are in no norm.
     """
-    gradients = [weight.grad for weight in weights if weight.grad is not None]
+    gradients = list(gradients)
     norms = [torch.linalg.vector_norm(each.reshape(len(each), -1), dim=1) for each in gradients]
     shares = (norm / (torch.linalg.vector_norm(torch.stack(norms), dim=0) + 1e-6)).clamp(max=1.0)
     for each in gradients:
