@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,14 +11,14 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _FusedGroup:
     """The weights of a group with what is kept of each, by the group's settings, the rate among them."""
 
     settings: Mapping[str, Any]
-    weights: Sequence[Tensor]
-    averages: Sequence[Tensor]
-    squares: Sequence[Tensor]
-    steps: Sequence[Tensor]
+    weights: list[Tensor]
+    averages: list[Tensor]
+    squares: list[Tensor]
+    steps: list[Tensor]
 
 
 class FusedAdam:
@@ -29,14 +29,14 @@ class FusedAdam:
 
     def __init__(self, optimizer: torch.optim.Optimizer, count: Tensor) -> None:
         self._optimizer, self._count = optimizer, count.clone()
-        self._groups: list[_Group] = []
+        self._groups: list[_FusedGroup] = []
         for group in optimizer.param_groups:
             weights: list[Tensor] = group["params"]
             states = [optimizer.state[weight] for weight in weights]
             for state in states:
                 state["step"] = self._count
             averages, squares = ([state[key] for state in states] for key in ("exp_avg", "exp_avg_sq"))
-            self._groups.append(_Group(group, weights, averages, squares, [self._count] * len(weights)))
+            self._groups.append(_FusedGroup(group, weights, averages, squares, [self._count] * len(weights)))
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer) -> Self | None:
