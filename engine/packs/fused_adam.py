@@ -56,7 +56,8 @@ class FusedAdam:
         self._count += 1
         for group in self._groups:
             settings = group.settings
-            move = torch._fused_adamw_ if settings["decoupled_weight_decay"] else torch._fused_adam_
+            adam, adamw = torch._fused_adam_, torch._fused_adamw_  # pyright: ignore[reportPrivateImportUsage] -- nothing public is the kernel
+            move = adamw if settings["decoupled_weight_decay"] else adam
             move(
                 group.weights,
                 [gradients[weight] for weight in group.weights],
