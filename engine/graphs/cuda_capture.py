@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from weakref import WeakSet
 
 import torch
@@ -17,15 +19,15 @@ _WARM_UPS = 3
 
 
 class CudaCapture:
-    """Records work of one device; what recordings hold meanwhile is of one pool, as they never overlap.
+    """Records work of one device; no garbage is collected meanwhile, as a graph that is destroyed breaks it.
 
     A replay draws what comes next of the generators, as the work itself would: of the process's, which torch
     registers with each graph, and of those that the work has of its own.
     """
 
     def __init__(self, device: torch.device) -> None:
-        self._device, self._pool = device, torch.cuda.graph_pool_handle()
-        self._alive = WeakSet[torch.cuda.CUDAGraph]()
+        self._device = device
+        self._shared = _shared(torch.cuda.current_device() if device.index is None else device.index)
 
     def __call__(self, work: Work, generators: Sequence[Generator] = ()) -> Work:
         """What does the work again.
@@ -38,18 +40,24 @@ class CudaCapture:
             graph = torch.cuda.CUDAGraph()
             for generator in generators:
                 graph.register_generator_state(generator)
-            if not self._alive:  # torch has no pool any more whose graphs are gone
-                self._pool = torch.cuda.graph_pool_handle()
-            try:
-                with torch.cuda.graph(graph, pool=self._pool):
-                    work()
-            except RuntimeError as error:
-                if _has_ended(graph):
-                    raise
-                first = error.__context__ or error  # that the recording then cannot end tells nothing
-                raise BrokenRecordingError(*first.args) from error
-        self._alive.add(graph)
+            with _without_garbage():
+                self._capture(work, graph)
+        self._shared.alive.add(graph)
         return graph.replay
+
+    def _capture(self, work: Work, graph: torch.cuda.CUDAGraph) -> None:
+        """Record the work, or raise what `__call__` does."""
+        shared = self._shared
+        if not shared.alive:  # torch has no pool any more whose graphs are gone
+            shared.pool = torch.cuda.graph_pool_handle()
+        try:
+            with torch.cuda.graph(graph, pool=shared.pool, stream=shared.recording):
+                work()
+        except RuntimeError as error:
+            if _has_ended(graph):
+                raise
+            first = error.__context__ or error  # that the recording then cannot end tells nothing
+            raise BrokenRecordingError(*first.args) from error
 
     @contextmanager
     def _as_before(self, generators: Sequence[Generator]) -> Iterator[None]:
@@ -75,7 +83,7 @@ class CudaCapture:
 
         Whatever is raised, the current one goes on behind it: what the work reads may then be freed.
         """
-        current, beside = torch.cuda.current_stream(self._device), torch.cuda.Stream(self._device)
+        current, beside = torch.cuda.current_stream(self._device), self._shared.beside
         beside.wait_stream(current)
         try:
             with torch.cuda.stream(beside):
@@ -85,6 +93,35 @@ class CudaCapture:
                     work()
         finally:
             current.wait_stream(beside)
+
+
+class _Shared:
+    """What all recordings of a device in this process share: a pool, as they never overlap, and two streams.
+
+    Torch keeps 32 MiB for cuBLAS with each stream that has ever multiplied, so there are no more. What it
+    keeps with the one that is recorded is of the pool, and may go with any of its graphs: nothing else is
+    done there.
+    """
+
+    def __init__(self, device: int) -> None:
+        self.beside, self.recording = torch.cuda.Stream(device), torch.cuda.Stream(device)
+        self.pool, self.alive = torch.cuda.graph_pool_handle(), WeakSet[torch.cuda.CUDAGraph]()
+
+
+_shared = cache(_Shared)
+
+
+@contextmanager
+def _without_garbage() -> Iterator[None]:
+    """A context in which no garbage is collected, as all is before."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        gc.collect()
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _has_ended(graph: torch.cuda.CUDAGraph) -> bool:

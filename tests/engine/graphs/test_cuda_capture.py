@@ -5,6 +5,7 @@ import sys
 import warnings
 from contextlib import contextmanager
 from types import SimpleNamespace
+from weakref import ref
 
 import pytest
 import torch
@@ -39,6 +40,7 @@ class Gpu:
     def __init__(self):
         self.told, self.process, self.handles, self.waiting = [], Numbers(), 0, 0
         self.current, self.warned, self.breaks = "current", False, True
+        self.streams = []
         self.default_generators = [self.process]
 
     def patched(self, monkeypatch):
@@ -54,8 +56,9 @@ class Gpu:
     def current_stream(self, _device=None):
         return self._stream(self.current)
 
-    def Stream(self, _device):  # noqa: N802 -- torch's name
-        return self._stream("beside")
+    def Stream(self, device):  # noqa: N802 -- torch's name
+        self.streams.append(device)
+        return self._stream("beside" if len(self.streams) % 2 else "recording")
 
     def _stream(self, name):
         def wait_stream(other):
@@ -88,10 +91,10 @@ class Gpu:
         return Graph()
 
     @contextmanager
-    def graph(self, graph, pool):
+    def graph(self, graph, pool, stream):
         graph.given_pool = pool
         self.told.append(("record", tuple(graph.generators)))
-        self.current = "recording"
+        self.current = stream.name
         try:
             yield
         finally:
@@ -118,7 +121,9 @@ class Graph:
 
 @pytest.fixture
 def gpu(monkeypatch):
-    return Gpu().patched(monkeypatch)
+    cuda_capture._shared.cache_clear()
+    yield Gpu().patched(monkeypatch)
+    cuda_capture._shared.cache_clear()
 
 
 def test_work_is_done_beside_the_stream_then_without_waiting_then_recorded(gpu):
@@ -134,6 +139,41 @@ def test_work_is_done_beside_the_stream_then_without_waiting_then_recorded(gpu):
     assert gpu.told == [*waits, ("record", (own,))]
     assert (own.get_state(), gpu.process.get_state(), gpu.current) == (0, 0, "current")
     assert replay() is None
+
+
+def test_all_that_is_recorded_of_a_device_shares_two_streams_and_a_pool(gpu):
+    first, second = CudaCapture(torch.device("cuda")), CudaCapture(torch.device("cuda", 0))
+    graphs = [capture(lambda: None).__self__ for capture in (first, second, first)]
+    assert gpu.streams == [0, 0]
+    assert len({graph.pool() for graph in graphs}) == 1
+    CudaCapture(torch.device("cuda", 1))
+    assert gpu.streams == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_no_garbage_is_collected_while_work_is_recorded(gpu, enabled):
+    """A graph that nobody needs any more is destroyed before, else by chance amid it."""
+    capture, seen = CudaCapture(torch.device("cuda")), []
+    owner = SimpleNamespace(replay=capture(lambda: None))
+    owner.owner, graph = owner, ref(owner.replay.__self__)
+    del owner
+
+    def work():
+        if gpu.current == "recording":
+            seen.append((gc.isenabled(), graph()))
+            if len(seen) == 2:
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    gpu.breaks, was_enabled = False, gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        capture(work)
+        with pytest.raises(torch.OutOfMemoryError):
+            capture(work)
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
+    assert seen == [(False, None)] * 2
 
 
 def test_work_that_waits_leaves_all_as_it_was_and_other_work_can_be_recorded(gpu):
