@@ -47,15 +47,17 @@ class CudaCapture:
 
     def _capture(self, work: Work, graph: torch.cuda.CUDAGraph) -> None:
         """Record the work, or raise what `__call__` does."""
-        shared = self._shared
+        shared, begun = self._shared, False
         if not shared.alive:  # torch has no pool any more whose graphs are gone
             shared.pool = torch.cuda.graph_pool_handle()
         try:
             with torch.cuda.graph(graph, pool=shared.pool, stream=shared.recording):
+                begun = True
                 work()
         except RuntimeError as error:
             if _has_ended(graph):
                 raise
+            shared.end_broken(graph, begun=begun)
             first = error.__context__ or error  # that the recording then cannot end tells nothing
             raise BrokenRecordingError(*first.args) from error
 
@@ -106,6 +108,28 @@ class _Shared:
     def __init__(self, device: int) -> None:
         self.beside, self.recording = torch.cuda.Stream(device), torch.cuda.Stream(device)
         self.pool, self.alive = torch.cuda.graph_pool_handle(), WeakSet[torch.cuda.CUDAGraph]()
+        self._broken = list[torch.cuda.CUDAGraph]()
+
+    def end_broken(self, graph: torch.cuda.CUDAGraph, *, begun: bool) -> None:
+        """Have the allocator go on as before a recording that torch could not end.
+
+        Some versions of torch leave it behind as one that is under way: no memory can be freed then in this
+        process, and all of the pool is held. Others have ended it, where the allocator refuses to again, and
+        `reset` undoes what they know of. Where it has not `begun`, they may count the pool's users otherwise.
+        The graph stays: of memory for copies to the GPU torch may go on to ask it.
+        """
+        self._broken.append(graph)
+        self.alive.clear()  # the next recording has another pool
+        with suppress(ImportError, RuntimeError):
+            from torch._C import (  # noqa: PLC0415 -- which not all versions have
+                _cuda_endAllocateToPool,
+                _cuda_releasePool,
+            )
+
+            graph.reset()
+            _cuda_endAllocateToPool(torch.cuda.current_device(), self.pool)
+            if begun:
+                _cuda_releasePool(torch.cuda.current_device(), self.pool)
 
 
 _shared = cache(_Shared)

@@ -40,15 +40,26 @@ class Gpu:
     def __init__(self):
         self.told, self.process, self.handles, self.waiting = [], Numbers(), 0, 0
         self.current, self.warned, self.breaks = "current", False, True
-        self.streams = []
+        self.streams, self.underway, self.users, self.leaves_behind = [], [], [], True
+        self.refuses = False
         self.default_generators = [self.process]
 
     def patched(self, monkeypatch):
         for name in dir(self):
             if not name.startswith("_") and hasattr(torch.cuda, name):
                 monkeypatch.setattr(torch.cuda, name, getattr(self, name))
+        monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", self._end, raising=False)
+        monkeypatch.setattr(torch._C, "_cuda_releasePool", self._release, raising=False)
         monkeypatch.setattr(cuda_capture, "Generator", Numbers)
         return self
+
+    def _end(self, device, pool):
+        if (device, pool) not in self.underway:
+            raise RuntimeError("endAllocatePool: not currently recording to mempool_id")
+        self.underway.remove((device, pool))
+
+    def _release(self, device, pool):
+        self.users.remove((device, pool))
 
     def current_device(self):
         return 0
@@ -95,10 +106,17 @@ class Gpu:
         graph.given_pool = pool
         self.told.append(("record", tuple(graph.generators)))
         self.current = stream.name
+        self.underway.append((0, pool))
+        self.users.append((0, pool))
+        if self.refuses:
+            raise RuntimeError("operation not permitted")
         try:
             yield
         finally:
-            if self.breaks and sys.exc_info()[0] is not None:  # torch then stays on the stream
+            breaks = self.breaks and sys.exc_info()[0] is not None
+            if not breaks or not self.leaves_behind:
+                self._end(0, pool)
+            if breaks:  # torch then stays on the stream
                 raise RuntimeError("operation failed due to a previous error during capture")
             self.current, graph.ended = "current", True
 
@@ -117,6 +135,9 @@ class Graph:
 
     def replay(self):
         """Nothing."""
+
+    def reset(self):
+        """Nothing, as it has not ended."""
 
 
 @pytest.fixture
@@ -206,6 +227,36 @@ def test_a_recording_that_broke_says_why_and_leaves_generators_that_are_not_reco
         CudaCapture(torch.device("cuda"))(work, [own])
     assert own.state is not states[0] and gpu.process.state is not states[1]
     assert (own.get_state(), gpu.process.get_state(), gpu.current) == (7, 0, "current")
+
+
+@pytest.mark.parametrize(("leaves_behind", "left"), [(True, 0), (False, 1)], ids=["under way", "ended"])
+def test_a_recording_that_broke_is_under_way_no_more_and_its_pool_is_held_by_it_once_at_most(
+    gpu, leaves_behind, left
+):
+    def work():
+        if gpu.current == "recording":
+            raise RuntimeError("out of room")
+
+    gpu.leaves_behind, capture = leaves_behind, CudaCapture(torch.device("cuda"))
+    kept = capture(lambda: None)
+    with pytest.raises(BrokenRecordingError, match="out of room"):
+        capture(work)
+    assert (gpu.underway, len(gpu.users)) == ([], 1 + left)  # that of `kept`, and what torch leaves or counts
+    assert capture(lambda: None).__self__.pool() != kept.__self__.pool()
+
+
+def test_a_recording_that_does_not_begin_is_under_way_no_more(gpu):
+    capture, gpu.refuses = CudaCapture(torch.device("cuda")), True
+    with pytest.raises(BrokenRecordingError, match="not permitted"):
+        capture(lambda: None)
+    assert (gpu.underway, len(gpu.users)) == ([], 1)
+
+
+def test_without_a_way_to_end_it_a_recording_that_broke_says_why(gpu, monkeypatch):
+    monkeypatch.delattr(torch._C, "_cuda_endAllocateToPool")
+    gpu.refuses = True
+    with pytest.raises(BrokenRecordingError, match="not permitted"):
+        CudaCapture(torch.device("cuda"))(lambda: None)
 
 
 def test_work_that_has_no_memory_to_be_recorded_in_leaves_all_as_it_was(gpu):
