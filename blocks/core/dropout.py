@@ -247,8 +247,8 @@ def _device_factors(ones: Tensor, rate: float, generator: Generator) -> Tensor:
     place = generator.device.index  # None where it was made for "cuda", as a worker's are
     process = torch.cuda.default_generators[torch.cuda.current_device() if place is None else place]
     before = process.graphsafe_get_state()
-    process.graphsafe_set_state(generator)
     try:
+        process.graphsafe_set_state(generator)
         return functional.dropout(ones, rate)
     finally:
         process.graphsafe_set_state(before)

@@ -90,6 +90,21 @@ def test_dropout_of_a_gpu_draws_from_the_state_of_each_generator_and_leaves_the_
     assert process.state == "process"
 
 
+def test_an_interruption_leaves_the_process_its_generator(monkeypatch):
+    class Interrupted(Numbers):
+        def graphsafe_set_state(self, other):
+            super().graphsafe_set_state(other)
+            if other.state == "first":
+                raise KeyboardInterrupt
+
+    process, calls = Interrupted("process"), [DropoutCall(torch.Size([2]), 0.1, torch.float32)]
+    monkeypatch.setattr(torch.cuda, "default_generators", (process,))
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    with pytest.raises(KeyboardInterrupt):
+        draw_dropout(calls, [Numbers("first")], torch.device("meta"))
+    assert process.state == "process"
+
+
 @pytest.mark.parametrize("count", [1, 7, 16, 1001])
 def test_what_is_drawn_are_the_numbers_of_randint(count):
     torch.manual_seed(count)
