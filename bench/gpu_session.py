@@ -1,8 +1,13 @@
 """All that is to be done on a machine with a GPU, in pieces: a call works for some minutes, the next goes on.
 
-The tests that wait for one; the table of `make bench-gpu`; a part of `algorithmic.toml` by graphs, then all
-of it, timed; at last all other tests, a part after the other. What is left and known is in a folder, or in a
-file of it for machines that keep nothing between calls. Without Ray all but tests of it can be done.
+The tests that wait for one, those of windows last, for which FlexAttention is compiled; the table of
+`make bench-gpu`; a part of `algorithmic.toml` by graphs, then all of it, timed; at last all other tests, a
+part after the other. What is left and known is in a folder, or in a file of it for machines that keep nothing
+between calls. Without Ray all but tests of it can be done.
+
+Such a file has logs, times and the rows of trials that have ended; the state of a trial under way is larger
+than all of it, and is left out. All trials of a cohort end together, so that the study trains few at a time
+then, which end within a call; in a folder that stays, as many as are fastest.
 
 A stage that fails is told with its log, and the others go on: the exit status is 75 while any is left, then 1
 where one has failed, else 0. Where CUDA gives no tensor nothing is begun.
@@ -39,6 +44,11 @@ NO_TESTS = 5
 
 LEAST_S, GRACE_S, MOST_TRIES = 20.0, 30.0, 2
 TINY_TESTS = ("tests/engine/objectives/test_devices.py", "tests/grammar/test_canonical.py")
+WAITS_FOR_GPU = 'reason="needs a GPU'
+TESTS_OF_WINDOWS = Path("tests", "blocks", "layers", "windows")
+FEWEST_PACKED = "2"
+"""Of a pack of so many a cohort has four trials, and no fewer train together."""
+
 SHORT_STUDY = ("--set", "train.epochs=2", "--max-trials", "32")
 NOT_RECORDED = "steps are not recorded as graphs"
 """What a worker tells with a reason."""
@@ -124,30 +134,33 @@ class Notes:
             self.ended[stage.name] = f"cut off {MOST_TRIES} times{no_trial}"
 
 
-def stages(folder: Path, *, tiny: bool) -> Iterator[Stage]:
+def stages(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
     """All there is to do, in its order."""
     plugins = ("-p", "xdist", "-p", "hypothesispytest", "-p", "no:cacheprovider")
     # of others that are there some warn of what the tests do, which is an error here
-    test = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", sys.executable, "-m", "pytest", "-q", *plugins)
+    test = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", "TORCHINDUCTOR_COMPILE_THREADS=2")  # of each process
+    test += (sys.executable, "-m", "pytest", "-q", *plugins)
     test += ("--continue-on-collection-errors",)  # of tests of what is not installed
     test += ("--numprocesses", str(2 if tiny else max(2, (os.cpu_count() or 2) - 2)), "--dist", "worksteal")
     on_gpu = (*test, "-m", "gpu and not slow")
-    if tiny:
-        yield Stage(name="test gpu", command=(*on_gpu, *TINY_TESTS), fine=(0, NO_TESTS))
-    else:
-        yield Stage(name="test gpu", command=(*on_gpu, "tests"), text=" passed")
+    windows, others = tests_on_gpu()
+    for name, files in (("test gpu", others), ("test gpu windows", windows)):
+        if tiny:
+            yield Stage(name=name, command=(*on_gpu, *TINY_TESTS), fine=(0, NO_TESTS))
+        else:
+            yield Stage(name=name, command=(*on_gpu, *files), text=" passed")
     bench = ("bench/summary.py", *(("--tiny",) if tiny else ("--cuda", "10")))
     yield Stage(name="bench", command=(sys.executable, *bench))
-    yield from stages_of_study(folder, tiny=tiny)
+    yield from stages_of_study(folder, tiny=tiny, keeps_states=keeps_states)
     for part in TINY_TESTS if tiny else parts_of_tests():
         command = (*test, "-m", "not slow and not gpu", part)
         yield Stage(name=f"test {part}", command=command, fine=(0, NO_TESTS))
 
 
-def stages_of_study(folder: Path, *, tiny: bool) -> Iterator[Stage]:
+def stages_of_study(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
     """A part of the study by graphs, all of it, and its table."""
     program, results, recorded = (sys.executable, "-m", "activemem"), folder / "results", folder / "recorded"
-    study = (*program, "study", "run", "algorithmic", "--local", "--pack", "auto", "--results")
+    study = (*program, "study", "run", "algorithmic", "--local")
     device = () if tiny else ("ACTIVEMEM_GPUS=1",)  # without one it would train on a CPU, for days
     yield Stage(
         name="study recorded",
@@ -156,19 +169,31 @@ def stages_of_study(folder: Path, *, tiny: bool) -> Iterator[Stage]:
             *device,
             "ACTIVEMEM_GRAPHS=true",
             *study,
-            str(recorded),
+            *("--pack", "auto", "--results", str(recorded)),
             *(TINY_STUDY if tiny else SHORT_STUDY),
         ),
         results=recorded,
         fault=None if tiny else NOT_RECORDED,
     )
+    packed = ("--pack", "auto" if keeps_states else FEWEST_PACKED, "--results", str(results))
     yield Stage(
         name="study",
-        command=("env", *device, *study, str(results), *(TINY_STUDY if tiny else ())),
+        command=("env", *device, *study, *packed, *(TINY_STUDY if tiny else ())),
         results=results,
     )
     table = ("table", "render", "algorithmic", "--published", "--results", str(results))
     yield Stage(name="table", command=(*program, *table))
+
+
+def tests_on_gpu() -> tuple[list[str], list[str]]:
+    """The files of tests that wait for a GPU, those of windows and the rest, by why they are skipped without.
+
+    Pytest then imports no others, which may need what is not installed.
+    """
+    found = sorted((ROOT / "tests").rglob("test_*.py"))
+    found = [path.relative_to(ROOT) for path in found if WAITS_FOR_GPU in path.read_text(encoding="utf-8")]
+    windows = [path for path in found if path.is_relative_to(TESTS_OF_WINDOWS)]
+    return [str(path) for path in windows], [str(path) for path in found if path not in windows]
 
 
 def parts_of_tests() -> list[str]:
@@ -289,9 +314,10 @@ def call(folder: Path, seconds: float, keep: Path | None, *, tiny: bool) -> int:
         require_gpu()
     if keep is not None:
         unpack(keep, folder)
-    todo = list(stages(folder, tiny=tiny))
+    keeps_states = keep is None
+    todo = list(stages(folder, tiny=tiny, keeps_states=keeps_states))
     try:
-        notes = work(folder, todo, until, keeps_states=keep is None)
+        notes = work(folder, todo, until, keeps_states=keeps_states)
     finally:
         if keep is not None:
             pack(folder, keep)

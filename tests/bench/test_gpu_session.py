@@ -16,6 +16,7 @@ from activemem.storage import Store
 ROOT = Path(__file__).parents[2]
 STAGES = [
     "test gpu",
+    "test gpu windows",
     "bench",
     "study recorded",
     "study",
@@ -27,11 +28,21 @@ STAGES_ALONE = r"""
 import gpu_session, subprocess, sys
 from pathlib import Path
 
-for stage in gpu_session.stages_of_study(Path(sys.argv[1]), tiny=False):
+for stage in gpu_session.stages_of_study(Path(sys.argv[1]), tiny=False, keeps_states=True):
     if stage.results is not None:
         done = subprocess.run(stage.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         told = "gpus: expected 1 for each trial, torch finds none" in done.stdout
         print(stage.name, done.returncode, told, stage.results.exists())
+"""
+COMMANDS = r"""
+import gpu_session, json
+from pathlib import Path
+
+kept = {}
+for keeps_states in (True, False):
+    for stage in gpu_session.stages(Path("results"), tiny=False, keeps_states=keeps_states):
+        kept.setdefault(stage.name, []).append(stage.command)
+print(json.dumps(kept))
 """
 SESSION = r"""
 import gpu_session, json, sys
@@ -39,7 +50,7 @@ import gpu_session, json, sys
 given = json.loads(sys.argv.pop())
 vars(gpu_session).update(GRACE_S=0.5, LEAST_S=0.1)
 
-def stages(folder, *, tiny):
+def stages(folder, *, tiny, keeps_states):
     for name, (command, more) in given.items():
         results = folder / more.pop("results") if "results" in more else None
         yield gpu_session.Stage(name=name, command=(sys.executable, "-c", command), results=results, **more)
@@ -129,6 +140,36 @@ def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
     kept.unlink()
     told = f"not as it should be: bench, study recorded, study; see the logs in {folder}"
     assert call(folder, kept) == (1, ["all has ended", told])
+
+
+def commands():
+    """Those of a session on a GPU by their stages, where states are kept and where they are not."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMANDS], cwd=ROOT, env=environment(), capture_output=True, check=True
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.heavy
+def test_the_tests_of_a_gpu_are_those_of_the_files_that_its_stages_name():
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-m", "gpu", "tests"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    expected = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
+    given = commands()
+    others, windows = (
+        {part for part in given[name][0] if part.startswith("tests/")}
+        for name in ("test gpu", "test gpu windows")
+    )
+    assert others | windows == expected
+    assert {Path(each).name for each in windows} == {"test_flex.py", "test_real_sizes.py"}
+    assert not others & windows
+
+
+@pytest.mark.heavy
+def test_trials_end_within_a_call_where_their_states_are_not_kept():
+    given = commands()
+    for name, expected in (("study recorded", ["auto", "auto"]), ("study", ["auto", "2"])):
+        assert [command[command.index("--pack") + 1] for command in given[name]] == expected
 
 
 @pytest.mark.heavy
