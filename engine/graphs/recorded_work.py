@@ -14,7 +14,7 @@ import torch
 from torch import Generator, Tensor
 
 from ...errors import ActivememError
-from ..trial.memory_retries import SPARES
+from ..trial.memory_retries import SPARES, free_memory
 
 MAX_RECORDINGS = 64
 """So many recordings a worker has; of more, the one goes that was not replayed for longest."""
@@ -77,7 +77,7 @@ class Recordings:
         if self._replayed > WORTH * len(self) > 0:
             with suppress(torch.OutOfMemoryError):
                 return self._record(make(), generators)
-            self.give_back()
+            free_memory()  # of these, and of all else that only makes steps faster
             self._largest = batch_bytes
         return self._record(make(), generators)
 

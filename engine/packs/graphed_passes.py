@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
 
 from ..graphs.recorded_work import RecordedWork, Recordings, Work, require_same_weights
+from ..trial.memory_retries import SPARES
 from ..trial.training import Training
 from .stacked_passes import StackedPasses
 
@@ -73,11 +75,16 @@ class GraphedPasses(StackedPasses):
 
 
 class GraphedPacks:
-    """The recorded passes of a worker's packs, by form and the symbols of each trial, while any is kept."""
+    """The recorded passes of a worker's packs, by form and the symbols of each trial, while any is kept.
+
+    Each has stacked weights and gradients, which go where memory is short, but for those in use.
+    """
 
     def __init__(self, recordings: Recordings) -> None:
         self._recordings, self._passes = recordings, dict[tuple[str, tuple[int, ...]], GraphedPasses]()
         self._given_up = set[str]()
+        self._in_use: GraphedPasses | None = None
+        SPARES.add(self)
 
     def __len__(self) -> int:
         return len(self._passes)
@@ -93,6 +100,19 @@ class GraphedPacks:
         if key not in self._passes:
             self._passes[key] = GraphedPasses(trainings, self._recordings)
         return self._passes[key]
+
+    @contextmanager
+    def lent(self, form: str, trainings: Sequence[Training]) -> Iterator[GraphedPasses | None]:
+        """A context in which what `passes` gives is in use."""
+        self._in_use = self.passes(form, trainings)
+        try:
+            yield self._in_use
+        finally:
+            self._in_use = None
+
+    def give_back(self) -> None:
+        """Have none but those in use."""
+        self._passes = {key: found for key, found in self._passes.items() if found is self._in_use}
 
     def clear(self) -> None:
         """Have none any more; what they held is free."""

@@ -6,7 +6,7 @@ import copy
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from statistics import median
 from typing import NamedTuple, TypeVar, cast
 
@@ -18,6 +18,7 @@ from ..trial.training import Training
 from .gate import LEAST_RATIO, Gate, MeasuredRatio
 from .graphed_passes import GraphedPacks
 from .stacked_optimiser import words_on_moves
+from .stacked_passes import StackedPasses
 from .stacked_steps import StackedSteps
 
 _State = TypeVar("_State")
@@ -154,8 +155,7 @@ class Pack:
         began, times = time.perf_counter(), list[float]()
         left_s = self._time_left_s()
         try:
-            passes = None if self._graphs is None else self._graphs.passes(self._form, self._trainings)
-            with StackedSteps(self._trainings, passes) as stacked:
+            with self._passes() as passes, StackedSteps(self._trainings, passes) as stacked:
                 while len(times) < steps:
                     leave_if_asked()
                     step_began = now()
@@ -173,6 +173,12 @@ class Pack:
         finally:
             self._count(time.perf_counter() - began)
         return times
+
+    def _passes(self) -> AbstractContextManager[StackedPasses | None]:
+        """A context in which recorded passes are in use, where there are any."""
+        if self._graphs is None:
+            return nullcontext()
+        return self._graphs.lent(self._form, self._trainings)
 
     def _one_by_one(self) -> list[float]:
         """Take one step of each alone; their times."""

@@ -12,13 +12,14 @@ import torch
 
 from activemem.engine.core.resources import Machine
 from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
-from activemem.engine.graphs.recorded_work import Recordings
+from activemem.engine.graphs.recorded_work import WORTH, Recordings
 from activemem.engine.packs.attempts import Packer
 from activemem.engine.packs.gate import machine_file
 from activemem.engine.packs.graphed_passes import GraphedPacks, GraphedPasses
 from activemem.engine.packs.pack import Pack
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.driver import run_study
+from activemem.engine.trial.memory_retries import free_memory
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.study import load_study
@@ -143,6 +144,30 @@ def test_a_pack_of_which_weights_have_gradients_at_some_lengths_alone_is_trained
     assert (recorder.recorded, recorder.replayed, len(graphs)) == (1, 1, 0)
     told = "steps are not recorded as graphs: which weights have gradients depends on the length of a batch"
     assert [record.getMessage() for record in caplog.records] == [told]
+
+
+def test_where_memory_is_short_packs_give_back_all_but_what_is_in_use(make):
+    recorder, sizes = Recorder(), (4, 3, 2)  # larger batches would take the place of smaller ones
+
+    def record(work, generators=()):
+        if len(graphs) == len(sizes):  # the last has no room beside the others
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return recorder(work, generators)
+
+    alone, packed = ([make(seed) for seed in range(4)] for _ in range(2))
+    graphs = GraphedPacks(Recordings(record))
+    for size in sizes:
+        for training in alone[:size]:
+            for _ in range(WORTH + 2):
+                training.take_step()
+        with graphs.lent("form", packed[:size]) as passes, StackedSteps(packed[:size], passes) as stacked:
+            for _ in range(WORTH + 2):
+                stacked.step()
+            held = len(graphs)
+    assert_equal(alone, packed)
+    assert (recorder.recorded, held, passes.reason, len(passes)) == (3, 1, None, 1)
+    free_memory()
+    assert len(graphs) == 0
 
 
 TRAIN = {"epochs": 3, "steps_per_epoch": 7, "curriculum": {"start": 3, "grow_at": 0.3}}
