@@ -199,6 +199,11 @@ def noting_dropout() -> Iterator[list[RandomCall]]:
         yield given.calls
 
 
+def is_dropout_noted() -> bool:
+    """Whether it is noted now what would be dropped, by a pass whose numbers nobody needs."""
+    return _given is not None and _given.factors is None
+
+
 @contextmanager
 def given_dropout(factors: Sequence[Tensor]) -> Iterator[None]:
     """A context in which each call multiplies by the next of these, as those of `draw_dropout` in a vmap."""

@@ -16,6 +16,7 @@ from ....grammar.vocabulary.attention_window import (
     has_tiles,
     iter_chunks,
 )
+from ...core.dropout import is_dropout_noted
 from ..kernels.agreement import disagreement, failure, is_stacked, tell_once, trying
 from .fused_pieces import can_be_fused, window_fused
 from .inputs import Kept, WindowForm, WindowInputs
@@ -51,7 +52,11 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
         case "cpu" if has_tiles(form.pieces, given.num_extra, form.cap):
             if not torch.is_autocast_enabled("cpu"):
                 return window_tiles(form, given, kept)
-        case "cuda" if given.k.shape[2] + given.num_extra >= MIN_FLEX_KEYS and not is_stacked(given.q):
+        case "cuda" if (
+            given.k.shape[2] + given.num_extra >= MIN_FLEX_KEYS
+            and not is_stacked(given.q)
+            and not is_dropout_noted()  # no kernel is compiled for one pass
+        ):
             found = window_or_fault(form, given, kept)
             if isinstance(found, Tensor):
                 return found

@@ -2,6 +2,7 @@
 
 import logging
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch._dynamo.testing import CompileCounter
 from torch.nn.attention import flex_attention
 from torch.testing import assert_close
 
+from activemem.blocks.core.dropout import given_dropout, noting_dropout
 from activemem.blocks.layers.kernels import agreement
 from activemem.blocks.layers.windows import choice, flex
 from activemem.blocks.layers.windows.choice import window_or_fault
@@ -177,6 +179,23 @@ def test_what_is_tried_is_compiled_for_what_is_computed(monkeypatch):
     compiled.cache_clear()
     assert made[:5] == made[5:]
     assert made[0] == 1
+
+
+def test_a_pass_that_notes_dropout_on_a_gpu_has_no_kernels(monkeypatch, calls):
+    """As packs have it before their first step, which then compute by products."""
+    form, given = window(150)
+    q = SimpleNamespace(device=torch.device("cuda"), shape=given.q.shape)
+    monkeypatch.setattr(choice, "is_stacked", lambda _: False)
+    monkeypatch.setattr(
+        choice, "window_or_fault", lambda _, found, __: window_or_fault(form, found._replace(q=given.q))
+    )
+    monkeypatch.setattr(choice, "window_products", lambda *_: "products")
+    with noting_dropout():
+        assert choice.compute_window(form, given._replace(q=q)) == "products"
+    assert calls == []
+    with given_dropout([]):
+        assert isinstance(choice.compute_window(form, given._replace(q=q)), torch.Tensor)
+    assert calls == [150, 150]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
