@@ -27,7 +27,6 @@ class CudaCapture:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._shared = _shared(torch.cuda.current_device() if device.index is None else device.index)
 
     def __call__(self, work: Work, generators: Sequence[Generator] = ()) -> Work:
         """What does the work again.
@@ -44,6 +43,12 @@ class CudaCapture:
                 self._capture(work, graph)
         self._shared.alive.add(graph)
         return graph.replay
+
+    @property
+    def _shared(self) -> _Shared:
+        """What it shares with others of its device, of which no GPU is asked before anything is recorded."""
+        place = self._device.index
+        return _shared_on(torch.cuda.current_device() if place is None else place)
 
     def _capture(self, work: Work, graph: torch.cuda.CUDAGraph) -> None:
         """Record the work, or raise what `__call__` does."""
@@ -132,7 +137,7 @@ class _Shared:
                 _cuda_releasePool(torch.cuda.current_device(), self.pool)
 
 
-_shared = cache(_Shared)
+_shared_on = cache(_Shared)
 
 
 @contextmanager

@@ -142,9 +142,9 @@ class Graph:
 
 @pytest.fixture
 def gpu(monkeypatch):
-    cuda_capture._shared.cache_clear()
+    cuda_capture._shared_on.cache_clear()
     yield Gpu().patched(monkeypatch)
-    cuda_capture._shared.cache_clear()
+    cuda_capture._shared_on.cache_clear()
 
 
 def test_work_is_done_beside_the_stream_then_without_waiting_then_recorded(gpu):
@@ -167,7 +167,7 @@ def test_all_that_is_recorded_of_a_device_shares_two_streams_and_a_pool(gpu):
     graphs = [capture(lambda: None).__self__ for capture in (first, second, first)]
     assert gpu.streams == [0, 0]
     assert len({graph.pool() for graph in graphs}) == 1
-    CudaCapture(torch.device("cuda", 1))
+    CudaCapture(torch.device("cuda", 1))(lambda: None)
     assert gpu.streams == [0, 0, 1, 1]
 
 
