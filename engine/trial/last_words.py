@@ -61,6 +61,11 @@ class LastWords:
             return found[1].lower()
         return self.text.partition("\n")[0]
 
+    @property
+    def rest(self) -> str:
+        """What was written, from a line of its own on, where the summary is not all of it."""
+        return "" if self.text.strip() == self.summary else f"\n{self.text}"
+
 
 @contextmanager
 def leaving_last_words(folder: Path, limit_s: float | None) -> Iterator[int]:
@@ -125,5 +130,5 @@ def failure_by_death(
     if deaths.in_run < MAX_WORKER_DEATHS and deaths.in_all < MAX_DEATHS:
         return None
     most = MAX_WORKER_DEATHS if deaths.in_run >= MAX_WORKER_DEATHS else deaths.in_all
-    how = "" if words is None else f", the last time by: {words.summary}\n{words.text}"
+    how = "" if words is None else f", the last time by: {words.summary}{words.rest}"
     return f"the worker died {most} times {where}{how}"

@@ -273,9 +273,9 @@ def test_a_trial_whose_replicas_die_in_the_same_epoch_again_and_again_has_failed
 
     monkeypatch.setattr(Training, "_take_steps", die)
     finish(Attempt(task(), store, CPU))
-    reason = row(store, task())["reason"]
-    assert reason.startswith(
-        f"the worker died {MAX_WORKER_DEATHS} times at epoch 1, the last time by: replica 1"
+    died = f"the worker died {MAX_WORKER_DEATHS} times at epoch 1"
+    assert row(store, task())["reason"] == (
+        f"{died}, the last time by: replica 1 on here has ended: signal 9 (Killed)"
     )
 
 
