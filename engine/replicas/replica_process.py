@@ -18,6 +18,7 @@ from ..core.device_stream import DeviceStream
 from ..core.process_end import end_with
 from ..core.seeds import derive_seed
 from ..training_parts.activation_checkpointing import checkpoint_activations, checkpointing_fault
+from ..trial.memory_retries import free_memory
 from ..trial.provenance import peak_mib, reset_peak_memory
 from ..trial.training import Training
 from .messages import Ask, Build, Carried, Failure, ReplicaPost, Restore, from_bytes, to_bytes
@@ -103,6 +104,7 @@ class _Replica:
                     self._trainings[key].trained.gather(what)
                 case Ask(key=key):
                     del self._trainings[key]
+                    free_memory()  # what shards weights holds them in cycles
                 case other:
                     raise AssertionError(other)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from ...studies.schema.settings import TrialSettings
 from ..core.placement import to_device
@@ -28,6 +28,7 @@ class ReplicatedTraining(Training):
     streams of their own.
     Raises what a replica raises, ReplicaDiedError where one has ended without a word, MachineError where it
     has come to other weights.
+    Nothing that it holds refers to it: what it has on all devices is free as soon as it is dropped.
     """
 
     def __init__(
@@ -41,9 +42,9 @@ class ReplicatedTraining(Training):
         super().__init__(spread(settings, devices), group.devices[0], data, make_weights)
         self.devices, self._gathering = devices, False
         self.group, self._parts, self._data = group, parts, data
-        self._known = list[BuiltTraining]()  # as what the others know it, once they do
-        self.replica = Share(0, parts, begin=lambda: group.tell(self._question("step")))
-        weakref.finalize(self, _forget, group, self._known)
+        known = self._known = list[BuiltTraining]()  # as what the others know it, once they do
+        self.replica = Share(0, parts, begin=lambda: group.tell(Ask(key=known[0].key, what="step")))
+        weakref.finalize(self, _forget, group, known)
 
     @property
     def can_be_saved(self) -> bool:
@@ -92,7 +93,7 @@ class ReplicatedTraining(Training):
     def _gather(self) -> None:
         """Have what the parts of the other replicas have handed on; MachineError if their weights differ."""
         ours, self._gathering = self.trained.fingerprint(), True
-        for rank, other in enumerate(self.group.ask(self._question("carried")), 1):
+        for rank, other in enumerate(self.group.ask(Ask(key=self._known[0].key, what="carried")), 1):
             theirs = other.fingerprint
             if theirs != ours and not (math.isnan(theirs) and math.isnan(ours)):
                 why = f"the weights of replica {rank} are others: their sum is {theirs!r}, not {ours!r}"
@@ -104,9 +105,6 @@ class ReplicatedTraining(Training):
 
     def _tell(self, state: dict[str, Any], *, weights: bool) -> None:
         self.group.tell(Restore(key=self._known[0].key, state=to_bytes(state), weights=weights))
-
-    def _question(self, what: Literal["step", "carried", "weights", "state"]) -> Ask:
-        return Ask(key=self._known[0].key, what=what)
 
 
 def _forget(group: ReplicaGroup, known: list[BuiltTraining]) -> None:

@@ -157,6 +157,14 @@ class MemoryTries:
             self._file.write_text(f"{self._tries}", "ascii")
         return True
 
+    def free_devices(self) -> None:
+        """Once a trial of several devices is over, free what is left of it on the first.
+
+        What shards weights holds them in cycles, which only a search finds; one device has none of them.
+        """
+        if self._devices > 1:
+            free_memory()
+
     def wait_for_room(self, device: torch.device, between_looks: Callable[[], None]) -> None:
         """Before the try alone, wait until others that share a GPU have left room for the trial's step.
 

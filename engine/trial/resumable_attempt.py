@@ -156,7 +156,9 @@ class Attempt:
                 self.save_midway()
         if self._lease is not None and not self.ended:
             self._lease.release()
-        self.ended, self._training = True, None
+        had_training, self.ended, self._training = self._training is not None, True, None
+        if had_training:
+            self._tries.free_devices()
 
     def leave(self) -> Taken:
         """Give the trial back since another process has its search point; to have begun it was no death."""
@@ -193,6 +195,8 @@ class Attempt:
         """As `advance`, but for failures of the machine, which are raised."""
         while (event := self._try_to_advance()) is None:
             free_memory()  # now that no frame of what has failed is left
+        if self.ended:
+            self._tries.free_devices()
         return event
 
     def _try_to_advance(self) -> Event | None:
@@ -241,9 +245,8 @@ class Attempt:
             self._tries.read(self._device)
             if words is not None and words.passed_memory_limit and self._tries.next(was_alone=True):
                 words = None
-            place = ("0" if saved is None else saved.place) + (
-                f"/{self._tries.tries}" if self._tries.tries else ""
-            )
+            tries = f"/{self._tries.tries}" if self._tries.tries else ""
+            place = f"{'0' if saved is None else saved.place}{tries}"
             deaths = self._checkpoint.record_start(self.job.trial.to_json(), self.job.run, place)
         if (reason := last_words.failure_by_death(deaths, words, self._limit, self._where())) is not None:
             return self._end("failed", reason)
@@ -271,10 +274,8 @@ class Attempt:
             if training.can_be_saved:
                 self._save(training)
             raise
-        self._rows += [
-            MetricRow(step=training.step, epoch=training.epoch, name=name, value=value)
-            for name, value in metrics.items()
-        ]
+        step, epoch = training.step, training.epoch
+        self._rows += [MetricRow(step=step, epoch=epoch, name=each, value=metrics[each]) for each in metrics]
         self._totals = self._measured(training)
         self._unsaved_epochs += 1
         is_late = self._limit is not None and training.seconds > self._limit and not training.finished
@@ -359,11 +360,10 @@ class Attempt:
         """Write the outcome; the checkpoint is kept only if a longer time limit could use it."""
         if self._is_lost():
             return self._leave()
+        final = last_epoch_metrics(self._rows)
         if self._training is not None:
             self._totals = self._measured(self._training)
-        final = last_epoch_metrics(self._rows)
-        if self._training is not None and final:
-            final = self._training.summary(final)
+            final = self._training.summary(final) if final else final
         row = trial_row(self.job, self._totals, final, status=status, reason=reason, started=self._started)
         outputs = None
         if status == "done" and self.job.keep_weights and self._training is not None:
