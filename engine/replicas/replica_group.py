@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -90,6 +91,7 @@ class ReplicaGroup:
 
     The others compute activations again in the backward pass where `checkpoints`. What is to `watch` them
     learns their processes.
+    One thread asks them; only what they are to `forget` may come from any, at any moment.
     """
 
     def __init__(
@@ -104,6 +106,7 @@ class ReplicaGroup:
         self._meeting: tempfile.TemporaryDirectory[str] | None = None
         self._keys = count()
         self._generation = 0
+        self._forgotten = deque[BuiltTraining]()
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -125,17 +128,25 @@ class ReplicaGroup:
         return bool(self._processes) and self._generation == known.generation
 
     def tell(self, message: Build | Restore | Ask) -> None:
-        """Tell all other replicas; raises what has ended one of them."""
-        for each in self._processes:
-            try:
-                each.connection.send(message)
-            except OSError:
-                self.end()
+        """Tell all other replicas, first what they are to forget; raises what has ended one of them."""
+        while self._forgotten:
+            if self.knows(known := self._forgotten.popleft()):
+                self._send(Ask(key=known.key, what="forget"))
+        self._send(message)
 
     def ask(self, message: Ask) -> list[Carried]:
         """Tell all other replicas; the answer of each."""
         self.tell(message)
         return self._hear()
+
+    def _send(self, message: Build | Restore | Ask) -> None:
+        if not self._processes:
+            raise ReplicaDiedError("the other replicas have ended, and nobody takes their part of a step")
+        for each in self._processes:
+            try:
+                each.connection.send(message)
+            except OSError:
+                self.end()
 
     def _hear(self) -> list[Any]:
         """What each of the others says next; raises as `end` what ends one of them, or MachineError."""
@@ -159,10 +170,11 @@ class ReplicaGroup:
         return [answers[rank] for rank in sorted(answers)]
 
     def forget(self, known: BuiltTraining) -> None:
-        """Have the others forget a training."""
-        if self.knows(known):
-            with suppress(Exception):
-                self.tell(Ask(key=known.key, what="forget"))
+        """Have the others forget a training, before whatever they are told next.
+
+        It is only noted: this may be called where Python frees a training, in any thread and amid a message.
+        """
+        self._forgotten.append(known)
 
     def end(self) -> None:
         """End all other replicas; raises ReplicaDiedError if one had ended without a word.

@@ -108,6 +108,6 @@ class ReplicatedTraining(Training):
 
 
 def _forget(group: ReplicaGroup, known: list[BuiltTraining]) -> None:
-    """Have the others forget a training."""
+    """Have the others forget a training, if they know it."""
     while known:
         group.forget(known.pop())

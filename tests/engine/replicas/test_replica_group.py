@@ -1,5 +1,6 @@
 """Processes of replicas: how they are met, asked and ended, whatever becomes of one of them."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -13,10 +14,10 @@ import pytest
 import torch
 
 from activemem.engine.replicas import replica_group, replica_process
-from activemem.engine.replicas.messages import Failure, ReplicaPost
-from activemem.engine.replicas.replica_group import ReplicaGroup, _Process
+from activemem.engine.replicas.messages import Ask, Failure, ReplicaPost
+from activemem.engine.replicas.replica_group import BuiltTraining, ReplicaGroup, _Process
 from activemem.engine.replicas.training_factory import ReplicatedTrainings
-from activemem.engine.trial.machine_failures import MachineError
+from activemem.engine.trial.machine_failures import MachineError, ReplicaDiedError
 from activemem.plugins import PluginFile
 from activemem.studies.schema.settings import TrialSettings
 
@@ -44,6 +45,51 @@ def test_a_replica_that_cannot_begin_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(replica_group, "join", lambda _post: pytest.fail("nobody is there to be met"))
     with pytest.raises(Exception, match="on the other machine"):
         training.advance()
+    assert not made.group.pids
+
+
+def told_to_a_replica(group):
+    """What the other replica of a group, that is none, is told from now on."""
+    told = []
+    group._processes = [SimpleNamespace(connection=SimpleNamespace(send=told.append))]
+    return told
+
+
+def test_what_is_to_be_forgotten_is_told_before_whatever_is_told_next_and_by_nobody_else():
+    group = ReplicaGroup([CPU, CPU])
+    told, step = told_to_a_replica(group), Ask(key=2, what="step")
+    for known in (
+        BuiltTraining(generation=0, key=1),
+        BuiltTraining(generation=7, key=1),
+    ):  # of other processes
+        threading.Thread(target=group.forget, args=(known,)).run()
+    assert told == []
+    group.tell(step)
+    group.tell(step)
+    assert told == [Ask(key=1, what="forget"), step, step]
+
+
+def test_a_group_that_has_ended_is_told_nothing():
+    with pytest.raises(ReplicaDiedError, match="the other replicas have ended"):
+        ReplicaGroup([CPU, CPU]).ask(Ask(key=1, what="carried"))
+
+
+def test_a_training_that_python_frees_amid_another_hides_no_death_of_a_replica():
+    made = ReplicatedTrainings([CPU, CPU])
+    freed = made(SORT, CPU, Path("data"))
+    freed.advance()
+    freed.itself = freed  # so that only a search for cycles frees it
+    del freed
+    training = made(SORT, CPU, Path("data"))
+
+    def end_a_replica_and_free():
+        if training.steps_left == 1:
+            os.kill(made.group.pids[0], signal.SIGKILL)
+            time.sleep(0.5)
+            gc.collect()
+
+    with pytest.raises(ReplicaDiedError, match=r"replica 1 on .* has ended: signal 9 \(Killed\)"):
+        training.advance(end_a_replica_and_free)
     assert not made.group.pids
 
 
