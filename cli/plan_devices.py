@@ -17,7 +17,7 @@ from ..engine.core.gpus import (
 from ..engine.core.resources import Gpus, cpus_here
 from ..storage import Store
 from ..studies.planning.memory_estimates import GpuRoom, StepMemory, fits, room_on_gpu
-from ..studies.planning.plan import Plan
+from ..studies.planning.plan import Plan, most_at_once
 from ..studies.text.units import format_bytes, plural
 from .plan_costs import longest_below
 
@@ -57,11 +57,13 @@ def where(
     machine: MachineSettings,
     run_free: int | None = None,
     find_refusal: FindRefusal = lambda _bytes: None,
+    at_once: int | None = None,
 ) -> str:
     """Which device trains: `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`.
 
     Where a run of the study trains here now, `run_free` is what it found free of each GPU, and all that it
-    goes by: its own trials hold a part of that by now.
+    goes by: its own trials hold a part of that by now. No more of the study's trials than `at_once` can train
+    at once; None is any number.
     """
     gpus, address = machine.gpus, machine.address
     if address is not None:
@@ -69,9 +71,9 @@ def where(
         asked = asked if gpus in ("auto", 0) else f"its GPUs, {_told(gpus)} for each trial"
         if (refusal := find_refusal(None)) is not None:
             return f"nowhere: {_refused(refusal, machine.devices)}"
-        here = _where_here(plan, machine, run_free, find_refusal, local=True)
+        here = _where_here(plan, machine, run_free, find_refusal, at_once, local=True)
         return f"the cluster at {address}: {asked}; with --local, {here}"
-    return _where_here(plan, machine, run_free, find_refusal)
+    return _where_here(plan, machine, run_free, find_refusal, at_once)
 
 
 def _where_here(
@@ -79,6 +81,7 @@ def _where_here(
     machine: MachineSettings,
     run_free: int | None,
     find_refusal: FindRefusal,
+    at_once: int | None,
     *,
     local: bool = False,
 ) -> str:
@@ -99,7 +102,8 @@ def _where_here(
         return f"this machine's GPU, {gpu.name}, for one trial at a time{others}"
     count = max(count, count_gpus_of_processes())
     name = f"this machine's {f'{count} GPUs' if count > 1 else 'GPU'}, {gpu.name}"
-    return f"{name}{f': {_shared(plan.memory[1], gpu, count, machine, others)}' if plan.memory else others}"
+    shared = plan.memory and _shared(plan.memory[1], gpu, count, machine, others=others, at_once=at_once)
+    return f"{name}: {shared}" if shared else f"{name}{others}"
 
 
 def _on_several(plan: Plan, gpu: Gpu, devices: int, find_refusal: FindRefusal) -> str:
@@ -128,7 +132,9 @@ def _others(gpu: Gpu, run_free: int | None) -> str:
     return f" ({held if run_free is None else 'so much was free when its run began here'})"
 
 
-def _shared(held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings, others: str) -> str:
+def _shared(
+    held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings, *, others: str, at_once: int | None
+) -> str:
     """How many trials stand on each of this machine's GPUs, why no more, and how they share it."""
     if (cpus := cpus_here()) < machine.cpus:
         here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
@@ -136,10 +142,13 @@ def _shared(held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings, ot
     gpus, asked = machine.gpus, _asked(machine.gpus)
     if gpus != "auto" and (fault := service_fault(gpus, int(cpus / machine.cpus))) is not None:
         return f"not one such trial: {fault}; with --local one"
-    found = room_on_gpu(held, gpu.free, cpus=cpus / count, cpus_of_each=machine.cpus, asked=asked)
+    trials = None if at_once is None else at_once / count
+    found = room_on_gpu(
+        held, gpu.free, cpus=cpus / count, cpus_of_each=machine.cpus, trials=trials, asked=asked
+    )
     place = "" if count == 1 else " on each"
-    if found.bound == "one":
-        busy = int(cpus / machine.cpus)
+    if found.bound == "one" or (at_once is not None and found.bound == "trials" and at_once < count):
+        busy = int(cpus / machine.cpus) if found.bound == "one" else at_once
         place = f" on {'one' if busy == 1 else busy} of them"
     told = f"{_at_once(held, gpu.free, found, machine.gpus, place)}{others}"
     if found.trials == 1 or not found.by_memory:
@@ -171,6 +180,7 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
         "memory": "as many as fit",
         "CPUs": "as many as there are CPUs for",
         "service": "as many as NVIDIA's service takes",
+        "trials": "as many as the study has",
         "setting": f"as gpus = {gpus:g}" if gpus != "auto" else "",
         "one": "as there are CPUs for no more",
     }[found.bound]
@@ -251,6 +261,21 @@ def find_refusal(
             refused += 1
             reasons |= dict.fromkeys(error.reasons)
     return Refusal(trials=refused, of=len(trials), reasons=tuple(reasons)) if refused else None
+
+
+def count_at_once(study: Study, plan: Plan, settings: ResolvedSettings) -> int | None:
+    """How many of the trials to run can train at once, packs as one; None if none is left.
+
+    Torch is loaded where packs are asked for.
+    """
+    machine = settings.values
+    if study.search is not None or machine.pack == "off":
+        return most_at_once(study, plan.num_remaining) or None
+    from ..engine.core.resources import MAX_PACK
+    from ..engine.packs.form import count_packs
+
+    most = MAX_PACK if machine.pack == "auto" else machine.pack
+    return count_packs((trial.settings for trial in _trials_to_run(study, plan, settings)), most) or None
 
 
 def _trials_to_run(study: Study, plan: Plan, settings: ResolvedSettings) -> list[Trial]:

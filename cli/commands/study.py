@@ -64,7 +64,7 @@ def plan(
     from ...studies.rounds import follow_rounds
     from ...studies.study import load_study
     from ..machine_settings import load_settings
-    from ..plan_devices import find_refusal, free_for_run
+    from ..plan_devices import count_at_once, find_refusal, free_for_run
     from ..plan_json import plan_page
     from ..plan_packs import packs
     from ..views import plan as view
@@ -89,6 +89,7 @@ def plan(
             packs=together,
             run_free=free_for_run(found.name, configured.store),
             find_refusal=partial(find_refusal, found, page, configured),
+            at_once=count_at_once(found, page, configured),
         )
         print_stdout(text)
 

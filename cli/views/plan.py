@@ -56,12 +56,13 @@ def format_plan(
     packs: str = "",
     run_free: int | None = None,
     find_refusal: FindRefusal = lambda _bytes: None,
+    at_once: int | None = None,
 ) -> str:
     """The lines of `study plan`: trials to run, costs of models, groups of weights, lengths out of reach.
 
     With `device_bytes` they say how many trials fit on such a device; `noise` is what a search can tell from
     noise, `packs` which trials can train together, `run_free` what the study's run found free of a GPU here,
-    `find_refusal` which cannot have several devices.
+    `find_refusal` which cannot have several devices, `at_once` how many trials can train at once.
     """
     lines = [
         *wrap(f"{study.name} · {study.title}", WIDTH),
@@ -72,7 +73,7 @@ def format_plan(
     ]
     told = [
         ("in all  ", _format_total_time(plan, machine)),
-        ("where", where(plan, machine, run_free, find_refusal)),
+        ("where", where(plan, machine, run_free, find_refusal, at_once)),
         ("packs", packs),
         *_design_notes(study, plan),
         *_cost_notes(plan, machine, device_bytes, find_refusal),

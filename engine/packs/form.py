@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -40,6 +42,13 @@ def form_of(settings: TrialSettings) -> str | None:
         "code": dict(settings.code),
     }
     return json.dumps(form, sort_keys=True)
+
+
+def count_packs(every: Iterable[TrialSettings], most: int) -> int:
+    """In how many packs of at most so many these trials are; one that takes its steps alone is one, too."""
+    forms = Counter(map(form_of, every) if most > 1 else (None for _ in every))
+    alone = forms.pop(None, 0)
+    return alone + sum(-(-count // most) for count in forms.values())
 
 
 @lru_cache(maxsize=4096)

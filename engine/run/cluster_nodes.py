@@ -101,13 +101,19 @@ def with_device(machine: Machine) -> Machine:
 class FitNodes:
     """The nodes on which trials may run: those found fit before the first trial, and those that join later.
 
-    `machine` is the one asked for, with the share of a GPU that follows from the nodes. Raises NodeError as
-    `check_nodes` does, and ReplicaError for trials that cannot train on GPUs with as little free as the
-    fullest. A node that joins and cannot train is told once, and left out.
+    `machine` is the one asked for, with the share of a GPU that follows from the nodes, and from how many
+    trials can train `at_once`. Raises NodeError as `check_nodes` does, and ReplicaError for trials that
+    cannot train on GPUs with as little free as the fullest. A node that joins and cannot train is told once,
+    and left out.
     """
 
     def __init__(
-        self, place: StorePlace, machine: Machine, settings: Sequence[TrialSettings], listener: Listener
+        self,
+        place: StorePlace,
+        machine: Machine,
+        settings: Sequence[TrialSettings],
+        listener: Listener,
+        at_once: int | None = None,
     ) -> None:
         automatic, machine = machine.gpus == "auto", with_device(machine)
         self.machine, self._listener, self._settings = machine, listener, settings
@@ -125,7 +131,7 @@ class FitNodes:
             brought = [
                 Accelerators(count=each.gpus, device_bytes=each.gpu_bytes, cpus=each.cpus) for each in fit
             ]
-            self.machine = replace(machine, gpus=share(machine, brought, settings))
+            self.machine = replace(machine, gpus=share(machine, brought, settings, at_once))
         if self.machine.gpus != "auto" and 0 < self.machine.gpus < 1:  # else a worker has all of its GPU
             self.machine = replace(self.machine, gpu_bytes=least)
         self._asked: list[tuple[dict[str, Any], ray.ObjectRef[_Answer]]] = []

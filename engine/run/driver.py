@@ -8,8 +8,11 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import uuid4
 
+import polars as pl
+
 from ...storage import Store
 from ...studies.catalog.own_corpora import FOLDER
+from ...studies.planning.plan import left_of_search, most_at_once
 from ...studies.planning.population import passed_trials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
@@ -22,6 +25,7 @@ from ..core.resources import ONE_CPU, Machine
 from ..corpora import keep_files
 from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.parameter_groups import group_sizes
+from ..packs.form import count_packs
 from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
 from ..trial.machine_failures import MachineError, check_gpu, storing
@@ -127,18 +131,34 @@ def _run_round(
     settings = [trial.settings for trial in missing]
     machine = with_whole_gpu(machine) if local else machine
     _prepare(study, settings, machine)
-    run_id = uuid4().hex
+    run_id, outcomes = uuid4().hex, store.trials()
     _save_record(study, store, run_id, machine)
+    times = TimeEstimator(outcomes, study.trials or study.boundary_trials())
+    if study.search is None:
+        at_once = count_packs(settings, machine.most_packed)
+    else:
+        left = len(left_of_search(study, store, outcomes, times))
+        again = study_outcomes(study, outcomes).filter(pl.col("status") == "failed") if retry_failed else ()
+        at_once = most_at_once(study, left + len(again))
+    at_once = at_once if max_trials is None else min(at_once, max_trials)
     with on_interrupt(listener.stopping) as stop:
         merge = partial(store.merge_ended, study.name, at_least=MERGED_TOGETHER)
         counter = RunCounter(listener, stop, max_failures, merge)
 
         def run(source: CohortSource) -> list[str]:
             return _run(
-                source, study, store, settings, machine=machine, listener=counter, stop=stop, local=local
+                source,
+                study,
+                store,
+                settings,
+                at_once=at_once,
+                machine=machine,
+                listener=counter,
+                stop=stop,
+                local=local,
             )
 
-        work = measured_work(missing, TimeEstimator(store.trials(), study.trials))
+        work = measured_work(missing, times)
         make_grid = partial(GridCohorts, pack=machine.most_packed, work=work)
         rounds = RunRounds(study, store, counter, stop, run, run_id=run_id, make_grid=make_grid)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
@@ -193,6 +213,7 @@ def _run(
     store: Store,
     settings: Sequence[TrialSettings],
     *,
+    at_once: int,
     machine: Machine,
     listener: Listener,
     stop: Stop,
@@ -209,7 +230,9 @@ def _run(
         return []
     from .ray_cluster import run_cohorts  # noqa: PLC0415 -- Ray is loaded only where it runs
 
-    return run_cohorts(source, store, machine, listener, stop, settings=settings, metric=metric)
+    return run_cohorts(
+        source, store, machine, listener, stop, settings=settings, at_once=at_once, metric=metric
+    )
 
 
 def _summary(

@@ -40,27 +40,45 @@ def with_whole_gpu(machine: Machine) -> Machine:
     return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 
 
-def with_share(machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float) -> Machine:
-    """A machine whose trials are known to share this machine's GPUs, beside so many CPUs, or to have none."""
+def with_share(
+    machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float, at_once: int | None = None
+) -> Machine:
+    """A machine whose trials are known to share this machine's GPUs, beside so many CPUs, or to have none.
+
+    So many of them can train `at_once`; None is any number.
+    """
     machine = with_gpu_bytes(machine)
     if machine.gpus != "auto":
         return machine
     if not has_gpu():
         return replace(machine, gpus=0.0)
     here = Accelerators(count=count_gpus_of_processes(), device_bytes=machine.gpu_bytes or 0, cpus=cpus)
-    return replace(machine, gpus=share(machine, [here], all_settings))
+    return replace(machine, gpus=share(machine, [here], all_settings, at_once))
 
 
-def share(machine: Machine, nodes: Iterable[Accelerators], all_settings: Iterable[TrialSettings]) -> float:
+def share(
+    machine: Machine,
+    nodes: Sequence[Accelerators],
+    all_settings: Iterable[TrialSettings],
+    at_once: int | None = None,
+) -> float:
     """The part of a GPU for one trial of a study: as many share one as its memory and its CPUs have room for.
 
-    What counts is the step that holds most and the node with least.
+    What counts is the step that holds most and the node with least. Where no more can train `at_once`, none
+    is smaller than they need on all GPUs: Ray fills one before it takes the next.
     """
     held = gpu_memory(machine).largest_step(all_settings)
     if held is None:
         return 1.0
+    trials = None if at_once is None else at_once / max(1.0, sum(node.count for node in nodes))
     rooms = [
-        room_on_gpu(held, node.device_bytes, cpus=node.cpus / max(node.count, 1.0), cpus_of_each=machine.cpus)
+        room_on_gpu(
+            held,
+            node.device_bytes,
+            cpus=node.cpus / max(node.count, 1.0),
+            cpus_of_each=machine.cpus,
+            trials=trials,
+        )
         for node in nodes
     ]
     return fraction(min((each.trials for each in rooms), default=1))

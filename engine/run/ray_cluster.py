@@ -208,13 +208,15 @@ def run_cohorts(
     stop: Stop,
     *,
     settings: Sequence[TrialSettings] = (),
+    at_once: int | None = None,
     metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> list[str]:
     """Run a source's cohorts to their end; why some were given up, if any.
 
-    With a metric each epoch is reported, and the source may give a cohort up. Raises NodeError if the cluster
-    of an address has nodes that cannot train trials of these settings.
+    With a metric each epoch is reported, and the source may give a cohort up. Where only so many can train
+    `at_once`, they are spread over all GPUs. Raises NodeError if the cluster of an address has nodes that
+    cannot train trials of these settings.
     """
     run = uuid.uuid4().hex
     with (
@@ -222,7 +224,7 @@ def run_cohorts(
         _located(store, machine) as place,
         tempfile.TemporaryDirectory(prefix="activemem-") as scratch,
     ):
-        machine, nodes = _ready(machine, place, settings, listener)
+        machine, nodes = _ready(machine, place, settings, listener, at_once)
         actor = tune.with_parameters(
             CohortActor,
             place=place,
@@ -263,14 +265,18 @@ def _tune(
 
 
 def _ready(
-    machine: Machine, place: StorePlace, settings: Sequence[TrialSettings], listener: Listener
+    machine: Machine,
+    place: StorePlace,
+    settings: Sequence[TrialSettings],
+    listener: Listener,
+    at_once: int | None = None,
 ) -> tuple[Machine, FitNodes | None]:
     """The machine with the share of a GPU that each trial has, and of a cluster the nodes that can train."""
     if machine.address is not None:
-        nodes = FitNodes(place, machine, settings, listener)
+        nodes = FitNodes(place, machine, settings, listener, at_once)
         return nodes.machine, nodes
     cpus = ray.cluster_resources().get("CPU", 1.0)
-    machine = with_share(machine, settings, cpus=cpus)
+    machine = with_share(machine, settings, cpus=cpus, at_once=at_once)
     _check_room(machine)
     return machine, None
 

@@ -268,7 +268,7 @@ def fits(held: int, device_bytes: int) -> bool:
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
-Bound = Literal["memory", "CPUs", "service", "setting", "one"]
+Bound = Literal["memory", "CPUs", "service", "trials", "setting", "one"]
 """What keeps more trials from a GPU; "one" trains where the CPUs beside it are fewer than it asks for."""
 
 
@@ -276,11 +276,13 @@ Bound = Literal["memory", "CPUs", "service", "setting", "one"]
 class GpuRoom:
     """How many trials, each in a process, a GPU's memory has room for, and how many the CPUs beside it.
 
-    So many as are `asked` for share it whatever fits; where none are, the run goes by the room.
+    So many as are `asked` for share it whatever fits; where none are, the run goes by the room, and by the
+    trials that there are for each GPU: fewer stand side by side than fit where others would stand idle.
     """
 
     by_memory: int
     by_cpus: int | None = None  # None where any number of CPUs may stand there
+    by_trials: int | None = None  # None where any number of trials may be left
     asked: int | None = None
 
     @property
@@ -300,6 +302,7 @@ class GpuRoom:
         bounds: dict[Bound, int | None] = {"setting": self.asked, "CPUs": self.by_cpus}
         if self.asked is None:
             bounds = {"memory": self.by_memory, "CPUs": self.by_cpus, "service": MOST_ON_ONE}
+            bounds |= {"trials": self.by_trials}
         return {what: count for what, count in bounds.items() if count is not None}
 
 
@@ -309,12 +312,17 @@ def room_on_gpu(
     *,
     cpus: float | None = None,
     cpus_of_each: float = 1.0,
+    trials: float | None = None,
     asked: int | None = None,
 ) -> GpuRoom:
-    """The room for trials with such a step on a GPU beside so many CPUs; a tenth of it is left free."""
+    """The room for trials with such a step on a GPU beside so many CPUs; a tenth of it is left free.
+
+    There are so many `trials` for each GPU.
+    """
     return GpuRoom(
         by_memory=int(0.9 * device_bytes / (held.total + GPU_CONTEXT)),
         by_cpus=None if cpus is None else int(cpus / cpus_of_each),
+        by_trials=None if trials is None else math.ceil(trials),
         asked=asked,
     )
 

@@ -119,7 +119,7 @@ def make_plan(
     without_weights = set(trials_missing_weights(study, store, statuses)) & {trial.id for trial in trials}
     if study.search:
         trials, counts = study.boundary_trials(), Counter[str](statuses.values())
-        left = _left_of_search(study, store, outcomes, estimator)
+        left = left_of_search(study, store, outcomes, estimator)
     else:
         counts, left = _grid_estimates(planned, to_run)
     steps = {trial.id: memory.step(trial.settings) for trial in trials}
@@ -146,7 +146,7 @@ def make_plan(
     )
 
 
-def _left_of_search(
+def left_of_search(
     study: Study, store: Store, outcomes: pl.DataFrame, estimator: TimeEstimator
 ) -> list[TimeEstimate]:
     """What each point takes that a search has left to run, by its budget and its population."""
@@ -154,6 +154,18 @@ def _left_of_search(
         return []
     tried = study_outcomes(study, outcomes)
     return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
+
+
+def most_at_once(study: Study, left: int) -> int:
+    """So many of the trials that are left can train at once, those that one worker takes in turn as one.
+
+    Of a search a point's trials are one worker's; of a population there are those of a generation.
+    """
+    if study.is_population:
+        return min(left, max(study.trials_by_rung))
+    if study.search is not None:
+        return -(-left // (len(study.seeds) * len(study.point_levels)))
+    return left
 
 
 def _planned(

@@ -37,7 +37,9 @@ STEP = StepMemory(
 def _told(monkeypatch, tmp_path):
     """What a plan of steps of eight gigabytes says of H100s and CPUs, with NVIDIA's service or without."""
 
-    def told(gpus, *, service, others=0, count=1, cpus=64, address=None, size=80 * 10**9, run_free=None):
+    def told(
+        gpus, *, service, others=0, count=1, cpus=64, address=None, size=80 * 10**9, run_free=None, left=None
+    ):
         gpu = Gpu(name="NVIDIA H100", bytes=size, free=size - others)
         monkeypatch.setattr(plan_devices, "gpu_here", lambda: (gpu, count))
         monkeypatch.setattr(plan_devices, "cpus_here", lambda: cpus)
@@ -45,7 +47,9 @@ def _told(monkeypatch, tmp_path):
         if service:
             (tmp_path / "control").touch()
         plan = SimpleNamespace(memory=("sa", STEP))
-        return plan_devices.where(plan, MachineSettings(gpus=gpus, cpus=2, address=address), run_free)
+        return plan_devices.where(
+            plan, MachineSettings(gpus=gpus, cpus=2, address=address), run_free, at_once=left
+        )
 
     return told
 
@@ -80,6 +84,16 @@ def test_trials_share_a_gpu_side_by_side_or_in_turns(told, service, how):
             ("auto", {"cpus": 192, "size": 800 * 10**9}),
             "H100: 48 such trials at once, as many as NVIDIA's service takes; 83 fit into 800.0 GB",
         ),
+        (
+            ("auto", {"left": 10, "count": 4}),
+            "4 GPUs, NVIDIA H100: 3 such trials at once on each, as many as the study has; 8 fit",
+        ),
+        (
+            ("auto", {"left": 3, "count": 4}),
+            "4 GPUs, NVIDIA H100: 1 such trial at once on 3 of them, as many as the study has; 8 fit",
+        ),
+        (("auto", {"left": 8}), "GPU, NVIDIA H100: 8 such trials at once, as many as fit into 80.0 GB"),
+        ((0.25, {"left": 1}), "GPU, NVIDIA H100: 4 such trials at once, as gpus = 0.25; 8 fit into 80.0 GB"),
         ((0.25, {}), "GPU, NVIDIA H100: 4 such trials at once, as gpus = 0.25; 8 fit into 80.0 GB"),
         (
             (0.25, {"cpus": 4}),
@@ -114,14 +128,17 @@ def test_what_keeps_more_trials_from_a_gpu_is_memory_or_cpus_or_the_service_or_t
     assert says in told(gpus, service=True, **machine)
 
 
+@pytest.mark.parametrize("left", [None, 1, 9])
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("cpus", [4, 10, 192])
 @pytest.mark.parametrize("size", [20, 80, 800])
-def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(told, monkeypatch, cpus, size, count):
+def test_as_many_trials_stand_on_a_gpu_as_the_run_gives_shares_of_it(
+    told, monkeypatch, cpus, size, count, left
+):
     monkeypatch.setattr(MemoryEstimator, "step", lambda *_: STEP)
     node = Accelerators(count=count, device_bytes=size * 10**9, cpus=cpus)
-    trials = round(1 / share(Machine(cpus=2), [node], [None]))
-    says = told("auto", service=True, cpus=cpus, size=size * 10**9, count=count)
+    trials = round(1 / share(Machine(cpus=2), [node], [None], left))
+    says = told("auto", service=True, cpus=cpus, size=size * 10**9, count=count, left=left)
     assert f": {plural(trials, 'such trial')} at once" in says
 
 

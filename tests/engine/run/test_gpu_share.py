@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import ray
 import torch
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from activemem.engine.core import gpus as gpus_of_machine
 from activemem.engine.core.gpus import Gpu, count_gpus, count_gpus_of_processes, has_gpu
@@ -26,13 +27,14 @@ from activemem.engine.run.gpu_share import (
     with_whole_gpu,
 )
 from activemem.engine.run.ray_actor import share_cores
-from activemem.engine.run.ray_cluster import _cluster, _gpus_to_hand_out, _ready
+from activemem.engine.run.ray_cluster import _cluster, _gpus_to_hand_out, _ready, _resources
 from activemem.engine.trial import machine_failures
 from activemem.engine.trial.machine_failures import MachineError, check_gpu
 from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import GPU_CONTEXT, room_on_gpu, step_memory
 from activemem.studies.study import load_study
 
+from ...study_texts import POPULATION, SEARCH_OF_RUNGS
 from .ray_nodes import ENVIRONMENT, head, worker
 
 NO_GPU = pytest.mark.skipif(has_gpu(), reason="needs a machine without a GPU")
@@ -55,6 +57,54 @@ def test_as_many_trials_share_a_gpu_as_its_memory_and_the_cpus_beside_it_have_ro
     assert share(Machine(cpus=1.0), [many], settings) == fraction(48)  # no more have NVIDIA's service
     small = Accelerators(count=1, device_bytes=2**20, cpus=16)
     assert share(Machine(cpus=1.0), [small], settings) == 1.0  # it may fit nevertheless: the trial will tell
+
+
+def test_no_more_trials_share_a_gpu_than_there_are_for_each_so_that_none_stands_idle(settings):
+    eight = Accelerators(count=8, device_bytes=10**12, cpus=128)
+    four = Accelerators(count=4, device_bytes=10**12, cpus=64)
+    shares = {at_once: share(Machine(), [eight], settings, at_once) for at_once in (3, 8, 12, 16, 17, 999)}
+    assert shares == {3: 1.0, 8: 1.0, 12: 0.5, 16: 0.5, 17: fraction(3), 999: fraction(16)}
+    assert share(Machine(), [eight, four], settings, 24) == 0.5
+    assert share(Machine(gpus=0.5), [eight], settings) == fraction(16)  # any number of them
+
+
+@pytest.mark.slow  # Ray begins
+def test_as_many_gpus_train_as_there_are_trials(monkeypatch, settings):
+    gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9)
+    for module in (gpu_share, gpus_of_machine):
+        monkeypatch.setattr(module, "has_gpu", lambda: True)
+    for module in (gpu_share, ray_cluster):
+        monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 4)
+    monkeypatch.setattr(gpu_share, "find_gpus", lambda: [gpu])
+    monkeypatch.setattr(ray_cluster, "cpus_here", lambda: 16)
+    with _cluster(Machine()):
+        machine, _ = _ready(Machine(), None, settings, None, 8)
+        resources = _resources(machine.cpus, machine.gpus, {})
+        groups = [resources.to_placement_group() for _ in range(8)]
+        find, places = ray.remote(num_gpus=machine.gpus)(ray.get_gpu_ids), []
+        for group in groups:
+            place = PlacementGroupSchedulingStrategy(group)
+            places += ray.get(find.options(scheduling_strategy=place).remote())
+    assert machine.gpus == 0.5
+    assert sorted(places) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_run_says_how_many_of_its_trials_can_train_at_once(tmp_path, tiny, monkeypatch):
+    told = []
+    monkeypatch.setattr(ray_cluster, "run_cohorts", lambda *_, at_once, **__: told.append(at_once) or [])
+
+    def run(text, pack="off", **options):
+        run_study(load_study(text), Store(tmp_path), Machine(gpus=0.0, pack=pack), **options)
+        return told.pop()
+
+    study = load_study(tiny)
+    assert run(tiny) == study.total
+    assert run(tiny, max_trials=2) == 2
+    cells = study.total // len(study.seeds)
+    assert run(tiny, pack=2) == cells * -(-len(study.seeds) // 2)
+    search = load_study(SEARCH_OF_RUNGS)
+    assert run(SEARCH_OF_RUNGS) == sum(search.points_by_rung)
+    assert run(POPULATION) == load_study(POPULATION).search.trials
 
 
 def test_fewer_trials_share_a_gpu_whose_steps_are_recorded(settings):
