@@ -52,6 +52,7 @@ _OUT_OF_MEMORY = (
 _PERHAPS_OUT_OF_MEMORY = (
     "_STATUS_NOT_INITIALIZED",  # of cuBLAS and cuDNN: each thread's handles take memory beside torch's
     "was unable to find an engine",  # of convolutions: torch passes over those that memory is too short for
+    "NVML_SUCCESS == r INTERNAL ASSERT FAILED",  # of torch, which asks who holds it: instances cannot tell
 )
 
 

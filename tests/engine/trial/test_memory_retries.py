@@ -166,10 +166,16 @@ def test_what_tells_that_memory_ran_out(error, is_it):
 
 
 NO_HANDLE = "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"
+NO_TELLER = (
+    'NVML_SUCCESS == r INTERNAL ASSERT FAILED at "/pytorch/c10/cuda/CUDACachingAllocator.cpp":1154, please '
+    "report a bug to PyTorch. "
+)
 NO_ENGINE = "GET was unable to find an engine to execute this computation"
 
 
-@pytest.mark.parametrize("told", [NO_HANDLE, "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED", NO_ENGINE])
+@pytest.mark.parametrize(
+    "told", [NO_HANDLE, "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED", NO_ENGINE, NO_TELLER]
+)
 def test_what_libraries_also_say_of_short_memory_is_tried_with_less_and_told_as_it_is(tmp_path, job, told):
     tries = []
 
