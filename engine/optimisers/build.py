@@ -63,8 +63,9 @@ def _adam(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optim
 
 
 def _adagrad(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
+    """Weight by weight, as on a CPU: all at once, torch's default on a GPU, holds two copies of them."""
     groups, decay = _groups(model.parameters(), settings), settings.weight_decay
-    return torch.optim.Adagrad(groups, settings.lr, eps=settings.eps, weight_decay=decay)
+    return torch.optim.Adagrad(groups, settings.lr, eps=settings.eps, weight_decay=decay, foreach=False)
 
 
 def _sgd(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:

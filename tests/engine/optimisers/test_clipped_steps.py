@@ -1,5 +1,7 @@
 """Optimisers: the rule of Adagrad, gradients and steps clipped map by map."""
 
+import sys
+
 import torch
 
 from activemem.blocks import Linear
@@ -55,6 +57,20 @@ def test_adagrad_steps_as_duchi_et_al_wrote_it():
         total += torch.tensor(gradient) ** 2
         expected -= 0.1 * torch.tensor(gradient) / total.sqrt()
     torch.testing.assert_close(weight.detach(), expected)
+
+
+def test_adagrad_holds_no_copies_of_all_weights_at_once_on_a_gpu_either(monkeypatch):
+    rule, several = sys.modules[torch.optim.Adagrad.__module__], []
+    # as torch chooses for weights on a GPU, where nothing is said
+    monkeypatch.setattr(rule, "_default_to_fused_or_foreach", lambda *_, **__: (False, True))
+    monkeypatch.setattr(rule, "_multi_tensor_adagrad", lambda *_, **__: several.append("copies"))
+    (weight,) = weights([2.0, -1.0])
+    made = build_optimizer(
+        OptimizerSettings(name="adagrad", lr=0.1, eps=1e-10), torch.nn.ParameterList([weight])
+    )
+    weight.grad = torch.ones(2)
+    made.step()
+    assert several == []
 
 
 def test_steps_are_shrunk_map_by_map_while_adagrad_sums_gradients_as_they_are():
