@@ -13,7 +13,7 @@ from ..core.trainable import BetweenSteps
 from ..objectives import Metrics
 from ..optimisers.weights import MakeWeights, make_weights
 from ..trial.machine_failures import MachineError
-from ..trial.training import Training
+from ..trial.training import NotANumberError, Training
 from .messages import Ask, Restore, from_bytes, to_bytes
 from .replica_group import BuiltTraining, ReplicaGroup
 from .share import Share, spread
@@ -55,12 +55,19 @@ class ReplicatedTraining(Training):
         """Train one epoch on all devices, or the rest of one, and evaluate the model on the first."""
         self._meet()
         try:
-            metrics = super().advance(between_steps)
-            self._gather()
+            return self._advance_together(between_steps)
         except BaseException:
             if not self.can_be_saved and self._is_known:
                 self.group.end()  # some wait for others; raises what one of them has failed by
             raise
+
+    def _advance_together(self, between_steps: BetweenSteps) -> Metrics:
+        try:
+            metrics = super().advance(between_steps)
+        except NotANumberError:
+            self._gather()  # raises what a replica has ended by: of a sum that it left there are any numbers
+            raise
+        self._gather()
         return metrics
 
     def course(self) -> dict[str, Any]:

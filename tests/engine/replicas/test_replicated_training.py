@@ -1,6 +1,7 @@
 """Trainings on several devices: their numbers are those of one device, whatever happens on the way."""
 
 import copy
+import math
 import os
 import re
 import signal
@@ -22,7 +23,7 @@ from activemem.engine.training_parts.activation_checkpointing import Checkpointe
 from activemem.engine.trial import provenance
 from activemem.engine.trial.machine_failures import MachineError, ReplicaDiedError
 from activemem.engine.trial.outcome import Totals, measured_totals
-from activemem.engine.trial.training import Training
+from activemem.engine.trial.training import NotANumberError, Training
 from activemem.studies.schema.settings import TrialSettings
 from activemem.studies.study import load_study
 
@@ -269,6 +270,31 @@ def test_weights_that_are_no_numbers_any_more_are_those_of_all_replicas(two):
     )
     training.advance()
     assert any(weight.isnan().any() for weight in training.state()["model"].values())
+
+
+def test_a_loss_that_is_no_number_since_a_replica_has_ended_is_told_as_its_death(two):
+    training = two(settings(SORT), CPU, Path("data"))
+    training.advance()
+
+    def end_after_the_last_step():
+        if not training.steps_left:
+            os.kill(training.group.pids[0], signal.SIGKILL)
+            training._loss = training._loss * math.nan  # as what NCCL leaves of a sum
+
+    with pytest.raises(ReplicaDiedError, match=KILLED):
+        training.advance(end_after_the_last_step)
+    assert not training.group.pids
+
+
+def test_a_loss_that_is_no_number_is_told_as_that_where_all_replicas_are_there(two):
+    training = two(settings(SORT), CPU, Path("data"))
+
+    def lose():
+        training._loss = training._loss * math.nan
+
+    with pytest.raises(NotANumberError, match="not a number at epoch 1"):
+        training.advance(lose)
+    assert training.group.pids
 
 
 @pytest.mark.heavy
