@@ -191,6 +191,7 @@ class ReplicaGroup:
         if (group := distributed.group.WORLD) is not None:
             with suppress(RuntimeError):  # of a GPU that is lost, as whoever has lost it tells
                 group.abort()  # else NCCL waits until all is added, to which nobody adds his part any more
+            with suppress(RuntimeError):
                 distributed.destroy_process_group()
         if self._meeting is not None:
             self._meeting.cleanup()
@@ -205,8 +206,11 @@ class ReplicaGroup:
         """Start all other replicas and meet them, in a folder that is there as long as they are.
 
         A replica looks others up in it when it first exchanges something with them. They are met only once
-        each has said that it can.
+        each has said that it can. Raises MachineError where the group of those before could not be left, as a
+        process has one at a time.
         """
+        if distributed.group.WORLD is not None:
+            raise MachineError("this process cannot meet other replicas again: it could not leave the last")
         self._meeting = tempfile.TemporaryDirectory(prefix="activemem-replicas-", ignore_cleanup_errors=True)
         posts = [
             ReplicaPost(

@@ -187,14 +187,34 @@ def test_a_group_of_a_lost_gpu_that_cannot_be_left_hides_nothing(monkeypatch):
     def fail():
         raise torch.distributed.DistBackendError("Exception thrown when waiting for ProcessGroup abort")
 
-    world = SimpleNamespace(abort=fail)
-    monkeypatch.setattr(replica_group, "distributed", SimpleNamespace(group=SimpleNamespace(WORLD=world)))
+    there = SimpleNamespace(
+        group=SimpleNamespace(WORLD=SimpleNamespace(abort=fail)), destroy_process_group=fail
+    )
+    monkeypatch.setattr(replica_group, "distributed", there)
     connection, _ = Pipe()
-    there = SimpleNamespace(kill=lambda: None, wait=lambda: 1)
+    replica = SimpleNamespace(kill=lambda: None, wait=lambda: 1)
     group = ReplicaGroup([CPU, CPU])
-    group._processes = [_Process(there, connection, Failure.of(ValueError("what was first")))]
+    group._processes = [_Process(replica, connection, Failure.of(ValueError("what was first")))]
     with pytest.raises(ValueError, match="what was first"):
         group.end()
+    with pytest.raises(MachineError, match="this process cannot meet other replicas again"):
+        group.build(SORT, 1, Path("data"))
+    assert not group.pids
+
+
+def test_a_group_that_could_not_be_aborted_is_left_nevertheless(monkeypatch):
+    made = ReplicatedTrainings([CPU, CPU])
+    training = made(SORT, CPU, Path("data"))
+    training.advance()
+
+    def fail(_group):
+        raise torch.distributed.DistBackendError("Exception thrown when waiting for ProcessGroup abort")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.distributed.ProcessGroup, "abort", fail)
+        made.end()
+    assert training.advance()  # by others
+    made.end()
 
 
 def test_gpus_meet_as_soon_as_they_are_there_and_not_when_they_first_add_something(monkeypatch):
