@@ -27,7 +27,8 @@ from .share import ShardedShare, Share
 _NCCL = {
     "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",  # else torch ends the process where a kernel has failed
     "TORCH_NCCL_ASYNC_ERROR_HANDLING": "2",  # where something was waited for for ten minutes, it is left,
-    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",  # and the process is not ended, nor waited for by who describes it
+    "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",  # and the process is not ended, nor waited for by who describes it,
+    "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "0",  # for a minute for each of what is waited for
 }
 """Settings of torch, unless the environment has others, with which failures come to who tells of them."""
 

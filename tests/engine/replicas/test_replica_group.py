@@ -235,4 +235,5 @@ def test_gpus_meet_as_soon_as_they_are_there_and_not_when_they_first_add_somethi
         "TORCH_NCCL_RETHROW_CUDA_ERRORS": "0",
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": "2",
         "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+        "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "0",
     }
