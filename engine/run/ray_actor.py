@@ -42,6 +42,10 @@ LOOK_S = 0.5
 """So often a worker looks whether it is to leave."""
 
 
+_LEFT_TO_US = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
+"""Where it is set, Ray leaves it to a worker to use no GPU but its own."""
+
+
 class _WorkerLeavesError(Exception):
     """A worker's node is being taken away, or a GPU is lost to it; another goes on with its trials."""
 
@@ -58,6 +62,15 @@ def share_cores(machine: Machine) -> None:
     """
     if machine.gpus != "auto" and machine.gpus < 1:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(machine.threads))
+
+
+def see_own_gpus() -> None:
+    """Have CUDA show this process the GPUs that Ray gives it, where the environment has Ray not do so.
+
+    Else all workers of a node would train on its first. CUDA must not have been used before.
+    """
+    if os.environ.get(_LEFT_TO_US) and (gpus := ray.get_gpu_ids()):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
 
 
 class CohortActor(tune.Trainable):
@@ -78,6 +91,7 @@ class CohortActor(tune.Trainable):
 
         What goes wrong is the first result: raised here, Tune would try it again for minutes.
         """
+        see_own_gpus()
         share_cores(machine)
         logging.getLogger("ray").setLevel(logging.ERROR)
         faulthandler.disable()  # each trial has its own file for that

@@ -26,7 +26,7 @@ from activemem.engine.run.gpu_share import (
     with_share,
     with_whole_gpu,
 )
-from activemem.engine.run.ray_actor import share_cores
+from activemem.engine.run.ray_actor import see_own_gpus, share_cores
 from activemem.engine.run.ray_cluster import _cluster, _gpus_to_hand_out, _ready, _resources
 from activemem.engine.trial import machine_failures
 from activemem.engine.trial.machine_failures import MachineError, check_gpu
@@ -248,6 +248,24 @@ def test_workers_that_share_a_machine_compile_by_the_cores_of_their_trials(monke
     assert os.environ == {"TORCHINDUCTOR_COMPILE_THREADS": "2"}
     share_cores(Machine(gpus=0.0))
     assert os.environ == {"TORCHINDUCTOR_COMPILE_THREADS": "2"}  # what was there stays
+
+
+@pytest.mark.slow  # Ray begins
+def test_a_worker_sees_the_gpus_that_ray_gives_it_where_ray_does_not_have_it_do_so(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setattr(ray_cluster, "count_gpus_of_processes", lambda: 4)
+
+    def look():
+        before = os.environ.get("CUDA_VISIBLE_DEVICES")
+        see_own_gpus()
+        return before, os.environ.get("CUDA_VISIBLE_DEVICES")
+
+    with _cluster(Machine()):
+        asked = [ray.remote(num_gpus=gpus, num_cpus=0)(look).remote() for gpus in (3, 1, 0)]
+        some, one, none = ray.get(asked)
+    assert (some[0], one[0], none) == (None, None, (None, None))
+    assert sorted([*some[1].split(","), one[1]]) == ["0", "1", "2", "3"]
 
 
 @pytest.mark.slow  # Ray begins
