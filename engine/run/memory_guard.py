@@ -47,7 +47,8 @@ class MemoryGuard:
 def watch(parent: int, limit_bytes: int) -> None:
     """Look at the parent's memory until it ends or closes the pipe; kill it above the limit.
 
-    A line of the pipe is the file for the reason, or has the other processes whose memory counts.
+    A line of the pipe is the file for the reason, or has the other processes whose memory counts. Of theirs
+    what is shared, as are libraries, is there once for all, and counts with the parent's.
     """
     reader = os.fdopen(0, "rb", buffering=0)
     told, path, others, pause_s = b"", b"", list[int](), POLL_S
@@ -62,7 +63,8 @@ def watch(parent: int, limit_bytes: int) -> None:
                 else:
                     others = [int(each) for each in line.split()]
         began = time.monotonic()
-        if sum(map(_resident_bytes, (parent, *others))) > limit_bytes and os.getppid() == parent:
+        held = _resident_bytes(parent) + sum(_resident_bytes(each, shared=False) for each in others)
+        if held > limit_bytes and os.getppid() == parent:
             _say(path, f"memory limit of {limit_bytes / 1e9:g} GB passed\n".encode())
             os.kill(parent, signal.SIGKILL)
             return
@@ -79,10 +81,14 @@ def _say(path: bytes, reason: bytes) -> None:
             os.close(descriptor)
 
 
-def _resident_bytes(process: int) -> int:
-    """The memory that a process occupies; 0 if that is not known."""
+def _resident_bytes(process: int, *, shared: bool = True) -> int:
+    """The memory that a process occupies, with or without what others share; 0 if that is not known.
+
+    Without `/proc` it is all of it.
+    """
     with suppress(OSError, IndexError):
-        return int(Path(f"/proc/{process}/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        _, resident, of_files, *_ = map(int, Path(f"/proc/{process}/statm").read_bytes().split())
+        return (resident if shared else resident - of_files) * os.sysconf("SC_PAGE_SIZE")
     try:
         shown = subprocess.run(["ps", "-o", "rss=", "-p", str(process)], capture_output=True, check=False)
         return int(shown.stdout) * 1024

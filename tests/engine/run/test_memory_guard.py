@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from activemem.engine.run.memory_guard import _resident_bytes
+
 LIMIT = 300_000_000
 WORKER = f"""
 import subprocess, sys, time
@@ -21,6 +23,29 @@ guard.watch([each.pid for each in others[: int(sys.argv[1])]])
 guard(Path("words"))
 time.sleep(float(sys.argv[2]))
 """
+
+
+SHARES = """
+import mmap, sys
+with open("shared", "rb") as file:
+    pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+sum(pages[::4096])
+print(int(open("/proc/self/statm").read().split()[2]) * mmap.PAGESIZE, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what processes share is told by Linux")
+def test_what_other_processes_share_is_not_counted_for_each_of_them(tmp_path):
+    with (tmp_path / "shared").open("wb") as file:
+        file.truncate(200_000_000)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": tmp_path}
+    with subprocess.Popen([sys.executable, "-c", SHARES], **pipes) as process:
+        shared = int(process.stdout.readline())
+        resident, own = (_resident_bytes(process.pid, shared=each) for each in (True, False))
+        process.stdin.close()
+    assert shared > 200_000_000
+    assert own == resident - shared
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes that are left here are ended by Linux")
