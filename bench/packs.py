@@ -56,8 +56,11 @@ STUDIES = {("reverse", "sort", "addition", "multiply", "not", "remember"): 3, ("
 The first is `algorithmic-small` of that mixer, but for its width, its lengths and how long it trains.
 """
 
-STUDY_EPOCHS, STUDY_STEPS = 3, 40
-"""The epochs of a study of one length, and the steps of each; who has learnt a length goes on to the next."""
+STUDY_EPOCHS, STUDY_STEPS = 4, 50
+"""The epochs of a study of one length, and the steps of each, which are those of `algorithmic-small`.
+
+Who has learnt a length goes on to the next.
+"""
 
 
 def recipe(mixer: str, width: int) -> str:

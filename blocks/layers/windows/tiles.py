@@ -240,7 +240,10 @@ class _Tiles(torch.autograd.Function):
                 here = (tile.head, tile.batch)
                 one = kept[number][here] if kept else None
                 _add_gradients(tile, into, (by, y), (weights[number][here], one), buffer)
-        found = (each if each is None else each.contiguous() for each in into)
+        found = list(into)
+        del into  # so that each is held twice only while it is laid out
+        for place, each in enumerate(found):
+            found[place] = None if each is None else each.contiguous()
         return (None, None, *found, *(None for _ in kept))
 
     @staticmethod
