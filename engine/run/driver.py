@@ -131,34 +131,21 @@ def _run_round(
     settings = [trial.settings for trial in missing]
     machine = with_whole_gpu(machine) if local else machine
     _prepare(study, settings, machine)
-    run_id, outcomes = uuid4().hex, store.trials()
+    run_id = uuid4().hex
     _save_record(study, store, run_id, machine)
-    times = TimeEstimator(outcomes, study.trials or study.boundary_trials())
-    if study.search is None:
-        at_once = count_packs(settings, machine.most_packed)
-    else:
-        left = len(left_of_search(study, store, outcomes, times))
-        again = study_outcomes(study, outcomes).filter(pl.col("status") == "failed") if retry_failed else ()
-        at_once = most_at_once(study, left + len(again))
-    at_once = at_once if max_trials is None else min(at_once, max_trials)
+    at_once = None
+    if not local:
+        left = _count_at_once(study, store, settings, machine.most_packed, retry_failed=retry_failed)
+        at_once = left if max_trials is None else min(left, max_trials)
     with on_interrupt(listener.stopping) as stop:
         merge = partial(store.merge_ended, study.name, at_least=MERGED_TOGETHER)
         counter = RunCounter(listener, stop, max_failures, merge)
 
         def run(source: CohortSource) -> list[str]:
-            return _run(
-                source,
-                study,
-                store,
-                settings,
-                at_once=at_once,
-                machine=machine,
-                listener=counter,
-                stop=stop,
-                local=local,
-            )
+            places = {"machine": machine, "listener": counter, "stop": stop, "local": local}
+            return _run(source, study, store, settings, at_once=at_once, **places)
 
-        work = measured_work(missing, times)
+        work = measured_work(missing, TimeEstimator(store.trials(), study.trials))
         make_grid = partial(GridCohorts, pack=machine.most_packed, work=work)
         rounds = RunRounds(study, store, counter, stop, run, run_id=run_id, make_grid=make_grid)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
@@ -170,6 +157,24 @@ def _run_round(
             store.remove_kept(passed_trials(study, store.trials()))
         store.compact()
     return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
+
+
+def _count_at_once(
+    study: Study,
+    store: Store,
+    settings: Sequence[TrialSettings],
+    most_packed: int,
+    *,
+    retry_failed: bool,
+) -> int:
+    """How many of the trials that are left can train at once, packs as one."""
+    if study.search is None:
+        return count_packs(settings, most_packed)
+    outcomes = store.trials()
+    times = TimeEstimator(outcomes, study.trials or study.boundary_trials())
+    left = len(left_of_search(study, store, outcomes, times))
+    again = study_outcomes(study, outcomes).filter(pl.col("status") == "failed") if retry_failed else ()
+    return most_at_once(study, left + len(again))
 
 
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
@@ -213,7 +218,7 @@ def _run(
     store: Store,
     settings: Sequence[TrialSettings],
     *,
-    at_once: int,
+    at_once: int | None,
     machine: Machine,
     listener: Listener,
     stop: Stop,
