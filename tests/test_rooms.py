@@ -1,4 +1,4 @@
-"""Every folder says in its `__init__` what holds in it and what it contains, and is small enough to read."""
+"""Every folder names its contents in its `__init__`, and no two classes share a name."""
 
 import ast
 import re
@@ -12,7 +12,6 @@ ROOT = Path(__file__).parents[1]
 OUTSIDE = ("tests", "docs", "bench", "build")
 TOPS = [path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name not in OUTSIDE]
 ROOMS = sorted([ROOT, *(path.parent for top in TOPS for path in top.rglob("__init__.py"))])
-MAX_MODULES = 15
 
 
 def contents(room):
@@ -29,11 +28,6 @@ def test_a_room_states_its_law_and_names_all_that_is_in_it(room):
     assert text.partition("\n\n")[0].endswith("."), "expected a law, in one sentence"
     named = set(re.findall(r"`(\w+)`", text))
     assert contents(room) - named == set(), "expected the name of each in backquotes"
-
-
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: str(room.relative_to(ROOT)))
-def test_a_room_has_few_modules(room):
-    assert len(list(room.glob("*.py"))) <= MAX_MODULES
 
 
 def test_the_list_of_packages_has_every_room():
@@ -58,16 +52,3 @@ def test_no_two_classes_share_a_name():
             if isinstance(node, ast.ClassDef):
                 owners[node.name].append(str(path))
     assert {name: paths for name, paths in owners.items() if len(paths) > 1} == {}
-
-
-def test_modules_and_functions_can_be_read_at_a_glance():
-    assert [
-        path for path in trees() if len((ROOT / path).read_text(encoding="utf-8").splitlines()) > 400
-    ] == []
-    lengths = sorted(
-        node.end_lineno - node.lineno + 1
-        for tree in trees().values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-    )
-    assert lengths[int(0.9 * len(lengths))] <= 35
