@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import shutil
 import sys
@@ -53,19 +54,31 @@ def labelled_lines(label: str, text: str) -> list[str]:
 
 
 def print_json(page: Mapping[str, object]) -> None:
-    """Write a page to standard output as JSON, with the number of its form first: see `schemas`."""
+    """Write a page to standard output as JSON, with its schema's number first (see `schemas`).
+
+    JSON has no infinity and no NaN: both become null.
+    """
     import json
 
-    text = json.dumps({"schema": SCHEMA, **page}, indent=2, ensure_ascii=False)
+    text = json.dumps(_finite({"schema": SCHEMA, **page}), indent=2, ensure_ascii=False)
     escaped = (c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
     print_stdout("".join(escaped))
 
 
 def print_json_line(data: object) -> None:
-    """Write data to standard output at once, as a line of JSON."""
+    """Write data to standard output at once as a line of JSON, with null as in `print_json`."""
     import json
 
-    print(json.dumps(data), flush=True)
+    print(json.dumps(_finite(data)), flush=True)
+
+
+def _finite(data: object) -> object:
+    """Return plain data with None in place of each number that is not finite."""
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, Mapping):
+        return {key: _finite(value) for key, value in data.items()}
+    return [_finite(each) for each in data] if isinstance(data, list | tuple) else data
 
 
 class LogHandler(logging.Handler):

@@ -72,6 +72,7 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
 def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:
     """How many trials have no value, by status, and why; `probe` is the command that measures more."""
     kinds = {
+        ValueStatus.INFINITE: "infinite",
         ValueStatus.FAILED: "failed",
         ValueStatus.DIVERGED: "diverged",
         ValueStatus.PRUNED: "stopped early",

@@ -30,5 +30,8 @@ class Likelihood:
 
     @property
     def word_perplexity(self) -> float:
-        """The perplexity per word, whatever the tokens are: at most e to the 700, and 1 of no words."""
-        return math.exp(min(self.nats / max(self.words, 1), 700.0))
+        """Return the perplexity per word: 1 without words, infinity where no float can hold it."""
+        try:
+            return math.exp(self.nats / max(self.words, 1))
+        except OverflowError:
+            return math.inf

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ...studies.study import Study
 
 
-_ENDED = {ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
+_ENDED = {ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE}
 """What a trial with an added seed has become that will have no value."""
 
 
@@ -83,7 +83,7 @@ class CellResults:
         ids = {trial.id for cell in self._trials.values() for trial in cell.values()}
         self._values = {
             metric: {
-                trial: (value if status == ValueStatus.DONE else None, why, status)
+                trial: (value if status in (ValueStatus.DONE, ValueStatus.INFINITE) else None, why, status)
                 for trial, _, value, status, why in trial_values(
                     study.name, ids, outcomes, metric, metrics=metrics
                 ).iter_rows()
@@ -91,9 +91,7 @@ class CellResults:
             for metric in {quantity.metric for quantity in quantities}
         }
         self._answers = {quantity: self._cell_values(quantity) for quantity in quantities}
-        self._comparable = ComparableCells(
-            study, self._trials, lambda metric, trial: self._values[metric][trial.id][0]
-        )
+        self._comparable = ComparableCells(study, self._trials, self._finite_value)
 
     def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
         """The trials of a comparison with these seeds, by id."""
@@ -108,12 +106,12 @@ class CellResults:
         return any(value is not None or status in trained for value, _, status in ends)
 
     def differences(self, comparison: Comparison, seeds: Collection[int]) -> dict[int, float]:
-        """Left minus right, for those of the seeds for which both are known."""
+        """Return left minus right for the seeds for which both are known; two infinite values are equal."""
         found = {}
         for seed in seeds:
             left, right = self._evaluate(comparison.left, seed), self._evaluate(comparison.right, seed)
             if left is not None and right is not None:
-                found[seed] = left - right
+                found[seed] = 0.0 if left == right else left - right
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
@@ -137,8 +135,18 @@ class CellResults:
         """The standard deviation of left minus right by rounding alone: for a value, its step over √12."""
         return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
 
+    def _finite_value(self, metric: str, trial: Trial) -> float | None:
+        """Return a trial's value of a metric; None without a finite one."""
+        value = self._values[metric][trial.id][0]
+        return value if value is not None and math.isfinite(value) else None
+
     def _evaluate(self, number: Number, seed: int) -> float | None:
-        """The number for a seed; None if any of its parts is missing."""
+        """Return the number for a seed; None if a part is missing, or infinite values make it undefined."""
+        value = self._compute(number, seed)
+        return None if value is None or math.isnan(value) else value
+
+    def _compute(self, number: Number, seed: int) -> float | None:
+        """Return the number for a seed; None if a part is missing, and NaN for ∞ − ∞ and its like."""
         match number:
             case Constant():
                 return number.value
@@ -147,7 +155,8 @@ class CellResults:
             case SignedSum():
                 terms = [(sign, self._evaluate(term, seed)) for sign, term in number.terms]
                 known = [sign * term for sign, term in terms if term is not None]
-                return math.fsum(known) if len(known) == len(terms) else None
+                total = math.fsum if all(map(math.isfinite, known)) else sum
+                return total(known) if len(known) == len(terms) else None
             case Reduction():
                 parts = [self._evaluate(part, seed) for part in number.parts]
                 known = [part for part in parts if part is not None]
@@ -161,7 +170,7 @@ class CellResults:
     def _foretold(self, number: Extrapolation, seed: int) -> float | None:
         """What the law through the smaller sizes says of a size; None if a part is missing or not above 0."""
         points = [(self._parameters(cell), self._evaluate(part, seed)) for cell, part in number.parts]
-        known = [(x, y) for x, y in points if x is not None and y is not None and y > 0]
+        known = [(x, y) for x, y in points if x is not None and y is not None and 0 < y < math.inf]
         size = self._parameters(number.cell)
         law = fit_power_law(known) if len(known) == len(points) else None
         return None if law is None or size is None else law.at(size)[0]
@@ -172,8 +181,9 @@ class CellResults:
         return None if trial is None else model_cost("parameters", trial.settings)
 
     def _mean(self, number: Number) -> float:
-        """The mean over the known seeds, 0 without any."""
-        known = [value for seed in self._every if (value := self._evaluate(number, seed)) is not None]
+        """Return the mean over the seeds with a finite value, 0 without any."""
+        found = [self._evaluate(number, seed) for seed in self._every]
+        known = [value for value in found if value is not None and math.isfinite(value)]
         return math.fsum(known) / len(known) if known else 0.0
 
     def _step(self, number: Number) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...studies.claims.spec import Test
@@ -24,6 +24,9 @@ from ..statistics.power import pairs_needed
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
     """The differences of one comparison by seed, and the open interval `region` that the claim asserts.
+
+    An infinite difference outweighs all finite ones. The test is then the limit of those of larger and larger
+    differences: infinite ones count as 1, finite ones and the ends of the region as 0.
 
     `rounding_sd` is the standard deviation by rounding alone, `pool` the variance by all comparable cells,
     `family` how many comparisons the claim has. Costs that are computed, not measured, are `exact`: one value
@@ -46,8 +49,27 @@ class PairedTest:
 
     @cached_property
     def effect(self) -> float | None:
-        """The mean difference, None without any."""
+        """Return the mean difference, None without any."""
+        if self._limit is not None:
+            return math.copysign(math.inf, self._limit.effect) if self._limit.effect else 0.0
         return mean(list(self.differences.values())) if self.differences else None
+
+    @cached_property
+    def _limit(self) -> PairedTest | None:
+        """Return the test that decides where differences are infinite; None where all are finite."""
+        if not any(map(math.isinf, self.differences.values())):
+            return None
+        low, high = self.region
+        return replace(
+            self,
+            differences={
+                seed: math.copysign(1.0, each) if math.isinf(each) else 0.0
+                for seed, each in self.differences.items()
+            },
+            region=(low if math.isinf(low) else 0.0, high if math.isinf(high) else 0.0),
+            rounding_sd=0.0,
+            pool=None,
+        )
 
     @property
     def method(self) -> Test:
@@ -71,7 +93,7 @@ class PairedTest:
     @cached_property
     def _spread(self) -> tuple[float, float] | None:
         """The standard deviation of a difference and its degrees of freedom."""
-        found = sample_sd(list(self.differences.values()))
+        found = None if self._limit is not None else sample_sd(list(self.differences.values()))
         if found is None:
             return None
         own, degrees = max(found, self.rounding_sd), self.n - 1.0
@@ -83,7 +105,9 @@ class PairedTest:
 
     @property
     def inside(self) -> bool:
-        """Whether the effect lies where the claim says."""
+        """Return whether the effect lies where the claim says."""
+        if self._limit is not None:
+            return self._limit.inside
         low, high = self.region
         return self.effect is not None and low < self.effect < high
 
@@ -92,6 +116,8 @@ class PairedTest:
         """The smallest level at which the comparison is decided, one way or the other; 1 where none is."""
         if self.effect is None or not self.complete:
             return 1.0
+        if self._limit is not None:
+            return self._limit.p
         if self.exact:
             return 0.0
         if self.inside:  # the mean must differ from both ends

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 
-from ...studies.catalog.metrics import with_sign
+from ...studies.catalog.metrics import format_number, with_sign
 from ...studies.text.units import degrees_of_freedom
 from ..statistics.paired_tests import TESTS
 from ..statistics.power import MAX_PAIRS
@@ -127,11 +127,6 @@ def _degrees(checked: Sequence[ClaimResult]) -> str:
         if finding.degrees is not None
     ]
     return f" ({degrees_of_freedom(sorted(known))})" if known else ""
-
-
-def format_number(value: float, decimals: int) -> str:
-    """A number with a true minus, never minus zero."""
-    return format(value, f"z,.{decimals}f").replace("-", "−")
 
 
 def format_p(p: float) -> str:

@@ -49,14 +49,18 @@ def best_of_column(
     spec: TableSpec,
     counts: Sequence[int],
 ) -> BestOfColumn:
-    """The best places of a column; none with fewer than two values, or if neither direction is better.
+    """Return the best places of a column; none with fewer than two values, or if neither direction is better.
 
-    With `best = "shown"` the printed digits decide, so that of two equal numbers never just one is bold.
-    `counts` are the numbers of seeds at which is looked.
+    A place with an infinite value is worse than every other one, and never best. With `best = "shown"` the
+    printed digits decide, so that two equal numbers are both bold or both plain. `counts` are the numbers of
+    seeds at which the table looks.
     """
     known = [place for place in column if place in estimates]
-    if len(known) < 2 or metric.higher_is_better is None:
+    is_infinite = any(place in grown and grown[place][-1].is_infinite for place in column)
+    if len(known) < (1 if is_infinite else 2) or metric.higher_is_better is None:
         return BestOfColumn(metric=metric)
+    if len(known) == 1:
+        return BestOfColumn(metric=metric, places=frozenset(known))
     sign = 1 if metric.higher_is_better else -1
     ranked = sorted(known, key=lambda place: -sign * estimates[place].value)
     if spec.best == "shown":

@@ -22,6 +22,7 @@ class CellStatus(StrEnum):
 
     DONE = "done"  # every trial has a value
     PARTIAL = "partial"  # some have; where none has, the words of `ValueStatus` follow
+    INFINITE = "infinite"
     BEGUN = "begun"
     PENDING = "pending"
     FAILED = "failed"

@@ -36,7 +36,8 @@ class Tally:
 
     `units` has for each value the number of the unit that cells are paired by: its seed, or its seed and the
     levels that the cell is over. `gaps` has status and reason of each trial without a value. `label` names
-    the levels that the trials have of the factors picked from; it is empty if they have all.
+    the levels that the trials have of the factors picked from; it is empty if they have all. If one value is
+    infinite, so is the centre: then `values` is empty, and `gaps` has the infinite ones.
     """
 
     trials: int
@@ -51,6 +52,11 @@ class Tally:
         if self.values:
             return CellStatus.DONE if len(self.values) == self.trials else CellStatus.PARTIAL
         return CellStatus(self._gap_status)
+
+    @property
+    def is_infinite(self) -> bool:
+        """Return whether the centre of its values is infinite."""
+        return self._gap_status is ValueStatus.INFINITE
 
     @property
     def placeholder(self) -> str:
@@ -83,10 +89,10 @@ class Tally:
         ]
 
 
-_ENDED = (ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE)
+_ENDED = (ValueStatus.INFINITE, ValueStatus.FAILED, ValueStatus.DIVERGED, ValueStatus.NO_VALUE)
 """What a trial has become that will have no value."""
 
-_SELF_EXPLANATORY = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.MISSING)
+_SELF_EXPLANATORY = (ValueStatus.INFINITE, ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.MISSING)
 
 
 def tally_trials(
@@ -179,6 +185,9 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
         whys=pl.col("why").filter(~done),
     )
     for cell in cells.iter_rows(named=True):
+        gaps = tuple(zip(cell["statuses"], cell["whys"], strict=True))
+        if infinite := tuple(gap for gap in gaps if gap[0] == ValueStatus.INFINITE):
+            cell["values"], cell["units"], gaps = (), (), infinite
         yield (
             cell["row"],
             cell["column"],
@@ -186,7 +195,7 @@ def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str
                 trials=cell["trials"],
                 values=tuple(cell["values"]),
                 units=tuple(cell["units"]),
-                gaps=tuple(zip(cell["statuses"], cell["whys"], strict=True)),
+                gaps=gaps,
                 label=cell.get("over", ""),
             ),
         )

@@ -67,8 +67,8 @@ class Metric:
     split: str = ""  # for a registered metric of one split: the split
 
     def format(self, value: float) -> str:
-        """The number as tables print it: thousands grouped, a true minus, never minus zero."""
-        return format(value, f"z,.{self.decimals}f").replace("-", "−")
+        """Return the number as tables print it: thousands grouped, a true minus, never minus zero."""
+        return format_number(value, self.decimals)
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
@@ -203,6 +203,11 @@ def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
 def better_arrow(metric: Metric) -> str:
     """The arrow in a heading towards better values; empty where neither direction is better."""
     return {True: " ↑", False: " ↓", None: ""}[metric.higher_is_better]
+
+
+def format_number(value: float, decimals: int) -> str:
+    """Return a number with its decimals: thousands grouped, a true minus, never minus zero, or ∞."""
+    return format(value, f"z,.{decimals}f").replace("-", "−").replace("inf", "∞")
 
 
 def with_sign(number: str) -> str:

@@ -31,6 +31,7 @@ class ValueStatus(StrEnum):
     """How far a trial got; of several trials without a value, the status that is first here is shown."""
 
     DONE = "done"  # it has a finite value
+    INFINITE = "infinite"  # it ended with an infinite value of a metric that had better be low
     BEGUN = "begun"  # it has a checkpoint and no outcome
     PENDING = "pending"  # it is trained, and the probe that measures the metric has not run
     FAILED = "failed"
@@ -43,7 +44,8 @@ class ValueStatus(StrEnum):
     @property
     def text(self) -> str:
         """The words shown in place of a value."""
-        return {self.NO_VALUE: "no value", self.MISSING: "not run"}.get(self, self.value)
+        words = {self.INFINITE: "∞", self.NO_VALUE: "no value", self.MISSING: "not run"}
+        return words.get(self, self.value)
 
 
 def trial_values(
@@ -85,6 +87,8 @@ def trial_values(
         .then(stored)
         .when(value.is_finite())
         .then(pl.when(_has_diverged(metric)).then(pl.lit(ValueStatus.DIVERGED)).otherwise(stored))
+        .when(value == math.inf if not find_metric(metric).higher_is_better else pl.lit(value=False))
+        .then(pl.lit(ValueStatus.INFINITE))
         .when(value.is_null() & _awaits_probe(found, metric))
         .then(pl.lit(ValueStatus.PENDING))
         .otherwise(pl.lit(ValueStatus.NO_VALUE))
@@ -128,6 +132,7 @@ def _why(study: str, metric: str) -> pl.Expr:
     strayed = pl.format("diverged: the loss of seed {} {}; it has {}", "seed", "diverged", number)
     words = {
         ValueStatus.DONE: "",
+        ValueStatus.INFINITE: f"ended with an infinite {metric}",
         ValueStatus.BEGUN: "begun, not ended",
         ValueStatus.PENDING: f"not probed yet ({probe_command(study)})",
         ValueStatus.NO_VALUE: f"ended without a finite {metric}",

@@ -14,6 +14,7 @@ def test_losses_are_per_token_and_perplexities_per_word():
     assert found.word_perplexity == pytest.approx(2 ** (10 / 4))
 
 
-def test_a_perplexity_is_a_number_even_of_the_unlikeliest_text_and_of_none():
-    assert Likelihood(nats=1e9, tokens=1, words=1).word_perplexity == math.exp(700)
+def test_a_perplexity_that_no_float_holds_is_infinite_and_that_of_no_words_is_1():
+    assert Likelihood(nats=1e9, tokens=1, words=1).word_perplexity == math.inf
+    assert Likelihood(nats=705.0, tokens=1, words=1).word_perplexity == pytest.approx(math.exp(705.0))
     assert Likelihood(nats=0.0, tokens=0, words=0).word_perplexity == 1.0

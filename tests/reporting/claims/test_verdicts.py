@@ -326,3 +326,15 @@ def test_the_legend_tells_where_a_permutation_test_took_the_place_of_the_interva
     many = checked(SA_BEATS_CONV.format("reverse"), pair(ends, tuple(range(8))), text=text)
     assert many.deciding.p == 2 * 0.5**8
     assert told in " ".join(legend([many]))
+
+
+def test_an_infinite_value_is_worse_than_every_other_one_and_no_better_than_another_infinite_one():
+    claim = "loss[task=reverse, mixer=sa] < loss[task=reverse, mixer=conv(k=3)]"
+    ahead = checked(claim, pair((40, 43, 43), (math.inf,) * 3), metric="loss")
+    assert (ahead.verdict, ahead.deciding.effect, ahead.deciding.interval) == (CONFIRMED, -math.inf, None)
+    behind = checked(claim, pair((math.inf,) * 3, (1, 2, 3)), metric="loss")
+    assert (behind.verdict, behind.deciding.effect) == (REFUTED, math.inf)
+    both = checked(claim, pair((math.inf,) * 3, (math.inf,) * 3), metric="loss")
+    assert (both.verdict, both.deciding.effect) == (UNDECIDED, 0.0)
+    one = checked(claim, pair((1, 2, 3), (math.inf, 2, 3)), metric="loss")
+    assert (one.verdict, one.deciding.effect) == (UNDECIDED, -math.inf)

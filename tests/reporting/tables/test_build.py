@@ -1,6 +1,7 @@
 """A table says exactly what the store holds: mean, spread, best, and all that is not there."""
 
 import itertools
+import math
 
 import polars as pl
 import pytest
@@ -236,3 +237,29 @@ def test_every_pair_of_factors_can_be_rows_and_columns_if_no_third_is_left(
         if "mixer" in (first, second):
             made = build_table(narrow, spec(rows=first, columns=second), rows)
             assert made.rows == tuple(map(str, narrow.factors[first]))
+
+
+@pytest.mark.parametrize("best", ["shown", "test"])
+def test_an_infinite_value_is_shown_by_its_sign_and_is_never_the_best(
+    everything: Study, rows: pl.DataFrame, best: str
+) -> None:
+    infinite = {("sa", "sort"): (0, 1, 2), ("sa", "copy"): (0, 1, 2), ("conv(k=20)", "copy"): (1,)}
+    losses = {
+        trial.id: math.inf
+        if trial.levels["seed"] in infinite.get((str(trial.levels["mixer"]), str(trial.levels["task"])), ())
+        else 2.0
+        for trial in everything.trials
+    }
+    metrics = pl.Series([[{"name": "loss", "value": losses[trial]}] for trial in rows["trial"]])
+    made = build_table(everything, spec(value="loss", best=best), rows.with_columns(metrics=metrics))
+    shown = {place: cell_of(made, *place) for place in infinite} | {
+        ("conv(k=20)", "sort"): cell_of(made, "conv(k=20)", "sort")
+    }
+    assert {place: (cell.full_text, cell.best) for place, cell in shown.items()} == {
+        ("sa", "sort"): ("∞", False),
+        ("sa", "copy"): ("∞", False),
+        ("conv(k=20)", "copy"): ("∞", False),
+        ("conv(k=20)", "sort"): ("2.0000 ± 0.0000", True),
+    }
+    notes = [note.text for note in made.footnotes if "infinite" in note.text]
+    assert notes == ["1 of 3 seeds ended with an infinite loss"]

@@ -44,7 +44,7 @@ def told(metric, trials="abcdefgh", **more):
 def test_each_trial_has_its_value_or_the_reason_why_there_is_none():
     assert told("loss", "abcdexy", begun=["y"]) == [
         ("a", 0.5, "done", ""),
-        ("b", math.inf, "none", "ended without a finite loss"),
+        ("b", math.inf, "infinite", "ended with an infinite loss"),
         ("c", None, "none", "ended without a finite loss"),
         ("d", 0.9, "failed", "failed: out of memory"),
         ("e", 0.8, "pruned", "pruned: behind the others"),
