@@ -37,7 +37,6 @@ ActivememError              a ValueError
         LeakError           a model or block that sees later inputs   activemem.engine.trial.leaks
         NotANumberError     a loss that is not finite                 activemem.engine.trial.training
         ParameterGroupError groups that a model lacks           activemem.engine.optimisers.parameter_groups
-        ReplicaError        trials that several devices cannot train  activemem.engine.replicas.faults
         PackError           trainings that cannot take steps together  activemem.engine.packs.stacked_steps
         LossTermError       a term that is no number                activemem.engine.training_parts.loss_terms
         CallbackError       a callback that reports others          activemem.engine.training_parts.callbacks
@@ -47,7 +46,6 @@ ActivememError              a ValueError
         TrackingError       a program that cannot be told of trials   activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
             HeadLostError   a Ray cluster without its head            activemem.engine.run.head_watch
-            ReplicaDiedError  a process on another device has died    activemem.engine.trial.machine_failures
         BucketError         a bucket that cannot be reached           activemem.storage.objects.bucket
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files
@@ -59,7 +57,6 @@ ActivememError              a ValueError
             ForeignError    a file that no store wrote                activemem.storage.integrity.checksum
             UnreadableError what should be a file and cannot be read  activemem.storage.integrity.regular_file
     nothing: it is caught inside
-        BrokenRecordingError steps that no graph holds from now on    activemem.engine.graphs.recorded_work
         PartitionLimitError a space too entangled to count exactly    activemem.grammar.space.partition
 """
 

@@ -1,7 +1,7 @@
 """All that is to be done on a machine with a GPU, in pieces: a call works for some minutes, the next goes on.
 
 The tests that wait for one, those of windows last, for which FlexAttention is compiled; the table of
-`make bench-gpu`; a part of `algorithmic.toml` by graphs, then all of it, timed; at last all other tests, a
+`make bench-gpu`; all of `algorithmic.toml`, timed; at last all other tests, a
 part after the other. What is left and known is in a folder, or in a file of it for machines that keep nothing
 between calls. Without Ray all but tests of it can be done.
 
@@ -49,10 +49,6 @@ TESTS_OF_WINDOWS = Path("tests", "blocks", "layers", "windows")
 FEWEST_PACKED = "2"
 """Of a pack of so many a cohort has four trials, and no fewer train together."""
 
-SHORT_STUDY = ("--set", "train.epochs=2", "--max-trials", "32")
-NOT_RECORDED = "steps are not recorded as graphs"
-"""What a worker tells with a reason."""
-
 ASK_GPU = """
 import torch
 try:
@@ -65,7 +61,7 @@ TINY_STUDY = ("--set", "train.epochs=1", "--set", "train.steps_per_epoch=3", "--
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A command, and what shows that all is right: a `fine` status, a log that has `text`, and no `fault`.
+    """A command, and what shows that all is right: a `fine` status, and a log that has `text`.
 
     One whose trials are in `results` is begun again where it was; others may be cut off only so often.
     """
@@ -75,15 +71,12 @@ class Stage:
     results: Path | None = None
     fine: tuple[int, ...] = (0,)
     text: str = ""
-    fault: str | None = None
 
     def how_it_ended(self, status: int, log: Path) -> str:
         """Its status, and what is wrong with its log."""
         told, wrong = log.read_text(encoding="utf-8", errors="replace"), ""
         if self.text not in told:
             wrong = f", but its log is without {self.text!r}"
-        elif self.fault is not None and self.fault in told:
-            wrong = f", but its log has {self.fault!r}"
         return f"status {status}{wrong}"
 
     def has_done(self, how: str) -> bool:
@@ -158,23 +151,10 @@ def stages(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
 
 
 def stages_of_study(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
-    """A part of the study by graphs, all of it, and its table."""
-    program, results, recorded = (sys.executable, "-m", "activemem"), folder / "results", folder / "recorded"
+    """Yield the stages of the study: its trials, and its table."""
+    program, results = (sys.executable, "-m", "activemem"), folder / "results"
     study = (*program, "study", "run", "algorithmic", "--local")
     device = () if tiny else ("ACTIVEMEM_GPUS=1",)  # without one it would train on a CPU, for days
-    yield Stage(
-        name="study recorded",
-        command=(
-            "env",
-            *device,
-            "ACTIVEMEM_GRAPHS=true",
-            *study,
-            *("--pack", "auto", "--results", str(recorded)),
-            *(TINY_STUDY if tiny else SHORT_STUDY),
-        ),
-        results=recorded,
-        fault=None if tiny else NOT_RECORDED,
-    )
     packed = ("--pack", "auto" if keeps_states else FEWEST_PACKED, "--results", str(results))
     yield Stage(
         name="study",

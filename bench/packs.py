@@ -18,12 +18,10 @@ from typing import Literal
 
 import torch
 from clock import CPU, make_clock
-from recordings import require_recordings
 
 from activemem.engine.core.cpu import prepare_cpu
 from activemem.engine.core.events import Ended
 from activemem.engine.core.resources import Machine
-from activemem.engine.packs.graphed_passes import GraphedPacks
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.cohorts import Worker
@@ -108,12 +106,8 @@ def times_ms(
     trainings: Sequence[Training],
     rounds: int,
     others: dict[str, Callable[[], None]] | None = None,
-    graphs: GraphedPacks | None = None,
 ) -> dict[str, float]:
-    """The shortest milliseconds of a step of each "alone", of all "together", and of what else is given.
-
-    With graphs there are those of all together "recorded", too; RuntimeError where they cannot be.
-    """
+    """Return the shortest milliseconds of a step of each "alone", of all "together", and of each other."""
     now, found = make_clock(trainings[0].device), dict[str, list[float]]()
 
     def note(name: str, run: Callable[[], object]) -> None:
@@ -126,12 +120,6 @@ def times_ms(
         with StackedSteps(trainings) as stacked:
             stacked.step()
             note("together", stacked.step)
-        if graphs is not None:
-            passes = graphs.passes("bench", trainings)
-            with StackedSteps(trainings, passes) as stacked:
-                stacked.step()
-                note("recorded", stacked.step)
-            require_recordings(passes)
         for name, run in (others or {}).items():
             note(name, run)
     return {name: 1e3 * min(each[1:]) for name, each in found.items()}

@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
@@ -27,13 +27,9 @@ import hfta
 import packs
 import step
 import torch
-from recordings import require_recordings
 
 from activemem import __version__
 from activemem.engine.core.cpu import prepare_cpu
-from activemem.engine.graphs.graphable import GraphedTrainings, make_recordings
-from activemem.engine.graphs.recorded_work import Recordings, Work
-from activemem.engine.packs.graphed_passes import GraphedPacks
 from activemem.engine.trial import provenance
 from activemem.engine.trial.memory_retries import free_memory
 from activemem.engine.trial.precision import float32_products
@@ -140,31 +136,6 @@ def packed_rows(form: PackForm, seconds: float, device: torch.device) -> Iterato
     yield Row(what, "HFTA's method, written by hand", found["together"], found["by hand"])
 
 
-def recorded_step_row(
-    recipe: str, seconds: float, device: torch.device, recordings: Recordings
-) -> Iterator[Row]:
-    """A step whose passes are replayed."""
-    trainings = {
-        "recorded": step.make(recipe, device, GraphedTrainings(recordings)),
-        "plain": step.make(recipe, device),
-    }
-    loops = {name: step.engine_loop(training) for name, training in trainings.items()}
-    found = step.median_step_ms(loops, seconds, device)
-    require_recordings(trainings["recorded"].gradients)
-    yield Row(f"a step of `{recipe}`, recorded", "the same", found["recorded"], found["plain"])
-
-
-def recorded_pack_row(
-    form: PackForm, seconds: float, device: torch.device, recordings: Recordings
-) -> Iterator[Row]:
-    """Steps of several trainings, whose passes are replayed."""
-    mixer, width, trials = form
-    trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
-    found = packs.times_ms(trainings, max(1, int(seconds)), graphs=GraphedPacks(recordings))
-    what = f"{packed_name(form)}, recorded"
-    yield Row(what, "the same", found["recorded"], found["together"])
-
-
 def trial_rows() -> Iterator[Row]:
     """Trials that do nothing."""
     import overhead  # noqa: PLC0415 -- Ray, which nothing else needs
@@ -186,12 +157,6 @@ def trial_rows() -> Iterator[Row]:
     yield Row(
         "an empty trial in a worker", "what the disk takes to make its files durable", alone_ms, disk_ms
     )
-
-
-def do_again(work: Work, generators: Sequence[torch.Generator] = ()) -> Work:
-    """What stands for a recording on a CPU: the work itself, which is replayed by being done again."""
-    del generators
-    return work
 
 
 def machine(device: torch.device) -> str:
@@ -227,10 +192,8 @@ def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> 
     return "\n".join([*lines, "", machine(device)]), is_whole
 
 
-def all_there_is(
-    seconds: float, device: torch.device, recordings: Recordings | None
-) -> Iterator[tuple[str, Measure]]:
-    """What is measured by torch alone, and how; with recordings what is wanted of a GPU."""
+def all_there_is(seconds: float, device: torch.device, *, tiny: bool) -> Iterator[tuple[str, Measure]]:
+    """Yield each measurement that needs torch alone, by name; `tiny` measures on a CPU what a GPU would."""
     yield from step_measures(step.comparisons(), seconds, device)
     yield LAYER, partial(layer_rows, seconds, device)
     if device.type == "cuda":  # elsewhere FlexAttention has no backward pass
@@ -242,10 +205,8 @@ def all_there_is(
     ):
         what = f"8 rows of `all_attn(N={attention.VECTORS}, heads=4)`, width 256{kind}"
         yield what, partial(released_rows, what, seconds, device, adaptive=adaptive, dropout=dropout)
-    for form in PACKS if recordings is None else PACKS_ON_GPU:
+    for form in PACKS_ON_GPU if tiny or device.type == "cuda" else PACKS:
         yield packed_name(form), partial(packed_rows, form, seconds, device)
-    if recordings is not None:
-        yield from recorded_measures(seconds, device, recordings)
 
 
 def step_measures(
@@ -254,18 +215,6 @@ def step_measures(
     """Steps beside others."""
     for what in comparisons:
         yield f"a step of `{what.recipe}`", partial(step_row, what, seconds, device)
-
-
-def recorded_measures(
-    seconds: float, device: torch.device, recordings: Recordings
-) -> Iterator[tuple[str, Measure]]:
-    """Steps that are replayed beside those that are not."""
-    for recipe in step.RECIPES:
-        what = f"a step of `{recipe}`, recorded"
-        yield what, partial(recorded_step_row, recipe, seconds, device, recordings)
-    for form in PACKS_ON_GPU:
-        what = f"{packed_name(form)}, recorded"
-        yield what, partial(recorded_pack_row, form, seconds, device, recordings)
 
 
 def beside_packages(seconds: float, device: torch.device) -> Iterator[tuple[str, Measure]]:
@@ -294,8 +243,7 @@ def main() -> None:
     prepare_cpu(1)  # as workers do: whoever is compared has it, too
     device, tiny = torch.device("cuda" if "--cuda" in sys.argv else "cpu"), "--tiny" in sys.argv
     seconds = 0.1 if tiny else float(given[0]) if given else 20.0
-    recordings = make_recordings(device) if device.type == "cuda" else Recordings(do_again) if tiny else None
-    measured = all_there_is(seconds, device, recordings)
+    measured = all_there_is(seconds, device, tiny=tiny)
     with float32_products("float32"):
         found, is_whole = table(
             measured if tiny else chain(measured, beside_packages(seconds, device)), device

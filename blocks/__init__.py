@@ -1,9 +1,9 @@
-"""A block maps (batch, length, width) to the same, from its arguments and its mask alone.
+"""Torch modules of all blocks, and the models that are built from them.
 
-`core` is what every block is made of, `layers` has one file for each family of blocks, `transducers` maps a
-source to a target, `models` builds what stands around them, `stacked` makes one of several models, and
-`testing` is the contract that every block keeps. `batched_gradients` takes several gradients at once, and
-`autocast` lets numbers keep their precision.
+A block maps (batch, length, width) to the same, from its arguments and its mask alone. `core` is what every
+block is made of; `layers` has one file for each family of blocks; `transducers` map a source to a target;
+`models` builds whole models; `testing` is the contract that every block keeps. `batched_gradients` computes
+several gradients at once, and `autocast` keeps numbers in their precision.
 """
 
 from . import layers, transducers  # their families register their modules

@@ -63,19 +63,12 @@ class MachineSettings(StrictModel):
     gpus: Gpus = "auto"
     time_limit_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     memory_limit: str | None = None
-    isolate: bool = False
     checkpoint_every: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     pack: int | Literal["auto", "off"] = "off"
-    graphs: bool = False
     activation_checkpointing: bool = False
     format: str = "rich"
     plugins: Annotated[tuple[str, ...], Field(strict=False)] = ()
     track: TrackSettings = TrackSettings()
-
-    @property
-    def devices(self) -> int:
-        """On how many devices each trial takes its steps."""
-        return 1 if self.gpus == "auto" else max(1, int(self.gpus))
 
     @field_validator("results", "data", "address")
     @classmethod
@@ -325,7 +318,7 @@ def _value(name: str, text: str) -> float | bool | str | list[str]:
             return float(text)
         except ValueError:
             return text
-    if name in ("isolate", "graphs", "activation_checkpointing"):
+    if name == "activation_checkpointing":
         return {"true": True, "false": False}.get(text, text)
     return text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,11 +30,9 @@ def plan_here(
     from ..studies.planning.plan import make_plan
 
     on_cpu = not for_gpu and _trains_on_cpu(settings.values)
-    recorded = settings.values.graphs and not on_cpu
     memory = MemoryEstimator(
-        count_state=partial(count_state, sharded=settings.values.devices > 1),
+        count_state=count_state,
         find_longest=longest_below(settings.data),
-        is_recorded=steps_are_recorded if recorded else lambda _settings: False,
         checkpoints=settings.values.activation_checkpointing,
         device="cpu" if on_cpu else "gpu",
         cpu_gain=_cpu_gain() if on_cpu else None,
@@ -53,12 +50,9 @@ def group_sizes_of(study: Study) -> list[GroupSize]:
     return group_sizes(settings)
 
 
-def count_state(settings: TrialSettings, *, sharded: bool = False) -> WeightState | None:
-    """What an optimiser keeps; torch is loaded only where that needs the names and shapes of weights.
-
-    So does what is gathered of weights that may be sharded.
-    """
-    if not (sharded or settings.train.groups or settings.train.optimizer.state_depends_on_shapes):
+def count_state(settings: TrialSettings) -> WeightState | None:
+    """Return what an optimiser keeps; load torch only where that needs the shapes of weights."""
+    if not (settings.train.groups or settings.train.optimizer.state_depends_on_shapes):
         return None
     from ..engine.optimisers.state_size import weight_state
 
@@ -81,13 +75,6 @@ def _cpu_gain(processors: Path = Path("/proc/cpuinfo")) -> float:
     except OSError:
         return GAIN
     return GAIN_BESIDE_WIDER_VECTORS if "AuthenticAMD" in text and "avx512f" in text else GAIN
-
-
-def steps_are_recorded(settings: TrialSettings) -> bool:
-    """Whether a trial's steps are recorded on a GPU; torch tells, as a model may look at its weights."""
-    from ..engine.graphs.graphable import steps_are_recorded
-
-    return steps_are_recorded(settings)
 
 
 def longest_below(folder: Path) -> FindLongest:

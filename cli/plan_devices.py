@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..engine.core.gpus import (
@@ -16,10 +15,9 @@ from ..engine.core.gpus import (
 )
 from ..engine.core.resources import Gpus, cpus_here
 from ..storage import Store
-from ..studies.planning.memory_estimates import GpuRoom, StepMemory, fits, room_on_gpu
+from ..studies.planning.memory_estimates import GpuRoom, StepMemory, room_on_gpu
 from ..studies.planning.plan import Plan, most_at_once
 from ..studies.text.units import format_bytes, plural
-from .plan_costs import longest_below
 
 if TYPE_CHECKING:
     from ..studies.resolve.trial import Trial
@@ -39,24 +37,10 @@ def free_for_run(study: str, store: Store) -> int | None:
     return found["free"] if here else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """So many of the trials to run cannot take their steps on several devices: a run trains none of all."""
-
-    trials: int
-    of: int
-    reasons: tuple[str, ...]
-
-
-FindRefusal = Callable[[int | None], Refusal | None]
-"""What is refused where each device has so many bytes, if that is known."""
-
-
 def where(
     plan: Plan,
     machine: MachineSettings,
     run_free: int | None = None,
-    find_refusal: FindRefusal = lambda _bytes: None,
     at_once: int | None = None,
 ) -> str:
     """Which device trains: `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`.
@@ -69,18 +53,15 @@ def where(
     if address is not None:
         asked = "CPUs" if not gpus else "its GPUs, if a node has one, else its CPUs"
         asked = asked if gpus in ("auto", 0) else f"its GPUs, {_told(gpus)} for each trial"
-        if (refusal := find_refusal(None)) is not None:
-            return f"nowhere: {_refused(refusal, machine.devices)}"
-        here = _where_here(plan, machine, run_free, find_refusal, at_once, local=True)
+        here = _where_here(plan, machine, run_free, at_once, local=True)
         return f"the cluster at {address}: {asked}; with --local, {here}"
-    return _where_here(plan, machine, run_free, find_refusal, at_once)
+    return _where_here(plan, machine, run_free, at_once)
 
 
 def _where_here(
     plan: Plan,
     machine: MachineSettings,
     run_free: int | None,
-    find_refusal: FindRefusal,
     at_once: int | None,
     *,
     local: bool = False,
@@ -94,25 +75,12 @@ def _where_here(
     gpu, count = found
     gpu = gpu if run_free is None else replace(gpu, free=min(gpu.bytes, run_free))
     others = _others(gpu, run_free)
-    if gpus != "auto" and gpus > count:
-        return f"nowhere: gpus = {gpus:g}, and torch finds {plural(count, 'GPU')} here"
-    if gpus != "auto" and gpus > 1:
-        return f"{_on_several(plan, gpu, machine.devices, find_refusal)}{others}"
     if local:
         return f"this machine's GPU, {gpu.name}, for one trial at a time{others}"
     count = max(count, count_gpus_of_processes())
     name = f"this machine's {f'{count} GPUs' if count > 1 else 'GPU'}, {gpu.name}"
     shared = plan.memory and _shared(plan.memory[1], gpu, count, machine, others=others, at_once=at_once)
     return f"{name}: {shared}" if shared else f"{name}{others}"
-
-
-def _on_several(plan: Plan, gpu: Gpu, devices: int, find_refusal: FindRefusal) -> str:
-    """What a step holds on each of several of this machine's GPUs, or why it cannot be taken there."""
-    held = plan.memory[1] if plan.memory else None
-    if (refusal := find_refusal(gpu.free)) is not None:
-        return f"nowhere: {_refused(refusal, devices)}{f'; {_on_one(held, gpu.free)}' if held else ''}"
-    told = f": {_held_on_each(held, devices, gpu.free)}" if held else ""
-    return f"{devices} of this machine's GPUs for each trial, {gpu.name}{told}"
 
 
 def _without_gpu(gpus: Gpus) -> str:
@@ -173,9 +141,9 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
     """How many trials train on a GPU at once, and what keeps more from it."""
     size = format_bytes(device_bytes)
     if not found.by_memory:
-        parts = held.parts_on_each(1, device_bytes)
-        split = "without its steps recorded" if parts == 1 else f"with its batches in {parts} parts"
-        return f"not one such trial fits into {size}{'' if parts is None else f', but one {split}'}"
+        parts = held.parts_that_fit(device_bytes)
+        split = "" if parts is None else f", but one with its batches in {parts} parts"
+        return f"not one such trial fits into {size}{split}"
     why = {
         "memory": "as many as fit",
         "CPUs": "as many as there are CPUs for",
@@ -189,78 +157,15 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
 
 
 def _told(gpus: Gpus) -> str:
-    """`0.25 of one`, or `8 of them`."""
-    return f"{gpus} of one" if gpus == "auto" or gpus <= 1 else f"{gpus:g} of them"
+    """Return the share of a GPU in words, such as `0.25 of one`."""
+    return f"{gpus} of one"
 
 
-def _held_on_each(held: StepMemory, devices: int, device_bytes: int) -> str:
-    """What a step holds on each of several devices: with all weights, maybe in parts, or a part of them."""
-    size, part = format_bytes(device_bytes), held.sharded(devices)
-    parts = held.parts_on_each(devices, device_bytes)
-    told = f"a step holds {format_bytes(held.on_each(devices))} on each of {devices}, which"
-    if parts == 1:
-        return f"{told} fits into {size}"
-    told = f"{told} does not fit into {size}"
-    if parts is not None:
-        split = format_bytes(held.on_each(devices * parts))
-        return f"{told}; with its batches in {parts} parts {split}, which fits"
-    also = "fits" if fits(part, device_bytes) else "does not fit either"
-    return f"{told}; with a part of the weights on each {format_bytes(part)}, which {also}"
-
-
-def _refused(refusal: Refusal, devices: int) -> str:
-    """`on 8 GPUs each 3 of 18 trials are refused (batch_size: expected a multiple of 8, …)`."""
-    are = "is" if refusal.of == 1 else "are"
-    trials = f"{refusal.trials:,} of {plural(refusal.of, 'trial')}"
-    return f"on {devices} GPUs each {trials} {are} refused ({'; '.join(refusal.reasons)})"
-
-
-def _on_one(held: StepMemory, device_bytes: int) -> str:
-    """Whether a step fits on one device instead, whole or in parts."""
-    size, parts = format_bytes(device_bytes), held.parts_on_each(1, device_bytes)
-    if parts is None:
-        return f"with gpus = 1 a step does not fit into {size}"
-    split = "" if parts == 1 else f", batches in {parts} parts"
-    return f"with gpus = 1 a step fits into {size}{split}"
-
-
-def room(
-    held: StepMemory, device_bytes: int, machine: MachineSettings, refusal: Refusal | None = None
-) -> str:
-    """`21 such trials at once with 21 CPUs, as many as fit into 24.0 GB`, or what each of several holds."""
-    if refusal is not None:
-        return f"{_refused(refusal, machine.devices)}; {_on_one(held, device_bytes)}"
-    if machine.devices > 1:
-        return _held_on_each(held, machine.devices, device_bytes)
+def room(held: StepMemory, device_bytes: int, machine: MachineSettings) -> str:
+    """`21 such trials at once with 21 CPUs, as many as fit into 24.0 GB`."""
     found = room_for(held, device_bytes, machine.gpus)
     cpus = f" with {found.trials * machine.cpus:g} CPUs" if found.trials > 1 else ""
     return _at_once(held, device_bytes, found, machine.gpus, cpus)
-
-
-def find_refusal(
-    study: Study, plan: Plan, settings: ResolvedSettings, device_bytes: int | None
-) -> Refusal | None:
-    """What a run refuses; None if it trains all, as on one device, for which torch is not loaded."""
-    machine = settings.values
-    if machine.devices == 1:
-        return None
-    from ..engine.replicas.faults import ReplicaError, check_replicas
-
-    trials, longest = _trials_to_run(study, plan, settings), longest_below(settings.data)
-    refused, reasons = 0, dict[str, None]()
-    for trial in trials:
-        try:
-            check_replicas(
-                [trial.settings],
-                machine.devices,
-                device_bytes,
-                find_longest=longest,
-                checkpoints=machine.activation_checkpointing,
-            )
-        except ReplicaError as error:
-            refused += 1
-            reasons |= dict.fromkeys(error.reasons)
-    return Refusal(trials=refused, of=len(trials), reasons=tuple(reasons)) if refused else None
 
 
 def count_at_once(study: Study, plan: Plan, settings: ResolvedSettings) -> int | None:

@@ -16,7 +16,7 @@ from ..studies.searches.rung_costs import rung_costs
 from ..studies.study import Study
 from .machine_settings import MachineSettings
 from .plan_costs import group_sizes_of
-from .plan_devices import Refusal, find_refusal, room_for
+from .plan_devices import room_for
 from .plan_ladder import planned_rungs
 from .views.plan import count_to_run
 
@@ -35,7 +35,6 @@ def plan_page(
         group_sizes_of(study),
         device_bytes=device_bytes,
         machine=settings.values,
-        refusal=None if device_bytes is None else find_refusal(study, plan, settings, device_bytes),
     )
     return page | {"noise": StudyResults(study, settings.store).noise} if study.search else page
 
@@ -47,7 +46,6 @@ def plan_to_dict(
     *,
     device_bytes: int | None = None,
     machine: MachineSettings | None = None,
-    refusal: Refusal | None = None,
 ) -> dict[str, Any]:
     """The plan with all its trials, for a program; seconds are null where nothing is known."""
     return {
@@ -70,7 +68,7 @@ def plan_to_dict(
         "memory": None if plan.memory is None else {"label": plan.memory[0], **asdict(plan.memory[1])},
         "device": None
         if plan.memory is None or device_bytes is None
-        else _device(plan.memory[1], device_bytes, machine or MachineSettings(), refusal),
+        else _device(plan.memory[1], device_bytes, machine or MachineSettings()),
         "test": None if plan.test is None else asdict(plan.test),
         "groups": _groups_to_list(groups),
         "trials": [
@@ -147,14 +145,8 @@ def _groups_to_list(sizes: Sequence[GroupSize]) -> list[dict[str, Any]]:
     ]
 
 
-def _device(
-    held: StepMemory, device_bytes: int, machine: MachineSettings, refusal: Refusal | None
-) -> dict[str, Any]:
-    """How many trials share a device, and fit into it, or what a step of one holds on each of several."""
-    found, devices = room_for(held, device_bytes, machine.gpus), machine.devices
-    parts = held.parts_on_each(devices, device_bytes)
-    told = {"bytes": device_bytes, "trials": found.trials, "fit": found.by_memory, "parts": parts}
-    if devices > 1:
-        told |= {"devices": devices, "on_each": held.on_each(devices), "sharded": held.sharded(devices)}
-        told |= {"refused": None if refusal is None else asdict(refusal)}
-    return told
+def _device(held: StepMemory, device_bytes: int, machine: MachineSettings) -> dict[str, Any]:
+    """Return how many trials share a device and fit into it."""
+    found = room_for(held, device_bytes, machine.gpus)
+    parts = held.parts_that_fit(device_bytes)
+    return {"bytes": device_bytes, "trials": found.trials, "fit": found.by_memory, "parts": parts}

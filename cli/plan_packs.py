@@ -20,7 +20,7 @@ def packs(study: Study, plan: Plan, machine: MachineSettings) -> str:
     Torch is loaded where packs are asked for, as some models look at their weights.
     """
     left = [each.trial.settings for each in plan.trials if each.status != "done"]
-    if machine.pack == "off" or machine.devices > 1:
+    if machine.pack == "off":
         return ""
     if study.search is not None and not study.is_population:
         return _told_of_search(study, machine)

@@ -13,10 +13,6 @@ from ..studies.text.units import parse_duration
 
 LocalOption = Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")]
 
-IsolateOption = Annotated[
-    bool, typer.Option("--isolate", help="With --local: train in a process of its own.")
-]
-
 ShardOption = Annotated[
     str | None,
     typer.Option(
@@ -112,7 +108,6 @@ class RunOptions:
     study: str
     overrides: Sequence[str] | None
     local: bool
-    isolate: bool
     only: Sequence[str] | None
     shard: str | None
     max_trials: int | None
@@ -133,7 +128,7 @@ class RunOptions:
     def settings(self) -> dict[str, object]:
         """What stands in place of the machine's settings."""
         names = ("results", "address", "checkpoint_every", "pack")
-        return {**{name: getattr(self, name) for name in names}, "isolate": self.isolate or None}
+        return {name: getattr(self, name) for name in names}
 
     def command(self, overrides: Sequence[str]) -> str:
         """The command that continues the run of a study that has these overrides."""
@@ -159,7 +154,7 @@ class RunOptions:
 
 
 _REPEATED = (
-    *("local", "isolate", "only", "shard", "max_trials", "max_failures", "fail_fast", "retry_failed"),
+    *("local", "only", "shard", "max_trials", "max_failures", "fail_fast", "retry_failed"),
     *("keep_stale", "until_decided", "budget", "skip_unfit_nodes"),
     *("results", "address", "checkpoint_every", "pack", "plugin"),
 )

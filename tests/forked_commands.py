@@ -32,7 +32,6 @@ from activemem.cli.app import main
 from activemem.cli.live import run as _
 from activemem.engine.probes import study_probes as _
 from activemem.engine.run import driver as _
-from activemem.engine.run.local import isolated as _
 from activemem.reporting.tables import build as _
 """
 

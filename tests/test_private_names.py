@@ -19,11 +19,8 @@ KNOWN = {
     "blocks/layers/recurrent.py: from torch._C._functorch import is_batchedtensor",
     "blocks/testing/fixtures.py: storage._cdata",
     "blocks/testing/fixtures.py: parameter.untyped_storage()._cdata",
-    "engine/graphs/cuda_capture.py: from torch._C import _cuda_endAllocateToPool, _cuda_releasePool",
     "engine/optimisers/weights.py: torch._dynamo",
     "engine/core/gpus.py: from torch._C import _cuda_getDeviceCount",
-    "engine/packs/fused_adam.py: torch._fused_adam_",
-    "engine/packs/fused_adam.py: torch._fused_adamw_",
 }
 """What nothing public replaces."""
 

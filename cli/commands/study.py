@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated, Literal
@@ -20,7 +19,6 @@ from ..run_options import (
     CheckpointEveryOption,
     DeviceMemoryOption,
     FailFastOption,
-    IsolateOption,
     KeepStaleOption,
     LocalOption,
     MaxFailuresOption,
@@ -64,7 +62,7 @@ def plan(
     from ...studies.rounds import follow_rounds
     from ...studies.study import load_study
     from ..machine_settings import load_settings
-    from ..plan_devices import count_at_once, find_refusal, free_for_run
+    from ..plan_devices import count_at_once, free_for_run
     from ..plan_json import plan_page
     from ..plan_packs import packs
     from ..views import plan as view
@@ -88,7 +86,6 @@ def plan(
             noise=noise,
             packs=together,
             run_free=free_for_run(found.name, configured.store),
-            find_refusal=partial(find_refusal, found, page, configured),
             at_once=count_at_once(found, page, configured),
         )
         print_stdout(text)
@@ -101,7 +98,6 @@ def run(
     *,
     overrides: OverridesOption = None,
     local: LocalOption = False,
-    isolate: IsolateOption = False,
     only: OnlyOption = None,
     shard: ShardOption = None,
     max_trials: MaxTrialsOption = None,

@@ -123,10 +123,8 @@ def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
         gpus=values.gpus,
         time_limit_s=values.time_limit_s,
         memory_limit=None if values.memory_limit is None else read_bytes(values.memory_limit),
-        isolate=values.isolate,
         checkpoint_every_s=values.checkpoint_every,
         pack=values.pack,
-        graphs=values.graphs,
         activation_checkpointing=values.activation_checkpointing,
         address=values.address,
         data=settings.data.resolve(),  # workers have a working directory of their own

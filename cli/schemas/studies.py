@@ -14,10 +14,8 @@ class StudyPlanPage(TypedDict):
     is the largest in its parts. A `device` has room for `trials` at once, as the run shares a GPU: by `gpus`
     where that is set, else as many as its memory has room for and NVIDIA's service takes, at least one, if
     their CPUs stand beside it. `fit` are those that its memory has room for, 0 where not one does, `parts`
-    those of a batch in which one does, null where none are small enough. Where a trial has several devices,
-    `refused` says of how many trials to run it cannot, and why: a run then trains none. Beside it `refused`
-    are over the budget, `stale` were trained with other code, `ceilings` are lengths out of reach,
-    `elsewhere` are the points of a search that other studies have trained, `ladder` are sizes of [ladder],
+    those of a batch in which one does, null where none are small enough. `refused` are over the budget,
+    `stale` were trained with other code, `ceilings` are lengths out of reach, `elsewhere` are the points of a search that other studies have trained, `ladder` are sizes of [ladder],
     `rungs` those of a search with another fidelity than epochs, or the generations of a population.
     """
 

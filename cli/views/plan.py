@@ -28,7 +28,7 @@ from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
 from ..output import labelled_lines
-from ..plan_devices import FindRefusal, room, where
+from ..plan_devices import room, where
 from ..plan_ladder import format_rungs
 
 if TYPE_CHECKING:
@@ -55,14 +55,13 @@ def format_plan(
     noise: Sequence[str] = (),
     packs: str = "",
     run_free: int | None = None,
-    find_refusal: FindRefusal = lambda _bytes: None,
     at_once: int | None = None,
 ) -> str:
     """The lines of `study plan`: trials to run, costs of models, groups of weights, lengths out of reach.
 
     With `device_bytes` they say how many trials fit on such a device; `noise` is what a search can tell from
     noise, `packs` which trials can train together, `run_free` what the study's run found free of a GPU here,
-    `find_refusal` which cannot have several devices, `at_once` how many trials can train at once.
+    and `at_once` how many trials can train at once.
     """
     lines = [
         *wrap(f"{study.name} · {study.title}", WIDTH),
@@ -73,10 +72,10 @@ def format_plan(
     ]
     told = [
         ("in all  ", _format_total_time(plan, machine)),
-        ("where", where(plan, machine, run_free, find_refusal, at_once)),
+        ("where", where(plan, machine, run_free, at_once)),
         ("packs", packs),
         *_design_notes(study, plan),
-        *_cost_notes(plan, machine, device_bytes, find_refusal),
+        *_cost_notes(plan, machine, device_bytes),
         *_search_notes(study, plan),
         *_trial_notes(plan),
         ("noise", "; ".join(noise)),
@@ -110,16 +109,14 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
         yield "match", text + share
 
 
-def _cost_notes(
-    plan: Plan, machine: MachineSettings, device_bytes: int | None, find_refusal: FindRefusal
-) -> Iterator[_Note]:
+def _cost_notes(plan: Plan, machine: MachineSettings, device_bytes: int | None) -> Iterator[_Note]:
     """The memory of a step, and what a test costs."""
     if plan.memory is not None:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], WIDTH // 2)[0]} holds {_memory(held)}"
         text += ", most activations computed again" if machine.activation_checkpointing else ""
         if device_bytes is not None:
-            text += f"; {room(held, device_bytes, machine, find_refusal(device_bytes))}"
+            text += f"; {room(held, device_bytes, machine)}"
         yield "memory", text
     if plan.test is not None:
         yield "test", _test(plan.test)
@@ -167,7 +164,6 @@ def _memory(held: StepMemory) -> str:
         "average": held.average,
         f"activations at {plural(held.tokens, 'token')}": held.activations * (not more_copies),
         "copies of weights": held.copies * more_copies,
-        "recorded steps": held.recordings,
     }
     told = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)
     return f"{format_bytes(held.total)}: {told}"

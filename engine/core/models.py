@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import torch
-from torch import nn
 
-from ...blocks import Linear, Model, build
-from ...blocks.core.residual_stack import PoolingLayer, Sublayer
+from ...blocks import Model, build
 from ...blocks.models.seq2seq_model import TransductionModel
 from ...blocks.models.sequence_model import build_on_meta
 from ...grammar import ModelConfig, analyse
@@ -29,23 +26,6 @@ def build_model(model: ModelSettings, interface: ModelInterface, generator: torc
 def outline_model(settings: TrialSettings) -> AnyModel:
     """A trial's model with the names and shapes of its modules and weights alone; nothing is allocated."""
     return build_on_meta(settings.model.recipe, model_config(settings.model, settings.task.interface))
-
-
-def gathered_layers(model: AnyModel) -> Iterator[nn.Module]:
-    """The layers that are gathered one by one where weights are sharded, those within others behind them.
-
-    None that shares weights with others, and none of a model of numbers, whose layers may be computed
-    together without being called.
-    """
-    if isinstance(model, Model) and isinstance(model.embedding, Linear):
-        return
-    names: dict[nn.Parameter, list[str]] = {}
-    for name, weight in model.named_parameters(remove_duplicate=False):
-        names.setdefault(weight, []).append(name)
-    for path, module in model.named_modules():
-        within = (name.startswith(f"{path}.") for weight in module.parameters() for name in names[weight])
-        if isinstance(module, Sublayer | PoolingLayer) and all(within):
-            yield module
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:

@@ -20,10 +20,10 @@ class ResourceError(ActivememError):
 
 
 def gpus_fault(gpus: Gpus) -> str | None:
-    """Why a trial cannot have so much of a GPU, or so many; None if it can."""
-    if gpus == "auto" or 0 <= gpus <= 1 or (gpus > 1 and float(gpus).is_integer()):
+    """Return why a trial cannot have so much of a GPU; None if it can."""
+    if gpus == "auto" or 0 <= gpus <= 1:
         return None
-    return f"expected auto, 0, a share of one GPU up to 1, or a whole number of GPUs, got {gpus:g}"
+    return f"expected auto, 0, or a share of one GPU up to 1, got {gpus:g}; a trial trains on one GPU"
 
 
 _QUOTA_FILES = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
@@ -54,20 +54,16 @@ MAX_PACK = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """CPUs of a trial and its share of a GPU or its GPUs, its training limit in seconds, the Ray cluster.
+    """The resources and limits of a trial, and the Ray cluster that trains it.
 
-    A trial with several GPUs takes a part of each step on each of them. Without an address a cluster of this
-    machine alone is started for the run. `data` is the folder of the corpora, on every machine of a cluster.
-    Every `checkpoint_every_s` a trial is saved amid its epoch, by default only after it. Nodes on which
-    trials cannot be trained end the run before it begins, unless `skip_unfit_nodes`. With `isolate` a local
-    run trains in a process of its own, as it does where there is a `memory_limit`, of bytes that a worker's
-    process may occupy, with those that take its steps on other GPUs. With a `pack` trials of one form take
-    their steps together, so many at once, or with "auto" as many as one worker has where that is faster. With
-    `graphs` the gradients of a trial, or of those that are packed, are recorded on a GPU as CUDA graphs,
-    where they can be. With `activation_checkpointing` a trial keeps the inputs of its sub-layers alone, and
-    computes the rest again in the backward pass.
-    `gpu_bytes` are those of a GPU that all trials on it may hold together. None is all that it has, and of
-    whole GPUs what others leave of them.
+    `cpus` and `gpus` are those of one trial; `gpus` is a share of one GPU, at most 1. Without an `address` a
+    run starts a cluster of this machine alone. `data` is the folder of the corpora, on every machine of a
+    cluster. A trial is saved every `checkpoint_every_s` seconds within its epoch, by default only after it.
+    Nodes that cannot train the trials end the run before it begins, unless `skip_unfit_nodes`. A Ray worker
+    whose process occupies more than `memory_limit` bytes is killed. With `pack` so many trials of one form
+    train together; "auto" does that where it is measured to be faster. With `activation_checkpointing` a
+    trial keeps only the inputs of its sub-layers and computes the rest again in the backward pass.
+    `gpu_bytes` are the bytes of a GPU that all trials on it may hold together; None is all that is free.
     """
 
     cpus: float = 1.0
@@ -77,9 +73,7 @@ class Machine:
     address: str | None = None
     data: Path = Path("data")
     skip_unfit_nodes: bool = False
-    isolate: bool = False
     pack: int | Literal["auto", "off"] = "off"
-    graphs: bool = False
     activation_checkpointing: bool = False
     memory_limit: int | None = None
     gpu_bytes: int | None = None
@@ -89,26 +83,14 @@ class Machine:
             raise ResourceError(f"gpus: {fault}")
         if not isinstance(self.pack, str) and self.pack < 1:
             raise ResourceError(f"pack: expected auto, off or at least 1 trial, got {self.pack}")
-        if self.graphs and self.devices > 1:
-            told = f"gpus = {self.devices} for each trial, whose replicas wait for each other"
-            raise ResourceError(f"graphs: expected false with {told}, got true")
-        if self.activation_checkpointing and (self.graphs or self.pack != "off"):
-            told = "graphs = true" if self.graphs else f"pack = {self.pack}"
-            raise ResourceError(f"activation_checkpointing: expected false with {told}, got true")
-        if self.devices > 1 and self.pack != "off":
-            told = f"gpus = {self.devices} for each trial, which trains alone, got {self.pack}"
-            raise ResourceError(f"pack: expected off with {told}")
+        if self.activation_checkpointing and self.pack != "off":
+            raise ResourceError(f"activation_checkpointing: expected false with pack = {self.pack}, got true")
 
     @property
     def device(self) -> Literal["cuda", "cpu"]:
         """The kind of device that trains in this process."""
         asked = has_gpu() if self.gpus == "auto" else bool(self.gpus)
         return "cuda" if asked else "cpu"
-
-    @property
-    def devices(self) -> int:
-        """On how many devices a trial takes its steps."""
-        return 1 if self.gpus == "auto" else max(1, int(self.gpus))
 
     @property
     def most_packed(self) -> int:

@@ -1,4 +1,4 @@
-"""What trains, as whoever runs a trial sees it."""
+"""The interface of a trial's training."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...storage import WrittenOutputs
 from ...studies.schema.settings import TrialSettings
@@ -20,10 +20,7 @@ BetweenSteps = Callable[[], None]
 
 
 class Trainable(Protocol):
-    """What an attempt at a trial needs of a training; `Training` implements it.
-
-    `peak_elsewhere_mib` is the largest peak of memory in the other processes that take its steps, by now.
-    """
+    """The training of a trial, as an attempt sees it; `Training` implements it."""
 
     parameters: int
     epoch: int
@@ -31,8 +28,6 @@ class Trainable(Protocol):
     seconds: float
     flops: float
     packed_steps: int
-    devices: int
-    peak_elsewhere_mib: float
 
     @property
     def finished(self) -> bool:
@@ -75,31 +70,6 @@ class Trainable(Protocol):
 
     def outputs(self) -> WrittenOutputs | None:
         """What the model wrote for the test split after its last epoch."""
-        ...
-
-
-class Replica(Protocol):
-    """The share of one of several processes in the steps of a training, each with a device of its own.
-
-    It computes some parts of each batch; the others have the other processes.
-    """
-
-    parts: range
-
-    def begin_step(self) -> None:
-        """Have all processes begin the next step."""
-        ...
-
-    def sum_gradients(self, model: nn.Module, loss: Tensor) -> Tensor:
-        """Give the model the gradients of the whole batch; its loss, where `loss` is that of `parts`."""
-        ...
-
-
-class Gradients(Protocol):
-    """Another way to the gradients of a step, of a whole batch."""
-
-    def take(self) -> Tensor:
-        """The loss of the next batch, whose gradients the weights then have."""
         ...
 
 

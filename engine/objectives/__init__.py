@@ -15,7 +15,7 @@ import torch
 
 from ...studies.catalog.tasks import GeneratedTask, LabelledSettings, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
-from .base import EvaluatedTogether, Metrics, Objective, Stackable, StepShape
+from .base import Metrics, Objective, Stackable, StepShape
 from .generated import NumberExamplesObjective, TaggingExamplesObjective
 from .labelled import ClassificationObjective, SequenceRegressionObjective
 from .language_modelling import LineObjective, StreamObjective
@@ -24,7 +24,6 @@ from .seq2seq import Seq2SeqObjective
 from .tagging import DrawnLengthObjective, GrowingLengthObjective
 
 __all__ = [
-    "EvaluatedTogether",
     "Metrics",
     "Objective",
     "Stackable",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from ...blocks.models.base_model import find_places
-from ...blocks.stacked import StackedModels
 from ...storage import WrittenOutputs
 from ...studies.catalog.tasks import Examples, ModelInterface
 from ...studies.schema.settings import TrialSettings
@@ -100,23 +99,6 @@ class Stackable(Protocol):
         """The loss of a whole batch, which depends on the model and on the batch alone."""
         ...
 
-    def losses_of(self, models: StackedModels, *batch: Tensor) -> Tensor:
-        """The losses (models,) of stacked models, which map (models, …), each of a whole batch of its own."""
-        ...
-
-
-@runtime_checkable
-class EvaluatedTogether(Protocol):
-    """An objective whose models can be asked together for what an evaluation needs."""
-
-    def evaluation_inputs(self) -> Sequence[Tensor]:
-        """What the model is asked for when it is evaluated next, but for tests, in turn; nothing is drawn."""
-        ...
-
-    def expect(self, asked: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Take these outputs of the model for those inputs when it is evaluated next, if it is now."""
-        ...
-
 
 class Objective(ABC, Generic[ModelOf]):
     """The data, the loss and the metrics of one trial, drawn from generators of its own.
@@ -186,14 +168,6 @@ class Objective(ABC, Generic[ModelOf]):
     def symbols(self) -> dict[str, Any] | None:
         """How text becomes the model's symbols, as plain values; None if the task has no text."""
         return None
-
-    def carried(self, parts: range) -> list[Any]:
-        """What these parts of a batch hand on to those of the next, on any device; nothing by default."""
-        del parts
-        return []
-
-    def carry(self, parts: range, carried: list[Any]) -> None:
-        """Take what these parts of a batch have handed on, elsewhere."""
 
     @abstractmethod
     def state(self) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from torch.nn import functional
 
 from ...blocks import Model
 from ...blocks.models.base_model import find_places
-from ...blocks.stacked import StackedModels
 from ...studies.catalog.tasks import IGNORED, Examples, GeneratedTask, TaskError, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
@@ -96,14 +95,6 @@ class GeneratedObjective(Objective[Model]):
         assert isinstance(model, Model)
         return self._task_losses(*self._scored_outputs(model, *batch)).mean()
 
-    def losses_of(self, models: StackedModels, *batch: Tensor) -> Tensor:
-        """The mean over what is scored in whole batches (models, …), by model."""
-        outputs, targets = self._scored_outputs(models, *batch)
-        if self._task.has_own_losses:
-            own = zip(outputs.unbind(), targets.unbind(), strict=True)
-            return torch.stack([self._task_losses(*each).mean() for each in own])
-        return self._losses(outputs.flatten(0, 1), targets.flatten(0, 1)).view(len(targets), -1).mean(1)
-
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The scores of the dev examples, and after the last epoch of each test set and of all together."""
         registered = self._registered("dev")
@@ -144,8 +135,8 @@ class GeneratedObjective(Objective[Model]):
         """What the outputs and the targets of all that is scored follow from, of one shape."""
 
     @abstractmethod
-    def _scored_outputs(self, model: Model | StackedModels, *scored: Tensor) -> tuple[Tensor, Tensor]:
-        """The outputs and the targets of what is scored; those of stacked models are (models, scored, …)."""
+    def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the outputs and the targets of the scored positions."""
 
     @abstractmethod
     def _answers(self, model: Model, examples: Examples) -> Answers:
@@ -249,7 +240,7 @@ class TaggingExamplesObjective(GeneratedObjective):
         places = find_places(examples.targets != IGNORED)
         return examples.inputs, examples.targets.flatten()[places], places
 
-    def _scored_outputs(self, model: Model | StackedModels, *scored: Tensor) -> tuple[Tensor, Tensor]:
+    def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
         inputs, targets, places = scored
         return model.outputs_at(inputs, places), targets
 
@@ -288,7 +279,7 @@ class NumberExamplesObjective(GeneratedObjective):
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
         return examples.inputs, examples.targets
 
-    def _scored_outputs(self, model: Model | StackedModels, *scored: Tensor) -> tuple[Tensor, Tensor]:
+    def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
         inputs, targets = scored
         return model(inputs).squeeze(-1), targets.squeeze(-1)
 

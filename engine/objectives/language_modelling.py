@@ -153,19 +153,10 @@ class StreamObjective(LanguageObjective):
         for batch in iter_stream_eval(tokens, batch_size=train.batch_size, context=self._task.context):
             yield Examples(batch.inputs, batch.targets.where(batch.scored, IGNORED))
 
-    def carried(self, parts: range) -> list[Any]:
-        """The states of the rows of these parts."""
-        return [(self._streams[part].past_length, self._streams[part].block_states) for part in parts]
-
-    def carry(self, parts: range, carried: list[Any]) -> None:
-        """Take the states of the rows of these parts, as they were elsewhere."""
-        for part, (length, states) in zip(parts, carried, strict=True):
-            here = (state if state is None else state.to(self.device) for state in states)
-            self._streams[part] = StreamState(length, tuple(here))
-
     def state(self) -> dict[str, Any]:
         """How far the text has been read, and the states of its rows."""
-        return {"position": self._position, "streams": self.carried(range(len(self._streams)))}
+        streams = [(stream.past_length, stream.block_states) for stream in self._streams]
+        return {"position": self._position, "streams": streams}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state."""

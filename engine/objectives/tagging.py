@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...blocks import Model
-from ...blocks.stacked import StackedModels
 from ...studies.catalog.tasks import DEV_SEQUENCES, AlgorithmicSettings, Examples, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
@@ -35,12 +34,11 @@ class TaggingObjective(Objective[Model]):
         self._settings, self._task = settings.task, get_task(settings.task.name)
         self._data = torch.Generator().manual_seed(derive_seed(settings.seed, "data"))
         self._batch: Batch | None = None
-        self._expected: list[tuple[Tensor, Tensor]] = []
 
     def begin_batch(self, parts: int) -> None:
         """Draw the batch of the next step."""
         del parts
-        self._batch, self._expected = self._draw_batch(), []
+        self._batch = self._draw_batch()
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """Cross-entropy of every token."""
@@ -54,7 +52,6 @@ class TaggingObjective(Objective[Model]):
 
     def draw(self) -> tuple[Tensor, ...]:
         """The whole next batch, on the CPU."""
-        self._expected = []
         return tuple(self._draw_batch())
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
@@ -62,29 +59,10 @@ class TaggingObjective(Objective[Model]):
         inputs, targets = batch
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
-    def losses_of(self, models: StackedModels, *batch: Tensor) -> Tensor:
-        """Cross-entropy of every token of whole batches (models, batch, tokens), by model."""
-        inputs, targets = batch
-        logits = models(inputs).flatten(0, 2)
-        losses = functional.cross_entropy(logits, targets.flatten(), reduction="none")
-        return losses.view(len(targets), -1).mean(1)
-
     @property
     def _tested_at_once(self) -> int:
         """As many sequences as in a part of a step, or fewer."""
         return max(1, self._scored_at_once // self.settings.train.accumulate)
-
-    def evaluation_inputs(self) -> Sequence[Tensor]:
-        """The sequences that are scored after the epoch, as many at a time as in training; none is drawn."""
-        drawn = self.state()
-        size = self._tested_at_once
-        inputs = [rows for batch in self._dev_batches() for rows in batch.inputs.split(size)]
-        self.restore(drawn)
-        return inputs
-
-    def expect(self, asked: Sequence[tuple[Tensor, Tensor]]) -> None:
-        """Take these outputs of the model for those inputs, until the next step."""
-        self._expected = list(asked)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """What is measured after each epoch, and after the last one at each test length."""
@@ -136,16 +114,10 @@ class TaggingObjective(Objective[Model]):
                 total += self._score_rows(model, inputs.to(self.device), targets.to(self.device), registered)
         return total
 
-    def _outputs(self, model: Model, inputs: Tensor) -> Tensor:
-        """What the model says of inputs (batch, tokens), (batch, tokens, vocab); what is expected once."""
-        if self._expected and torch.equal(self._expected[0][0], inputs):
-            return self._expected.pop(0)[1]
-        return model(inputs)
-
     def _score_rows(
         self, model: Model, inputs: Tensor, targets: Tensor, registered: RegisteredMetrics | None
     ) -> SequenceScore:
-        logits = self._outputs(model, inputs).float()  # (batch, tokens, vocab)
+        logits = model(inputs).float()  # (batch, tokens, vocab)
         if registered is not None:
             registered.update(logits.flatten(0, 1), targets.flatten())
         losses = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
@@ -190,7 +162,6 @@ class GrowingLengthObjective(TaggingObjective):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state."""
-        self._expected = []
         self._data.set_state(state["data"].cpu())
         self._fresh.set_state(state["fresh"].cpu())
         self._curriculum = Curriculum(**state["curriculum"])
@@ -222,7 +193,7 @@ class GrowingLengthObjective(TaggingObjective):
         batch, right = self._draw(self.settings.train.batch_size, self._fresh), 0
         for rows in zip(*(each.split(self._scored_at_once) for each in batch), strict=True):
             inputs, targets = (each.to(self.device) for each in rows)
-            logits = self._outputs(model, inputs)
+            logits = model(inputs)
             registered.update(logits.flatten(0, 1), targets.flatten())
             right += int((logits.argmax(-1) == targets).sum())
         return right / batch.targets.numel()
@@ -255,7 +226,6 @@ class DrawnLengthObjective(TaggingObjective):
 
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state."""
-        self._expected = []
         self._data.set_state(state["data"].cpu())
         self._drawn = Counter(state["drawn"])
 

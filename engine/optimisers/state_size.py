@@ -9,7 +9,7 @@ from torch import nn
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings
 from ...studies.planning.memory_estimates import NUMBER, WeightState
 from ...studies.schema.settings import TrialSettings
-from ..core.models import AnyModel, gathered_layers, outline_model
+from ..core.models import outline_model
 from .muon import muon_maps
 from .parameter_groups import assign_groups
 
@@ -29,23 +29,7 @@ def weight_state(settings: TrialSettings) -> WeightState:
         for weight in weights.values()
         if weight not in frozen
     )
-    return WeightState(
-        frozen=sum(weight.numel() for weight in frozen),
-        bytes=NUMBER * sum(kept),
-        gathered=NUMBER * _numbers_gathered(model),
-    )
-
-
-def _numbers_gathered(model: AnyModel) -> int:
-    """The numbers that a replica holds whole at once where weights are sharded, at most.
-
-    What is in no layer; the largest layer, the next one, which is gathered meanwhile, and its gradient.
-    """
-    layers = list(gathered_layers(model))
-    own = {weight for layer in layers for weight in layer.parameters()}
-    rest = sum(weight.numel() for weight in model.parameters() if weight not in own)
-    largest = max((sum(each.numel() for each in layer.parameters()) for layer in layers), default=0)
-    return 2 * rest + 3 * largest
+    return WeightState(frozen=sum(weight.numel() for weight in frozen), bytes=NUMBER * sum(kept))
 
 
 def _numbers_kept(optimizer: OptimizerSettings, weight: nn.Parameter, *, is_map: bool) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ _MOST_PROGRAMS = 10_000
 
 
 class Weights:
-    """A model whose steps are taken on one device, which has all of its weights."""
+    """A model with its optimiser and the average of its weights."""
 
     def __init__(self, model: AnyModel, train: TrainSettings) -> None:
         self.model, self._train = model, train
@@ -107,17 +107,6 @@ class Weights:
         keep_steps_on_cpu(self.optimizer)
         if self._average:
             self._average.restore(state["average"])
-
-    def gather(self, what: Literal["weights", "state"]) -> None:
-        """Gather here what another replica gathers: nothing, as each has all."""
-
-    def fingerprint(self) -> float:
-        """A number that replicas share which have moved alike."""
-        return sum(float(weight.detach().double().sum()) for weight in self.model.parameters())
-
-
-MakeWeights = Callable[[TrialSettings, ModelInterface, torch.device], Weights]
-"""Makes the weights of a trial on a device, drawn from its seed."""
 
 
 def draw_model(settings: TrialSettings, interface: ModelInterface) -> AnyModel:

@@ -2,6 +2,5 @@
 
 `form` says which trials can, and `outlook` how many before anything trains; `attempts` trains a cohort of
 them, `pack` takes the steps of an epoch, `gate` remembers where that is faster, `stacked_steps` takes them:
-`stacked_passes` computes their gradients, `graphed_passes` by recordings, and `stacked_optimiser` moves the
-weights, those of Adam by `fused_adam`.
+`stacked_passes` computes their gradients by `torch.vmap`, and `stacked_optimiser` moves the weights.
 """

@@ -11,14 +11,12 @@ from operator import itemgetter
 from ...studies.planning.memory_estimates import step_memory, trials_together
 from ..core.events import Event, MachineFailed
 from ..core.interruption import StoppedMidway
-from ..graphs.recorded_work import Recordings
 from ..trial.machine_failures import note_lost_gpu
 from ..trial.memory_retries import free_memory, may_be_out_of_memory
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .form import form_of
 from .gate import Gate
-from .graphed_passes import GraphedPacks
 from .pack import Member, Pack
 from .stacked_optimiser import plan_of
 from .stacked_steps import stacking_fault
@@ -40,27 +38,13 @@ class Packer:
     memory runs out no more than half as many of their form are in a pack from then on.
     """
 
-    def __init__(
-        self,
-        most: int,
-        gate: Gate | None = None,
-        recordings: Recordings | None = None,
-        device_bytes: int | None = None,
-    ) -> None:
-        """With what a worker records steps taken together are, too; the bytes are its share of a GPU."""
+    def __init__(self, most: int, gate: Gate | None = None, device_bytes: int | None = None) -> None:
+        """`device_bytes` is the worker's share of a GPU's memory."""
         self._most, self._gate, self._device_bytes = most, gate, device_bytes
-        self._graphs = None if recordings is None else GraphedPacks(recordings)
         self._bounds: dict[str, int] = {}  # how many of a form at most, where a pack of it failed
 
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """All trials to their ends, an epoch of each at a time: each event, up to the machine's failure."""
-        try:
-            yield from self._events(attempts)
-        finally:
-            self.forget_recordings()
-
-    def _events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """As `events`, whatever is recorded on the way."""
+        """Train all trials to their ends, an epoch of each at a time; stop where the machine fails."""
         for attempt in attempts:
             yield (event := attempt.advance())
             if isinstance(event, MachineFailed):
@@ -73,11 +57,6 @@ class Packer:
                 yield event
                 if isinstance(event, MachineFailed):
                     return
-
-    def forget_recordings(self) -> None:
-        """Have none any more of packs, none of which is under way; what they held is free."""
-        if self._graphs is not None:
-            self._graphs.clear()
 
     def take_steps(self, attempts: Sequence[Attempt]) -> None:
         """Take the steps of the epoch under way of those that can take them together.
@@ -103,7 +82,7 @@ class Packer:
     def _are_taken(self, form: str, members: Sequence[Member]) -> bool:
         """Take the steps of a pack; False where it fails, and fewer of its form are to be in one."""
         try:
-            Pack(form, members, self._gate, self._graphs).take_steps()
+            Pack(form, members, self._gate).take_steps()
         except Exception as error:  # noqa: BLE001 -- whatever it is, the trial that has it fails by it alone
             half = -(-len(members) // 2)
             most = half if len(members) > 2 and may_be_out_of_memory(error) else 1
@@ -123,7 +102,7 @@ class Packer:
             if training is not None and (form := self._form(training)) is not None:
                 shape = f"{training.objective.step_shape}, {training.steps_left} steps"
                 found.append(((form, shape), Member(attempt, training)))
-        found.sort(key=_by_symbols if self._graphs is not None else _by_plan)
+        found.sort(key=_by_plan)
         for (form, _), group in groupby(found, key=itemgetter(0)):
             members = [member for _, member in group]
             for part in _split(members, self._most_at_once(members[0].training)):
@@ -139,8 +118,7 @@ class Packer:
             return min(self._most, max(fitting, LEAST_CAPPED))
         if self._device_bytes is None:
             return self._most
-        recorded = self._graphs is not None
-        held = step_memory(training.settings, shape.tokens, recorded=recorded, device="gpu")
+        held = step_memory(training.settings, shape.tokens, device="gpu")
         return max(1, min(self._most, trials_together(held, self._device_bytes)))
 
     def _form(self, training: Training) -> str | None:
@@ -156,16 +134,10 @@ class Packer:
         return form
 
 
-def _by_plan(found: tuple[tuple[str, str], Member]) -> tuple[tuple[str, str], str, int]:
-    """An order in which those of one plan are side by side, to be moved at once."""
+def _by_plan(found: tuple[tuple[str, str], Member]) -> tuple[tuple[str, str], str]:
+    """Return a sort key that puts trainings with the same optimiser settings next to each other."""
     shape, (_, training) = found
-    return shape, plan_of(training), training.num_symbols
-
-
-def _by_symbols(found: tuple[tuple[str, str], Member]) -> tuple[tuple[str, str], int, str]:
-    """One in which symbols grow: passes are recorded for each sequence of them that comes, so that few do."""
-    shape, (_, training) = found
-    return shape, training.num_symbols, plan_of(training)
+    return shape, plan_of(training)
 
 
 def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:

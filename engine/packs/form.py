@@ -5,23 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
-from functools import lru_cache
 
-from ...blocks.models.sequence_model import build_on_meta
-from ...blocks.stacked import can_be_stacked
-from ...grammar import ModelConfig
 from ...studies.catalog.tasks import GeneratedTask
-from ...studies.resolve.costs import model_config
 from ...studies.schema.settings import TrialSettings
 from ..objectives import has_one_shape
 
 
 def form_of(settings: TrialSettings) -> str | None:
-    """The form of a trial as text; None if it takes its steps alone.
+    """Return the form of a trial as text; None if it takes its steps alone.
 
-    How many symbols there are is no part of it where models can be one module, which knows what is whose; but
-    for the algorithmic tasks all of the task is.
+    Trials of one form have models and batches of the same shapes. Algorithmic tasks with the same interface
+    share a form; of other tasks all settings are part of it.
     """
     if alone_reason(settings) is not None:
         return None
@@ -29,8 +23,6 @@ def form_of(settings: TrialSettings) -> str | None:
     task = None
     if isinstance(settings.task, GeneratedTask):
         task = settings.task.model_dump(mode="json")  # on which shapes of batches depend, and losses
-    elif _can_be_stacked(settings.model.recipe, model_config(settings.model, interface)):
-        interface = replace(interface, vocab=None)
     form = {
         "model": settings.model.model_dump(mode="json"),
         "interface": repr(interface),
@@ -49,15 +41,6 @@ def count_packs(every: Iterable[TrialSettings], most: int) -> int:
     forms = Counter(map(form_of, every) if most > 1 else (None for _ in every))
     alone = forms.pop(None, 0)
     return alone + sum(-(-count // most) for count in forms.values())
-
-
-@lru_cache(maxsize=4096)
-def _can_be_stacked(recipe: str, config: ModelConfig) -> bool:
-    """Whether models of a recipe can be one module."""
-    try:
-        return can_be_stacked(build_on_meta(recipe, config))
-    except Exception:  # noqa: BLE001 -- whatever it is, the trial that cannot be built fails by it
-        return False
 
 
 def alone_reason(settings: TrialSettings) -> str | None:

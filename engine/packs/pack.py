@@ -6,7 +6,7 @@ import copy
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from statistics import median
 from typing import NamedTuple, TypeVar, cast
 
@@ -16,9 +16,7 @@ from ..core.interruption import TimeLimitPassed, interruptible, leave_if_asked
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .gate import LEAST_RATIO, Gate, MeasuredRatio
-from .graphed_passes import GraphedPacks
 from .stacked_optimiser import words_on_moves
-from .stacked_passes import StackedPasses
 from .stacked_steps import StackedSteps
 
 _State = TypeVar("_State")
@@ -42,10 +40,8 @@ class Member(NamedTuple):
 class Pack:
     """Trials of one form that are at the same length, for what is left of an epoch."""
 
-    def __init__(
-        self, form: str, members: Sequence[Member], gate: Gate | None, graphs: GraphedPacks | None = None
-    ) -> None:
-        self._form, self._gate, self._members, self._graphs = form, gate, members, graphs
+    def __init__(self, form: str, members: Sequence[Member], gate: Gate | None) -> None:
+        self._form, self._gate, self._members = form, gate, members
         self._attempts = [member.attempt for member in members]
         self._trainings = [member.training for member in members]
         self._device = self._trainings[0].device
@@ -63,8 +59,6 @@ class Pack:
             with self._interruptible():
                 self._take_steps()
         except (TimeLimitPassed, Exception) as error:
-            if self._graphs is not None:
-                self._graphs.clear()  # its weights may be where these trainings were
             traceback.clear_frames(error.__traceback__)  # what they hold may be what is missing
             for training, state in zip(self._trainings, before, strict=True):
                 training.restore(state)
@@ -94,8 +88,7 @@ class Pack:
     @property
     def _gated_form(self) -> str:
         """The form by which the gate knows it, with how weights are moved."""
-        form = f"{self._form}, {words_on_moves(self._trainings)}"
-        return form if self._graphs is None else f"{form}, recorded"
+        return f"{self._form}, {words_on_moves(self._trainings)}"
 
     @property
     def _size(self) -> tuple[int, int]:
@@ -140,8 +133,6 @@ class Pack:
         stacking = self._now() - began - sum(together)
         if len(together) <= TIMED_STEPS:
             return None
-        if self._graphs is not None:
-            self._one_by_one()  # each records its step first
         alone = len(self._members) * median(self._one_by_one())
         return alone / (median(together[1:]) + stacking / self._trainings[0].settings.train.steps_per_epoch)
 
@@ -155,7 +146,7 @@ class Pack:
         began, times = time.perf_counter(), list[float]()
         left_s = self._time_left_s()
         try:
-            with self._passes() as passes, StackedSteps(self._trainings, passes) as stacked:
+            with StackedSteps(self._trainings) as stacked:
                 while len(times) < steps:
                     leave_if_asked()
                     step_began = now()
@@ -166,19 +157,11 @@ class Pack:
                         break
                     if saving and any(attempt.save_is_due for attempt in self._attempts):
                         break
-                if not self._trainings[0].steps_left:
-                    stacked.evaluate()
             if self._device.type != "cpu":
                 torch.accelerator.synchronize(self._device)  # or whoever is evaluated first pays for all
         finally:
             self._count(time.perf_counter() - began)
         return times
-
-    def _passes(self) -> AbstractContextManager[StackedPasses | None]:
-        """A context in which recorded passes are in use, where there are any."""
-        if self._graphs is None:
-            return nullcontext()
-        return self._graphs.lent(self._form, self._trainings)
 
     def _one_by_one(self) -> list[float]:
         """Take one step of each alone; their times."""

@@ -14,11 +14,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from ...blocks.stacked import part_of
 from ..optimisers.lion import Lion
 from ..optimisers.sgd import SGD
 from ..trial.training import Training
-from .fused_adam import FusedAdam
 
 _BY_NUMBER = (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad, SGD, Lion)
 """The rules that move each number by its own gradient and state alone."""
@@ -90,8 +88,6 @@ class _AtOnce:
             for place, (optimizer, each) in enumerate(zip(self._owned, own, strict=True)):
                 for key, value in _state(optimizer, each[name]).items():
                     _put(self._made.state[weight], key, value, place, weight)
-        self._adam = FusedAdam.of(self._made)
-        self._may_have_adam = True
 
     def step(self, gradients: Weights) -> None:
         """Move the weights by those gradients that there are."""
@@ -101,32 +97,20 @@ class _AtOnce:
             group["lr"] = rates.pop()
         if self._clip_norm is not None:
             _clip(gradients.values(), self._clip_norm)
-        if self._adam is not None and len(gradients) == len(self._weights):
-            self._adam.step({self._weights[name]: gradient for name, gradient in gradients.items()})
-        else:
-            self._step_of_optimiser(gradients)
-        for each in self._owned:
-            vars(each)["_opt_called"] = True  # torch's schedulers look whether it has taken a step
-
-    def _step_of_optimiser(self, gradients: Weights) -> None:
-        """Move the weights by the optimiser itself, which makes what is kept of them in its first step."""
-        if self._adam is not None:
-            self._adam.end()
-            self._adam, self._may_have_adam = None, False  # some weights have no gradient now and then
         for name, weight in self._weights.items():
             weight.grad = gradients.get(name)
         self._made.step()
         for weight in self._weights.values():
-            weight.grad = None  # or all gradients would be held until the next step has others
-        if self._may_have_adam:
-            self._adam, self._may_have_adam = FusedAdam.of(self._made), False
+            weight.grad = None  # free the gradients before the next step makes others
+        for each in self._owned:
+            vars(each)["_opt_called"] = True  # torch's schedulers look whether it has taken a step
 
     def unstack(self) -> None:
         """Give each optimiser its part of the state."""
         for name, weight in self._weights.items():
             for key, value in _state(self._made, weight).items():
                 for place, (optimizer, own) in enumerate(zip(self._owned, self._own, strict=True)):
-                    optimizer.state[own[name]][key] = _taken_from(key, value, place, own[name])
+                    optimizer.state[own[name]][key] = _taken_from(key, value, place)
 
 
 class _OneByOne:
@@ -143,7 +127,7 @@ class _OneByOne:
         for place, (training, own) in enumerate(zip(self._trainings, self._own, strict=True)):
             for name, weight in own.items():
                 grad = gradients.get(name)
-                weight.grad = None if grad is None else part_of(grad, place, weight)
+                weight.grad = None if grad is None else grad[place]
             training.move_weights()
             for weight in own.values():
                 weight.grad = None
@@ -187,10 +171,7 @@ def _keys(trainings: Sequence[Training], own: Sequence[Weights]) -> list[object]
 
 @torch.no_grad()
 def _clip(gradients: Iterable[Tensor], norm: float) -> None:
-    """Clip the gradients of each training to a norm over all its weights, as `clip_grad_norm_` does.
-
-    Rows behind those that a training has of a weight have no gradient, so they are in no norm.
-    """
+    """Clip the gradients of each training to a norm over all its weights, as `clip_grad_norm_` does."""
     gradients = list(gradients)
     norms = [torch.linalg.vector_norm(each.reshape(len(each), -1), dim=1) for each in gradients]
     shares = (norm / (torch.linalg.vector_norm(torch.stack(norms), dim=0) + 1e-6)).clamp(max=1.0)
@@ -233,11 +214,11 @@ def _put(state: dict[str, Any], key: str, value: object, place: int, weight: Ten
         return
     if key not in state:
         state[key] = torch.zeros_like(weight)
-    part_of(state[key], place, value).copy_(value)
+    state[key][place].copy_(value)
 
 
-def _taken_from(key: str, value: object, place: int, own: Tensor) -> object:
-    """What is kept of one training's weight, of its own."""
+def _taken_from(key: str, value: object, place: int) -> object:
+    """Return what is kept of one training's weight, as a tensor of its own."""
     if isinstance(value, Tensor):
-        return value.clone() if key == _STEP else part_of(value, place, own).clone()
+        return value.clone() if key == _STEP else value[place].clone()
     return value

@@ -10,32 +10,26 @@ from torch import Generator, Tensor, nn
 from torch.func import functional_call
 
 from ...blocks.core.dropout import RandomCall, draw_dropout, given_dropout, noting_dropout
-from ...blocks.stacked import StackedModels, can_be_stacked
 from ..objectives import Objective, Stackable
 from ..trial.training import Training
 
 
 class StackedPasses:
-    """Computes the losses and the gradients of stacked weights, each as its training would alone.
+    """Losses and gradients of stacked weights by `torch.vmap`, each as its training computes it alone.
 
-    The weights (trainings, …) are by the names that they have in a model; `noises` are what is dropped drawn
-    from, of each training in turn. Models that cannot be one are mapped over by torch.vmap, which is slower.
+    `weights` (trainings, …) have the names of a model's parameters; `noises` are the dropout generators, one
+    for each training.
     """
 
     def __init__(self, trainings: Sequence[Training]) -> None:
         first, models = trainings[0], [training.model for training in trainings]
         self._device, self._loss = first.device, _LossOf(first.model, first.objective)
+        self._losses = torch.vmap(self._loss_of_one)
         self.noises = [Generator(first.device) for _ in trainings]
-        if can_be_stacked(first.model):
-            together = StackedModels(models)
-            self._pass = _PassOfAll(together, first.objective)
-            self.weights = together.weights
-        else:
-            self._pass = _MappedPass(self._loss)
-            self.weights = {
-                name: weight.new_empty((len(models), *weight.shape)).requires_grad_(weight.requires_grad)
-                for name, weight in first.model.named_parameters()
-            }
+        self.weights = {
+            name: weight.new_empty((len(models), *weight.shape)).requires_grad_(weight.requires_grad)
+            for name, weight in first.model.named_parameters()
+        }
         self._calls: tuple[tuple[torch.Size, ...], list[RandomCall]] | None = None
 
     def begin(self, trainings: Sequence[Training]) -> None:
@@ -45,25 +39,17 @@ class StackedPasses:
             noise.set_state(training.noise.state)
 
     def take(self, batch: Sequence[Tensor]) -> Tensor:
-        """The losses (trainings,) of the next batches, stacked; the weights then have their gradients."""
-        return self._compute(batch, self._random_calls(batch))
-
-    @property
-    def are_one_module(self) -> bool:
-        """Whether the models are one module, so that they have outputs in evaluation, too."""
-        return isinstance(self._pass, _PassOfAll)
-
-    @torch.no_grad()
-    def outputs(self, inputs: Tensor) -> Tensor:
-        """What models that are one module say in evaluation, (trainings, …) as the inputs."""
-        assert isinstance(self._pass, _PassOfAll), "it was looked at before"
-        return self._pass.outputs(inputs)
-
-    def _compute(self, batch: Sequence[Tensor], calls: Sequence[RandomCall]) -> Tensor:
-        """As `take`, where these calls of the forward pass are random."""
-        losses = self._pass.losses(self.weights, draw_dropout(calls, self.noises, self._device), batch)
+        """Compute the gradients of the next stacked batches; return the losses (trainings,)."""
+        factors = draw_dropout(self._random_calls(batch), self.noises, self._device)
+        losses = self._losses(self.weights, factors, *batch)
         losses.sum().backward()
         return losses.detach()
+
+    def _loss_of_one(self, weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
+        """Return the loss of one training; vmap maps it over all of them."""
+        with given_dropout(factors):
+            named = {f"model.{name}": weight for name, weight in weights.items()}
+            return functional_call(self._loss, named, batch)
 
     def _random_calls(self, batch: Sequence[Tensor]) -> list[RandomCall]:
         """What is random in a pass over batches of this shape; the first pass of one model notes it."""
@@ -73,45 +59,6 @@ class StackedPasses:
                 self._loss(*(rows[0] for rows in batch))
             self._calls = shape, calls
         return self._calls[1]
-
-
-class _PassOfAll:
-    """A forward pass of models that are one module."""
-
-    def __init__(self, models: StackedModels, objective: Objective[Any]) -> None:
-        self._models, self._objective = models.train(), objective
-
-    def losses(self, weights: dict[str, Tensor], factors: list[Tensor], batch: Sequence[Tensor]) -> Tensor:
-        """The losses (models,) with the module's own weights, where dropout multiplies by these factors."""
-        del weights
-        assert isinstance(self._objective, Stackable), "it was looked at before"
-        with given_dropout([each.flatten(0, 1) for each in factors]):
-            return self._objective.losses_of(self._models, *batch)
-
-    def outputs(self, inputs: Tensor) -> Tensor:
-        """What they say without dropout."""
-        self._models.eval()
-        try:
-            return self._models(inputs)
-        finally:
-            self._models.train()
-
-
-class _MappedPass:
-    """A forward pass of one model, mapped over stacked weights."""
-
-    def __init__(self, loss: nn.Module) -> None:
-        self._loss, self._losses = loss, torch.vmap(self._loss_of_one)
-
-    def losses(self, weights: dict[str, Tensor], factors: list[Tensor], batch: Sequence[Tensor]) -> Tensor:
-        """The losses (models,) with these weights, where dropout multiplies by these factors."""
-        return self._losses(weights, factors, *batch)
-
-    def _loss_of_one(self, weights: dict[str, Tensor], factors: list[Tensor], *batch: Tensor) -> Tensor:
-        """The loss of one training, of all within the vmap."""
-        with given_dropout(factors):
-            named = {f"model.{name}": weight for name, weight in weights.items()}
-            return functional_call(self._loss, named, batch)
 
 
 class _LossOf(nn.Module):

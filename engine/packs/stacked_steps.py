@@ -10,18 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from ...blocks.layers.window_attention import looks_at_weights
-from ...blocks.stacked import part_of
 from ...errors import ActivememError
 from ..core.interruption import TimeLimitPassed
-from ..objectives import EvaluatedTogether, Stackable
+from ..objectives import Stackable
 from ..objectives.base import on_device
 from ..trial.precision import float32_products
 from ..trial.training import Training
 from .stacked_optimiser import StackedOptimisers
 from .stacked_passes import StackedPasses
-
-MOST_EVALUATED = 16
-"""At most so many batches of an evaluation are computed for all together: their outputs are kept."""
 
 
 class PackError(ActivememError):
@@ -78,7 +74,7 @@ class StackedSteps:
         for name, stacked in self._stacked.items():
             for place, (each, homes) in enumerate(zip(own, self._homes, strict=True)):
                 each[name].grad = None
-                each[name].data = part_of(stacked.detach(), place, homes[name]).copy_(homes[name])
+                each[name].data = stacked.detach()[place].copy_(homes[name])
         self._optimisers = StackedOptimisers(self._trainings, own, self._stacked)
 
     def _go_home(self) -> None:
@@ -105,30 +101,6 @@ class StackedSteps:
             training.end_packed_step(loss)
         for stacked in self._stacked.values():
             stacked.grad = None
-
-    def evaluate(self) -> None:
-        """Compute for all what the next evaluation of each asks its model for, where that is of one shape.
-
-        Tests after the last epoch are left, and models whose averages are evaluated.
-        """
-        first = self._trainings[0]
-        if not self._passes.are_one_module or any(each.settings.train.average for each in self._trainings):
-            return
-        evaluated = [each.objective for each in self._trainings]
-        objectives = [each for each in evaluated if isinstance(each, EvaluatedTogether)]
-        asked = [list(each.evaluation_inputs()) for each in objectives]
-        shapes = {tuple(rows.shape for rows in each) for each in asked}
-        if len(shapes) != 1 or len(asked[0]) > MOST_EVALUATED:
-            return
-        found: list[list[tuple[Tensor, Tensor]]] = [[] for _ in self._trainings]
-        with float32_products(first.settings.train.precision):
-            for alike in zip(*asked, strict=True):
-                inputs = on_device(torch.stack(alike), first.device)
-                outputs = self._passes.outputs(inputs)
-                for training, pairs, rows, own in zip(self._trainings, found, inputs, outputs, strict=True):
-                    pairs.append((rows, own[..., : training.num_symbols]))
-        for objective, pairs in zip(objectives, found, strict=True):
-            objective.expect(pairs)
 
     def _draw(self) -> list[Tensor]:
         """The next batch of each training, stacked, on the device."""

@@ -22,11 +22,9 @@ from ...storage import Store
 from ...storage.paths import Layout
 from ...studies.planning.memory_estimates import GPU_CONTEXT
 from ...studies.schema.settings import TrialSettings
-from ...studies.text.units import format_bytes, plural
+from ...studies.text.units import format_bytes
 from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
-from ..data.prepared_lengths import PreparedLengths
-from ..replicas.faults import ReplicaError, check_replicas
 from .gpu_share import Accelerators, share
 from .remote_store import StorePlace
 
@@ -102,9 +100,8 @@ class FitNodes:
     """The nodes on which trials may run: those found fit before the first trial, and those that join later.
 
     `machine` is the one asked for, with the share of a GPU that follows from the nodes, and from how many
-    trials can train `at_once`. Raises NodeError as `check_nodes` does, and ReplicaError for trials that
-    cannot train on GPUs with as little free as the fullest. A node that joins and cannot train is told once,
-    and left out.
+    trials can train `at_once`. Raises NodeError as `check_nodes` does. A node that joins
+    and cannot train is reported once, and left out.
     """
 
     def __init__(
@@ -126,7 +123,7 @@ class FitNodes:
         self._known = self._alive = {node.id for node in nodes}
         self._fit = self._known - set(unfit)
         fit = [node for node in nodes if node.id in self._fit]
-        self._check_replicas(least := min(each.gpu_bytes for each in fit))
+        least = min(each.gpu_bytes for each in fit)
         if automatic and machine.gpus:
             brought = [
                 Accelerators(count=each.gpus, device_bytes=each.gpu_bytes, cpus=each.cpus) for each in fit
@@ -163,17 +160,6 @@ class FitNodes:
             else:
                 self._asked.append((node, answer))
 
-    def _check_replicas(self, gpu_bytes: int) -> None:
-        """Raise ReplicaError where trials cannot train on several GPUs with so much free of each."""
-        find_longest, checkpoints = PreparedLengths(self.machine.data), self.machine.activation_checkpointing
-        check_replicas(
-            self._settings,
-            self.machine.devices,
-            gpu_bytes,
-            find_longest=find_longest,
-            checkpoints=checkpoints,
-        )
-
     def _lack_of_room(self, gpu_bytes: int) -> str:
         """Why what is free of the fullest GPU of a node that joins is too little; empty where it is enough.
 
@@ -183,10 +169,6 @@ class FitNodes:
         if foreseen is not None and gpu_bytes + GPU_CONTEXT < foreseen:
             expected, got = format_bytes(foreseen), format_bytes(gpu_bytes)
             return f"expected {expected} free of a GPU, of which trials have shares, got {got}"
-        try:
-            self._check_replicas(gpu_bytes)
-        except ReplicaError as error:
-            return " ".join(str(error).split())
         return ""
 
     def _take(self, node: ClusterNode) -> None:
@@ -258,12 +240,7 @@ def _lacking_room(machine: Machine) -> str:
     _, cpus, most = max(counts, default=(0.0, 0.0, 0.0))
     told = f"expected {_told_room(machine.cpus, gpus)} on one node for each trial"
     told = f"no node of the cluster has room for a trial: {told}, got {_told_room(cpus, most)} on the largest"
-    if gpus <= most:
-        return told
-    if not most:
-        return f"{told}; gpus = 0 trains on CPUs"
-    together = sum(int(count // most) for _, has, count in counts if has >= machine.cpus)
-    return f"{told}; gpus = {most:g} trains {plural(together, 'trial')} at once" if together else told
+    return f"{told}; gpus = 0 trains on CPUs" if gpus and not most else told
 
 
 def _told_room(cpus: float, gpus: float) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from statistics import fmean
 
@@ -15,12 +14,9 @@ from ...storage import Store
 from ..core.cpu import prepare_cpu
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
 from ..core.resources import Machine
-from ..graphs.graphable import GraphedTrainings, make_recordings
-from ..graphs.recorded_work import Recordings
 from ..packs.attempts import Packer
 from ..packs.form import form_of
 from ..packs.gate import Gate, machine_file
-from ..replicas.training_factory import ReplicatedTrainings
 from ..training_parts.activation_checkpointing import CheckpointedTrainings
 from ..trial import provenance
 from ..trial.checkpoints import Checkpoint, checkpoint_of
@@ -51,31 +47,17 @@ class Worker:
     ) -> None:
         prepare_cpu(machine.threads)
         import_module("torch._dynamo")  # or the first optimiser does, and the memory of its trial stays
-        self._store, self._begin, replicated = store, make_training, None
-        if machine.devices > 1 and make_training is Training:
-            devices = [torch.device("cuda", each) for each in range(machine.devices)]
-            replicated = ReplicatedTrainings(
-                devices,
-                device_bytes(machine),
-                checkpoints=machine.activation_checkpointing,
-                watch=None if guard is None else guard.watch,
-            )
-            self._begin = replicated
-        recordings = None
-        if machine.graphs and make_training is Training:
-            recordings = make_recordings(torch.device(machine.device))
-        if recordings is not None:
-            self._begin = GraphedTrainings(recordings)
+        self._store, self._begin = store, make_training
         if machine.activation_checkpointing and make_training is Training:
-            self._begin = CheckpointedTrainings(replicated or Training)
+            self._begin = CheckpointedTrainings(Training)
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
-        self._device, self._devices = torch.device(machine.device), machine.devices
+        self._device = torch.device(machine.device)
         self._memory = gpu_memory(machine)
         self._told = f", a share of {share:g}" if (share := _share(machine)) < 1.0 else ""
         self._claims: dict[str, Claims] = {}
-        self._packer = _make_packer(machine, self._device, recordings)
-        self._held, self._replicated = HeldOutcomes(store), replicated
+        self._packer = _make_packer(machine, self._device)
+        self._held = HeldOutcomes(store)
         provenance.commit()  # now: the files may change while it trains
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
@@ -92,7 +74,6 @@ class Worker:
                 data=self._data,
                 make_training=self._begin,
                 guard=self._guard,
-                devices=self._devices,
                 memory=self._memory,
                 told=self._told,
             )
@@ -110,19 +91,11 @@ class Worker:
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
         """The trials of a search's point, of which short ones that end in one step are stored together."""
-        if self._packer is not None:
-            self._packer.forget_recordings()  # those of the point before
         return Lockstep([attempt.held_by(self._held) for attempt in attempts], self._held, self._packer)
 
     def flush(self) -> list[Event]:
         """Store what has ended; what is to be told of it."""
         return self._held.flush()
-
-    def end(self) -> None:
-        """End the processes that take steps with this one: their GPUs are free, and others can meet."""
-        if self._replicated is not None:
-            with suppress(Exception):  # what they have failed by is no trial's any more
-                self._replicated.end()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
         """As `events`, whether or not the ends of trials are stored."""
@@ -155,13 +128,13 @@ def _share(machine: Machine) -> float:
     return 1.0 if machine.gpus == "auto" else min(machine.gpus or 1.0, 1.0)
 
 
-def _make_packer(machine: Machine, device: torch.device, recordings: Recordings | None) -> Packer | None:
+def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
     """What trains trials together, if that is wanted."""
     if machine.pack == "off":
         return None
     gate = Gate(device, machine_file()) if machine.pack == "auto" else None
     bytes_here = int(_share(machine) * device_bytes(machine)) if device.type == "cuda" else None
-    return Packer(machine.most_packed, gate, recordings, bytes_here)
+    return Packer(machine.most_packed, gate, bytes_here)
 
 
 def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:

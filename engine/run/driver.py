@@ -23,17 +23,14 @@ from ...studies.text.units import plural
 from ..core.events import NOBODY, Listener
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import keep_files
-from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.parameter_groups import group_sizes
 from ..packs.form import count_packs
-from ..replicas.faults import check_replicas
 from ..training_parts.loss_terms import check_watched
 from ..trial.machine_failures import MachineError, check_gpu, storing
 from .cohort_sources import CohortSource, GridCohorts, measured_work
 from .gpu_share import with_gpu_bytes, with_whole_gpu
 from .interrupts import Stop, on_interrupt
 from .local.in_process import run_local
-from .local.isolated import run_isolated
 from .local.last_resort import killed_if_stuck
 from .preflight import check_leaks, check_precisions, check_test_lengths, prepare_corpora
 from .rounds import RunCounter, RunRounds, find_missing
@@ -79,13 +76,13 @@ def run_study(
 ) -> Summary:
     """Train every trial of a study that the store lacks, at most `max_trials` of them.
 
-    `local` trains without Ray, in this process or, where the machine says so, in one of its own; of a grid,
-    `trial_ids` says which trials may run at all. The run ends once `max_failures` trials have failed in it.
+    `local` trains in this process, without Ray. Of a grid only `trial_ids` may run, if they are given. The
+    run ends once `max_failures` trials have failed in it.
 
     What no trial could be trained with raises before anything is: a model that sees its future LeakError,
     one without what a group of weights or a loss term names ParameterGroupError or LossTermError, one that
-    cannot read its test TaskError, a precision that is not there PrecisionError, a corpus DataError; one
-    whose steps cannot be taken on several devices ReplicaError. A machine that lacks a GPU or fails later,
+    cannot read its test TaskError, a precision that is not there PrecisionError, a corpus DataError.
+    A machine that lacks a GPU or fails later,
     as with a full disk, raises MachineError, and nothing of that is stored. Ends in order on Ctrl-C: the
     same call goes on from the last epoch of each trial. Trials that have failed count as outcomes;
     `retry_failed` tries them again, after a time limit from where they were.
@@ -96,6 +93,8 @@ def run_study(
     """
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
     machine = replace(machine, address=None) if local else machine
+    if local and machine.memory_limit is not None:
+        raise MachineError("memory_limit: expected none with a local run, which has no worker; use Ray")
     check_gpu(machine)
     machine = with_gpu_bytes(machine)
     study = follow_rounds(study, store)
@@ -184,10 +183,6 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     check_leaks(settings)
     check_test_lengths(settings)
     check_precisions(settings, machine)
-    longest, checkpoints = PreparedLengths(machine.data), machine.activation_checkpointing
-    check_replicas(
-        settings, machine.devices, machine.gpu_bytes, find_longest=longest, checkpoints=checkpoints
-    )
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)
@@ -226,9 +221,6 @@ def _run(
 ) -> list[str]:
     """Run the source where it is asked for; why cohorts were given up."""
     metric = study.search.objectives[0].name if study.search and not study.is_population else None
-    if local and (machine.isolate or machine.memory_limit is not None):
-        run_isolated(source, store, machine, listener, stop, metric=metric)
-        return []
     if local:
         with killed_if_stuck():
             run_local(source, store, machine, listener, stop, metric=metric)

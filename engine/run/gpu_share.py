@@ -12,7 +12,6 @@ from ...studies.schema.settings import TrialSettings
 from ..core.gpus import count_gpus_of_processes, find_gpus, has_gpu
 from ..core.resources import Machine
 from ..data.prepared_lengths import PreparedLengths
-from ..graphs.graphable import steps_are_recorded
 from ..optimisers.state_size import weight_state
 
 LOOK_S = 0.5
@@ -89,7 +88,6 @@ def gpu_memory(machine: Machine) -> MemoryEstimator:
     return MemoryEstimator(
         count_state=weight_state,
         find_longest=PreparedLengths(machine.data),
-        is_recorded=steps_are_recorded if machine.graphs else lambda _settings: False,
         checkpoints=machine.activation_checkpointing,
         device="gpu",
     )

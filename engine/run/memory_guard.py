@@ -1,7 +1,5 @@
 """A process that kills its parent, a worker, when its memory passes a limit, and says so in a file first.
 
-Processes that take steps with the worker end with it, and their memory is part of its own.
-
 Native code may take memory without letting any Python run, so that the worker cannot watch itself. This
 program is run by its path and needs the standard library alone.
 """
@@ -14,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,41 +27,28 @@ class MemoryGuard:
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
 
     def __call__(self, path: Path) -> None:
-        """Have the reason written to this file from now on; whoever goes on with the trial reads it."""
-        self._tell(os.fsencode(path.resolve()))
-
-    def watch(self, processes: Iterable[int]) -> None:
-        """Count the memory of these processes, too, from now on, and of no others."""
-        self._tell(b" ".join(b"%d" % each for each in processes))
-
-    def _tell(self, line: bytes) -> None:
+        """Have the reason written to this file from now on; whoever resumes the trial reads it."""
         assert self._process.stdin is not None, "a pipe was asked for"
         with suppress(OSError):  # somebody has killed it
-            self._process.stdin.write(line + b"\n")
+            self._process.stdin.write(os.fsencode(path.resolve()) + b"\n")
             self._process.stdin.flush()
 
 
 def watch(parent: int, limit_bytes: int) -> None:
     """Look at the parent's memory until it ends or closes the pipe; kill it above the limit.
 
-    A line of the pipe is the file for the reason, or has the other processes whose memory counts. Of theirs
-    what is shared, as are libraries, is there once for all, and counts with the parent's.
+    Each line of the pipe is the file for the reason.
     """
     reader = os.fdopen(0, "rb", buffering=0)
-    told, path, others, pause_s = b"", b"", list[int](), POLL_S
+    told, path, pause_s = b"", b"", POLL_S
     while True:
         if select.select([reader], [], [], pause_s)[0]:
             if not (read := reader.read(65536)):
                 return
             *lines, told = (told + read).split(b"\n")
-            for line in lines:
-                if line.startswith(b"/"):
-                    path = line
-                else:
-                    others = [int(each) for each in line.split()]
+            path = lines[-1] if lines else path
         began = time.monotonic()
-        held = _resident_bytes(parent) + sum(_resident_bytes(each, shared=False) for each in others)
-        if held > limit_bytes and os.getppid() == parent:
+        if _resident_bytes(parent) > limit_bytes and os.getppid() == parent:
             _say(path, f"memory limit of {limit_bytes / 1e9:g} GB passed\n".encode())
             os.kill(parent, signal.SIGKILL)
             return
@@ -81,14 +65,10 @@ def _say(path: bytes, reason: bytes) -> None:
             os.close(descriptor)
 
 
-def _resident_bytes(process: int, *, shared: bool = True) -> int:
-    """The memory that a process occupies, with or without what others share; 0 if that is not known.
-
-    Without `/proc` it is all of it.
-    """
-    with suppress(OSError, IndexError):
-        _, resident, of_files, *_ = map(int, Path(f"/proc/{process}/statm").read_bytes().split())
-        return (resident if shared else resident - of_files) * os.sysconf("SC_PAGE_SIZE")
+def _resident_bytes(process: int) -> int:
+    """Return the memory that a process occupies; 0 if that is not known."""
+    with suppress(OSError, IndexError, ValueError):
+        return int(Path(f"/proc/{process}/statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     try:
         shown = subprocess.run(["ps", "-o", "rss=", "-p", str(process)], capture_output=True, check=False)
         return int(shown.stdout) * 1024

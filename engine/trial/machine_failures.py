@@ -7,13 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import distributed
 
 from ...errors import ActivememError
-from ..core.gpus import count_gpus, gpu_fault
+from ..core.gpus import gpu_fault
 from ..core.resources import Machine
 from ..corpora import DataError
-from .memory_retries import is_out_of_memory
 from .precision import PrecisionError
 
 _ERRNOS = frozenset(
@@ -93,13 +91,6 @@ class MachineError(ActivememError):
     """A machine cannot train: a disk is full, a GPU or a module is missing. The message is one line."""
 
 
-class ReplicaDiedError(MachineError):
-    """A process has ended without a word that took the steps of a trial together with this one.
-
-    What a trial does to its processes is its own failure: whoever trains it counts their deaths.
-    """
-
-
 def check_gpu(machine: Machine) -> None:
     """Raise MachineError if trials are to have a GPU and this machine, where it computes them, has none.
 
@@ -111,8 +102,6 @@ def check_gpu(machine: Machine) -> None:
         raise MachineError(f"gpus: expected {asked}, torch finds none here, as CUDA fails: {fault}")
     if gpus != "auto" and gpus and machine.address is None and not torch.cuda.is_available():
         raise MachineError(f"gpus: expected {gpus:g} for each trial, torch finds none here")
-    if machine.address is None and machine.devices > 1 and (found := count_gpus()) < machine.devices:
-        raise MachineError(f"gpus: expected {machine.devices} for each trial, torch finds {found} here")
 
 
 @contextmanager
@@ -186,8 +175,6 @@ def _told_by_torch(error: RuntimeError | AssertionError) -> str | None:
     lines = str(error).splitlines()
     if any(text in str(error) for text in _NO_GPU):
         return f"a GPU is missing: {lines[0]}"
-    if isinstance(error, distributed.DistError) and not is_out_of_memory(error) and not _lost_gpu(error):
-        return f"devices cannot add up their gradients: {' '.join(str(error).split())}"
     found = next((line for line in lines if any(text in line for text in _NO_COMPILER)), None)
     return None if found is None else f"a compiler is missing: {found}"
 

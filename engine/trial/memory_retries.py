@@ -18,8 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
-from weakref import WeakSet
+from typing import NamedTuple, TypeVar
 
 import torch
 
@@ -44,7 +43,7 @@ _AS_IT_IS = ("beside others", "alone")
 
 _OUT_OF_MEMORY = (
     "can't allocate memory",  # of torch on a CPU
-    "out of memory",  # of CUDA, and of NCCL
+    "out of memory",  # of CUDA
     "_ALLOC_FAILED",  # of cuBLAS, cuFFT, cuSOLVER and cuSPARSE
     "_ALLOCATION_FAILED",  # of cuDNN, since its version 9
 )
@@ -62,22 +61,10 @@ _waited_out = dict[torch.device, float]()
 _log = logging.getLogger(__name__)
 
 
-class Spare(Protocol):
-    """Holds memory that only makes steps faster."""
-
-    def give_back(self) -> None:
-        """Hold none of it any more."""
-        ...
-
-
-SPARES: WeakSet[Spare] = WeakSet()
-"""Those of this process, which give back what they hold before a trial is tried again."""
-
-
 class MemoryTries:
     """How often a trial has run out of memory, kept beside its checkpoint, and in how many parts it goes on.
 
-    Parts that it begins with count as tries, too. Of several devices each has as many parts.
+    Parts that it begins with count as tries, too.
     What is measured of the parts of a step, `gradient_noise`, would change with them: such a trial is tried
     again alone only.
     """
@@ -86,16 +73,15 @@ class MemoryTries:
         self,
         settings: TrialSettings,
         folder: Path,
-        devices: int = 1,
         memory: MemoryEstimator = OF_SETTINGS_ALONE,
     ) -> None:
         train = settings.train
-        self._devices, self._memory = devices, memory
+        self._memory = memory
         self._settings, self._file = settings, folder / _FILE
         self._parts = [train.accumulate for _ in _AS_IT_IS]
         doublings = 0 if "gradient_noise" in train.measure else MAX_DOUBLINGS
         for parts in (train.accumulate << times for times in range(1, doublings + 1)):
-            if not _can_be_split(settings, parts * devices):
+            if not _can_be_split(settings, parts):
                 break
             self._parts.append(parts)
         self._tries = 0
@@ -141,9 +127,9 @@ class MemoryTries:
         if len(self._parts) == len(_AS_IT_IS) or (total := total_bytes(device)) is None:
             return 1
         most = replace(self._memory, count_state=lambda _settings: None, find_longest=lambda _settings: None)
-        if fits(most.step(self._settings).on_each(self._devices), total):
+        if fits(most.step(self._settings).total, total):
             return 1  # without a look at weights and data
-        return self._memory.step(self._settings).parts_on_each(self._devices, total) or 1
+        return self._memory.step(self._settings).parts_that_fit(total) or 1
 
     def next(self, *, was_alone: bool = False) -> bool:
         """Whether there is another way to try it, which is then the one under way.
@@ -158,14 +144,6 @@ class MemoryTries:
             self._file.write_text(f"{self._tries}", "ascii")
         return True
 
-    def free_devices(self) -> None:
-        """Once a trial of several devices is over, free what is left of it on the first.
-
-        What shards weights holds them in cycles, which only a search finds; one device has none of them.
-        """
-        if self._devices > 1:
-            free_memory()
-
     def wait_for_room(self, device: torch.device, between_looks: Callable[[], None]) -> None:
         """Before the try alone, wait until others that share a GPU have left room for the trial's step.
 
@@ -177,8 +155,7 @@ class MemoryTries:
             return
         if (began := time.monotonic()) < _waited_out.get(device, -math.inf) + MAX_WAIT_S:
             return
-        step, until = self._memory.step(self.settings), began + MAX_WAIT_S
-        needed = step.total if self._devices == 1 else step.on_each(self._devices)
+        needed, until = self._memory.step(self.settings).total, began + MAX_WAIT_S
         if found.lacks(needed):
             told = "%s: memory ran out; waits, at most %.0f s, until %.3g GB of the GPU are free, now %.3g GB"
             _log.warning(told, self._settings.model.recipe, MAX_WAIT_S, needed / 1e9, found.free / 1e9)
@@ -270,8 +247,6 @@ def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: b
 
 def free_memory() -> None:
     """Give back to the device what nothing needs any more; whoever computes next finds a lost device."""
-    for each in SPARES:
-        each.give_back()
     gc.collect()
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         with suppress(RuntimeError):

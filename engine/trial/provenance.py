@@ -78,11 +78,6 @@ def device_name(device: torch.device) -> str:
     return f"{_processor()}, {threads} thread{'s' if threads > 1 else ''}"
 
 
-def devices_name(device: torch.device, count: int) -> str:
-    """The name of a device, with the number of them where a trial has several."""
-    return device_name(device) if count == 1 else f"{count} × {device_name(device)}"
-
-
 def host() -> str:
     """The name of this machine."""
     return platform.node()

@@ -27,7 +27,6 @@ from .claims import Claims
 from .leaks import LeakError
 from .machine_failures import (
     MachineError,
-    ReplicaDiedError,
     lost_gpu,
     machine_failure,
     note_lost_gpu,
@@ -80,7 +79,6 @@ class Attempt:
         data: Path = Path("data"),
         make_training: TrainingFactory = Training,
         guard: last_words.Guard | None = None,
-        devices: int = 1,
         memory: MemoryEstimator = OF_SETTINGS_ALONE,
         told: str = "",
     ) -> None:
@@ -91,7 +89,7 @@ class Attempt:
         self._every, self._saved_at = checkpoint_every_s, time.monotonic()
         self._least_s, self._unsaved_epochs, self._saved_s = 0.0, 0, 0.0
         self._checkpoint = checkpoint or checkpoints.checkpoint_of(store, job.trial.id, job.shorter)
-        self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder, devices, memory)
+        self._tries = MemoryTries(job.trial.settings, self._checkpoint.folder, memory)
         self._training: Trainable | None = None
         self._told_start = self._died = False
         self._totals, self._rows, self._kernels = Totals(), list[MetricRow](), set[str]()
@@ -156,9 +154,7 @@ class Attempt:
                 self.save_midway()
         if self._lease is not None and not self.ended:
             self._lease.release()
-        had_training, self.ended, self._training = self._training is not None, True, None
-        if had_training:
-            self._tries.free_devices()
+        self.ended, self._training = True, None
 
     def leave(self) -> Taken:
         """Give the trial back since another process has its search point; to have begun it was no death."""
@@ -195,12 +191,10 @@ class Attempt:
         """As `advance`, but for failures of the machine, which are raised."""
         while (event := self._try_to_advance()) is None:
             free_memory()  # now that no frame of what has failed is left
-        if self.ended:
-            self._tries.free_devices()
         return event
 
     def _try_to_advance(self) -> Event | None:
-        """As `_advance`; None where it is to be tried again: memory ran out, or a replica died of it."""
+        """As `_advance`; None where memory ran out and it is tried again."""
         try:
             return self._next_event()
         except (LeakError, NotANumberError) as error:
@@ -208,10 +202,6 @@ class Attempt:
         except TimeLimitPassed:
             self._training = None  # what it has done of the epoch is not counted
             return self._end("failed", f"time limit of {self._limit:g} s passed {self._where()}")
-        except ReplicaDiedError as death:  # counted when it begins again, as a worker's is
-            last_words.note_death(self._checkpoint.folder, str(death))
-            self._training = None
-            return None
         except (Exception, SystemExit) as error:  # whatever a trial raises is its outcome; the study goes on
             if machine_failure(error) is not None:
                 raise

@@ -20,9 +20,9 @@ from ..core.interruption import Interruption
 from ..core.models import AnyModel, autocast, sequence_flops
 from ..core.placement import to_device
 from ..core.seeds import derive_seed
-from ..core.trainable import TOKENS_PER_S, BetweenSteps, Gradients, Replica
+from ..core.trainable import TOKENS_PER_S, BetweenSteps
 from ..objectives import Metrics, StepShape, build_objective
-from ..optimisers.weights import MakeWeights, make_weights
+from ..optimisers.weights import make_weights
 from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
 from ..training_parts.early_stopping import have_converged, last_losses
 from .leaks import LeakError, check_future_is_hidden
@@ -44,16 +44,7 @@ class Training:
     settings.
     """
 
-    replica: Replica | None
-    gradients: Gradients | None
-
-    def __init__(
-        self,
-        settings: TrialSettings,
-        device: torch.device,
-        data: Path = Path("data"),
-        make_weights: MakeWeights = make_weights,
-    ) -> None:
+    def __init__(self, settings: TrialSettings, device: torch.device, data: Path = Path("data")) -> None:
         self.settings, self.device = settings, device
         seed, train = settings.seed, settings.train
         check_precision(train.precision, device)
@@ -72,7 +63,6 @@ class Training:
         self._callbacks = Callbacks(train.callbacks, seed, device) if train.callbacks else None
         self.noise = DeviceStream(device, derive_seed(seed, "dropout"))
         self.packed_steps = 0  # steps taken together with other trainings
-        self.devices, self.peak_elsewhere_mib, self.replica, self.gradients = 1, 0.0, None, None
         self.parameters = sum(weights.numel() for weights in self.model.parameters())
         self.epoch = self.step = 0
         self.seconds = self.flops = self._tokens = 0.0
@@ -137,13 +127,10 @@ class Training:
         return last | {TOKENS_PER_S: self._tokens / max(self.seconds, 1e-9)}
 
     def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on, as tensors and plain values."""
-        return {**self.trained.state(), **self.course()}
-
-    def course(self) -> dict[str, Any]:
-        """What the next step depends on besides the weights, and what is kept of each of them."""
+        """Return everything that the next step depends on, as tensors and plain values."""
         now_s = self._piece_s()
         return {
+            **self.trained.state(),
             "objective": self.objective.state(),
             "schedule": self._schedule.state(),
             "losses": self._losses,
@@ -158,12 +145,8 @@ class Training:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state; the settings must be those that it was made with, but for more epochs."""
+        """Resume from a state that the same settings gave; only `epochs` may be larger."""
         self.trained.restore(state)
-        self.restore_course(state)
-
-    def restore_course(self, state: Mapping[str, Any]) -> None:
-        """Resume from what `course` has said, with the weights as they are."""
         given, known = state, ("model", "optimizer", "average", "terms", "callbacks")
         state = to_device({name: each for name, each in state.items() if name not in known}, self.device)
         self.objective.restore(state["objective"])
@@ -245,35 +228,26 @@ class Training:
         self.model.train()
         while self.steps_left > leaving:
             self.begin_step()
-            if self.gradients is None:
-                step_loss = self._take_gradients()
-            else:
-                step_loss = self.gradients.take()
-                self._loss = self._loss + step_loss
+            step_loss = self._take_gradients()
             self.move_weights()
             self.end_step(step_loss)
             between_steps()
 
     def _take_gradients(self) -> Tensor:
-        """Give the model the gradients of the next batch; its loss, which counts for the epoch."""
+        """Compute the gradients of the next batch; return its loss, which counts for the epoch."""
         train = self.settings.train
         self.objective.begin_batch(train.accumulate)
-        loss_before, step_loss = self._loss, torch.zeros((), device=self.device)
-        for part in self.replica.parts if self.replica else range(train.accumulate):
+        step_loss = torch.zeros((), device=self.device)
+        for part in range(train.accumulate):
             share = self._accumulate_gradients(part)
             if self._gradients:
                 self._gradients.after_part(part)
             self._loss, step_loss = self._loss + share, step_loss + share
-        if self.replica:
-            step_loss = self.replica.sum_gradients(self.model, step_loss)
-            self._loss = loss_before + step_loss
         return step_loss
 
     def begin_step(self) -> None:
         """Begin a step; until it has ended nothing can be saved."""
         self._amid_step, self.step = True, self.step + 1
-        if self.replica:
-            self.replica.begin_step()
         if not self.is_stacked:  # else gradients are those of the stacked weights
             self.optimizer.zero_grad()
 

@@ -29,14 +29,10 @@ NUMBER = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightState:
-    """How many numbers of a model's weights are frozen, and the bytes that are kept of the others.
-
-    `gathered` are the bytes of weights and gradients that a device holds whole where each has a part of all.
-    """
+    """The number of frozen weights, and the bytes that the optimiser keeps of the others."""
 
     frozen: int
     bytes: int
-    gathered: int = 0
 
 
 CountState = Callable[[TrialSettings], WeightState | None]
@@ -54,19 +50,15 @@ class LongestBatch:
 FindLongest = Callable[[TrialSettings], LongestBatch | None]
 """The same of a trial; None where no more is known than the limit of its lengths."""
 
-IsRecorded = Callable[[TrialSettings], bool]
-"""Whether a trial's steps are recorded as CUDA graphs where it trains."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
     """The bytes that a training step holds on sequences of `tokens`, those of the optimiser at most.
 
     `activations` are those of the `sequences` that are computed at once, with the loss's gradient, or with
-    what a block holds for a while where that is more; some trials need `equal_parts` of them. `recordings`
-    stay reserved for steps that are recorded as CUDA graphs, beside what is not. Where no activations are
-    held there are copies of weights: `moving` as steps are clipped, `called` by a callback, whose own numbers
-    nobody knows.
+    what a block holds for a while where that is more; some trials need `equal_parts` of them. Where no
+    activations are held there are copies of weights: `moving` as steps are clipped, `called` by a callback,
+    whose own numbers nobody knows.
     """
 
     tokens: int
@@ -77,8 +69,6 @@ class StepMemory:
     optimizer: int
     average: int
     activations: int
-    gathered: int = 0
-    recordings: int = 0
     moving: int = 0
     called: int = 0
 
@@ -90,37 +80,24 @@ class StepMemory:
     @property
     def total(self) -> int:
         """All of it."""
-        return self._of_weights + max(self.activations, self.copies) + self.recordings
+        return self._of_weights + max(self.activations, self.copies)
 
-    def on_each(self, devices: int) -> int:
-        """What each of several devices holds that have all weights, and a part of the batch."""
-        return self._of_weights + max(self._of_largest_part(devices), self.copies)
+    def parts_that_fit(self, device_bytes: int) -> int | None:
+        """Return the number of parts in which a batch fits on a device; None where no number is enough.
 
-    def parts_on_each(self, devices: int, device_bytes: int) -> int | None:
-        """In how many parts each of several devices has room for its sequences, beside all weights.
-
-        That is one, or as many as trials that run out of memory are tried with; None where none are enough.
+        That is one, or a power of two up to what a trial that runs out of memory is tried with.
         """
         for parts in (1 << doublings for doublings in range(MAX_DOUBLINGS + 1)):
-            if fits(self.on_each(devices * parts), device_bytes):
+            if fits(self.in_parts(parts), device_bytes):
                 return parts
-            if self.sequences < 2 * devices * parts or (
-                self.sequences % (2 * devices * parts) and self.equal_parts
-            ):
+            if self.sequences < 2 * parts or (self.sequences % (2 * parts) and self.equal_parts):
                 return None
         return None
 
-    def sharded(self, devices: int) -> int:
-        """What each of several devices holds at most that have a part of the weights, and of the batch.
-
-        The first also holds all weights while it evaluates, with a callback's copy, and no gradients then.
-        """
-        part = -(-self._of_weights // devices)
-        return part + max(self._of_largest_part(devices) + self.gathered, self.weights + self.called)
-
-    def _of_largest_part(self, parts: int) -> int:
-        """The activations of as many sequences as the largest of so many parts has."""
-        return -(-self.activations * -(-self.sequences // parts) // self.sequences)
+    def in_parts(self, parts: int) -> int:
+        """Return the bytes of a step whose batch is computed in so many parts."""
+        largest = -(-self.activations * -(-self.sequences // parts) // self.sequences)
+        return self._of_weights + max(largest, self.copies)
 
     @property
     def _of_weights(self) -> int:
@@ -147,7 +124,6 @@ def step_memory(
     state: WeightState | None = None,
     longest: LongestBatch | None = None,
     checkpoints: bool = False,
-    recorded: bool = False,
     device: Device = "cpu",
     cpu_gain: float | None = None,
 ) -> StepMemory:
@@ -156,14 +132,12 @@ def step_memory(
     These are the longest that it may train on, where no others are given. Batches of so many tokens are held
     where they hold most. Frozen numbers have no gradient. Without a `state` none are frozen, and the
     optimiser keeps as much of each as it does of any. With `checkpoints` of activations one sub-layer after
-    the other holds more than its input. Steps that are `recorded` hold what the longest needs a second time:
-    recordings share it, and what is computed as it is, as evaluations and the steps behind which a length is
-    recorded, has its own. Gradients are there twice before each recording. A CPU with a `cpu_gain` keeps
+    the other holds more than its input. A CPU with a `cpu_gain` keeps
     what convolutions compute by frequencies where these take so many times fewer products.
     """
     train = settings.train
     if tokens is None and train.batch_tokens is not None:
-        at = partial(step_memory, settings, state=state, checkpoints=checkpoints, recorded=recorded)
+        at = partial(step_memory, settings, state=state, checkpoints=checkpoints)
         lengths = _fullest_lengths(settings, longest.tokens if longest else longest_pair(settings))
         steps = (at(each, device=device, cpu_gain=cpu_gain) for each in lengths)
         return max(steps, key=lambda each: each.total)
@@ -184,8 +158,6 @@ def step_memory(
         optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
         average=held.parameters if train.average else 0,
         activations=held.computing,
-        gathered=state.gathered if state else 0,
-        recordings=max(held.computing, gradients) if recorded else 0,
         moving=gradients if train.clip_step_norm is not None else 0,
         called=held.parameters if train.callbacks else 0,
     )
@@ -237,7 +209,6 @@ class MemoryEstimator:
 
     count_state: CountState = lambda _settings: None
     find_longest: FindLongest = lambda _settings: None
-    is_recorded: IsRecorded = lambda _settings: False
     checkpoints: bool = False
     device: Device = "cpu"
     cpu_gain: float | None = None
@@ -249,7 +220,6 @@ class MemoryEstimator:
             state=self.count_state(settings),
             longest=self.find_longest(settings),
             checkpoints=self.checkpoints,
-            recorded=self.is_recorded(settings),
             device=self.device,
             cpu_gain=self.cpu_gain,
         )
@@ -331,10 +301,9 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
     """How many trials with such a step fit on a device at once, in one process; a tenth is left free.
 
     Each keeps its own weights and what its optimiser keeps of them, beside those that are stacked, and a copy
-    of all as it was before the steps. Recordings of another number of trials have gradients of their own.
+    of all as it was before the steps.
     """
     each = held.total + 2 * (held.weights + held.optimizer) + held.average
-    each += held.gradients if held.recordings else 0
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
 
 

@@ -18,7 +18,6 @@ STAGES = [
     "test gpu",
     "test gpu windows",
     "bench",
-    "study recorded",
     "study",
     "table",
     "test tests/engine/objectives/test_devices.py",
@@ -119,14 +118,12 @@ def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
     assert [line.rpartition(", ")[0] for line in lines] == [f"{stage}: status 0" for stage in STAGES]
     logs = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.log")}
     assert len(logs) == len(STAGES)
-    for measured in ("written by hand", "`, recorded", "in a pack, recorded", "released program"):
+    for measured in ("written by hand", "in a pack", "released program"):
         assert measured in logs["bench"]
     assert "raised" not in logs["bench"]
     assert "Longest length with 100 % accuracy" in " ".join(logs["table"].split())
     assert " passed" in logs["test-tests-grammar-test_canonical.py"]
-    assert [set(Store(folder / name).trials()["status"]) for name in ("recorded", "results")] == [
-        {"done"}
-    ] * 2
+    assert set(Store(folder / "results").trials()["status"]) == {"done"}
     elsewhere = tmp_path / "another machine"
     assert call(elsewhere, kept) == (0, ["all has ended"])
     notes = json.loads((elsewhere / "notes.json").read_text(encoding="utf-8"))
@@ -135,10 +132,9 @@ def test_a_session_does_each_stage_once_and_goes_on_from_what_is_kept(tmp_path):
         "study": "cut off 2 times, no trial ended",
         "test gpu": "status 5",
     }
-    notes["ended"]["study recorded"] = "status 5"  # which is fine of pytest alone
     (folder / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
     kept.unlink()
-    told = f"not as it should be: bench, study recorded, study; see the logs in {folder}"
+    told = f"not as it should be: bench, study; see the logs in {folder}"
     assert call(folder, kept) == (1, ["all has ended", told])
 
 
@@ -168,8 +164,7 @@ def test_the_tests_of_a_gpu_are_those_of_the_files_that_its_stages_name():
 @pytest.mark.heavy
 def test_trials_end_within_a_call_where_their_states_are_not_kept():
     given = commands()
-    for name, expected in (("study recorded", ["auto", "auto"]), ("study", ["auto", "2"])):
-        assert [command[command.index("--pack") + 1] for command in given[name]] == expected
+    assert [command[command.index("--pack") + 1] for command in given["study"]] == ["auto", "2"]
 
 
 @pytest.mark.heavy
@@ -200,20 +195,18 @@ def test_a_stage_has_done_what_it_should_by_its_log_too(tmp_path):
     given = {
         "tests": ("print('3 skipped in 0.1s')", {"text": " passed"}),
         "others": ("print('3 passed, 1 skipped')", {"text": " passed"}),
-        "study": ("print('steps are not recorded as graphs: no')", {"fault": "not recorded"}),
         "all": ("raise SystemExit(5)", {}),
     }
     status, lines = say(given, tmp_path)
     assert status == 1
-    assert [line.rpartition(", ")[0] for line in lines[:4]] == [
+    assert [line.rpartition(", ")[0] for line in lines[:3]] == [
         "tests: status 0, but its log is without ' passed'",
         "others: status 0",
-        "study: status 0, but its log has 'not recorded'",
         "all: status 5",
     ]
-    assert lines[4:] == [
+    assert lines[3:] == [
         "all has ended",
-        f"not as it should be: tests, study, all; see the logs in {tmp_path}",
+        f"not as it should be: tests, all; see the logs in {tmp_path}",
     ]
 
 
@@ -264,4 +257,4 @@ def test_without_a_gpu_nothing_is_begun(tmp_path):
     assert not (tmp_path / "session").exists()
     command = [sys.executable, "-c", STAGES_ALONE, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["study recorded 2 True False", "study 2 True False"]
+    assert done.stdout.splitlines() == ["study 2 True False"]

@@ -29,24 +29,6 @@ for given in (measured, measured[1:], listed()):
 mark = summary.MARKS["cpu"]
 print(summary.with_table(f"{mark}\nold\n{summary.END}\n", mark, r"raised error: bad escape \d"), end="")
 """
-RECORDED = r"""
-import summary, torch
-from activemem.engine.graphs.recorded_work import BrokenRecordingError, Recordings
-from tests.engine.graphs.recorders import Recorder, refuse
-
-def broken(work, generators=()):
-    raise BrokenRecordingError("a capture was invalidated")
-
-form, device = ("sa(heads=4)", 16, 2), torch.device("cpu")
-for record in (refuse, broken, Recorder()):
-    recordings = Recordings(record)
-    measured = [
-        ("a step", lambda: summary.recorded_step_row(summary.step.RECIPES[0], 0.01, device, recordings)),
-        ("a pack", lambda: summary.recorded_pack_row(form, 0.01, device, recordings)),
-    ]
-    found, is_whole = summary.table(measured, device)
-    print(*(" | ".join(row.split(" | ")[:2]) for row in found.splitlines()[2:-2]), is_whole, sep="\n")
-"""
 FUSED = r"""
 import attention, summary, torch
 from unittest.mock import patch
@@ -108,24 +90,6 @@ def run(program):
         check=True,
     )
     return done.stdout.splitlines(), done.stderr
-
-
-@pytest.mark.heavy
-def test_steps_that_are_not_recorded_have_no_row():
-    pack = "a step of 2 trials of `4 * (sa(heads=4, head_width=4) >> ff(32))`, width 16, in a pack"
-    printed, told = run(RECORDED)
-    assert printed == [
-        "| a step | raised RuntimeError: operation not permitted when stream is capturing",
-        "| a pack | raised RuntimeError: operation not permitted when stream is capturing",
-        "False",
-        "| a step | raised RuntimeError: a capture was invalidated",
-        "| a pack | raised RuntimeError: nothing is recorded: it cannot be, or a recording broke before",
-        "False",
-        "| a step of `4 * (sa >> ff(512))`, recorded | the same",
-        f"| {pack}, recorded | the same",
-        "True",
-    ]
-    assert "steps are not recorded as graphs: a capture was invalidated" in told
 
 
 @pytest.mark.heavy

@@ -16,10 +16,8 @@ def test_without_any_source_every_setting_has_its_default():
         "gpus": "auto",
         "time_limit_s": None,
         "memory_limit": None,
-        "isolate": False,
         "checkpoint_every": None,
         "pack": "off",
-        "graphs": False,
         "activation_checkpointing": False,
         "format": "rich",
         "plugins": (),
@@ -80,7 +78,7 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
         "      ^^^  unknown key 'cpu'; nearest: cpus\n"
         "  2 | gpus = 1.5  # too odd\n"
         "             ^^^\n"
-        "      expected auto, 0, a share of one GPU up to 1, or a whole number of GPUs, got 1.5\n"
+        "      expected auto, 0, or a share of one GPU up to 1, got 1.5; a trial trains on one GPU\n"
         "  3 | results = 3\n"
         "                ^  expected a text, got 3\n"
         '  4 | format = "word"\n'
@@ -98,8 +96,8 @@ def test_all_faults_of_all_sources_are_told_at_once(tmp_path):
     )
 
 
-@pytest.mark.parametrize(("given", "value"), [("auto", "auto"), ("0", 0.0), ("0.25", 0.25), ("8", 8.0)])
-def test_a_trial_has_a_share_of_one_gpu_or_several_or_takes_one_where_it_is(given, value):
+@pytest.mark.parametrize(("given", "value"), [("auto", "auto"), ("0", 0.0), ("0.25", 0.25), ("1", 1.0)])
+def test_a_trial_has_a_share_of_one_gpu_or_takes_one_where_it_is(given, value):
     assert load_settings(environment={"ACTIVEMEM_GPUS": given}).values.gpus == value
 
 
@@ -108,31 +106,34 @@ def test_a_trial_has_a_share_of_one_gpu_or_several_or_takes_one_where_it_is(give
     [
         (
             "2.5",
-            "expected auto, 0, a share of one GPU up to 1, or a whole number of GPUs, got 2.5",
+            "expected auto, 0, or a share of one GPU up to 1, got 2.5; a trial trains on one GPU",
         ),
         (
             "-1",
-            "expected auto, 0, a share of one GPU up to 1, or a whole number of GPUs, got -1",
+            "expected auto, 0, or a share of one GPU up to 1, got -1; a trial trains on one GPU",
         ),
         ("all", "expected auto or a number, got 'all'"),
     ],
 )
-def test_a_part_of_several_gpus_is_refused_with_the_reason(given, told):
+def test_more_than_one_gpu_is_refused_with_the_reason(given, told):
     with pytest.raises(SettingsError) as caught:
         load_settings(environment={"ACTIVEMEM_GPUS": given})
     assert str(caught.value) == f"environment: 1 fault\n\n  ACTIVEMEM_GPUS: {told}"
 
 
 def test_a_limit_of_memory_is_a_size_and_a_truth_value_is_read_from_the_environment():
-    environment = {"ACTIVEMEM_MEMORY_LIMIT": "1.5 GiB", "ACTIVEMEM_ISOLATE": "true"}
+    environment = {"ACTIVEMEM_MEMORY_LIMIT": "1.5 GiB", "ACTIVEMEM_ACTIVATION_CHECKPOINTING": "true"}
     found = load_settings(environment=environment).values
-    assert (read_bytes(found.memory_limit), found.isolate) == (1.5 * 2**30, True)
+    assert read_bytes(found.memory_limit) == 1.5 * 2**30
+    assert found.activation_checkpointing
     with pytest.raises(SettingsError) as caught:
-        load_settings(environment={"ACTIVEMEM_MEMORY_LIMIT": "much", "ACTIVEMEM_ISOLATE": "yes"})
+        load_settings(
+            environment={"ACTIVEMEM_MEMORY_LIMIT": "much", "ACTIVEMEM_ACTIVATION_CHECKPOINTING": "yes"}
+        )
     assert str(caught.value) == (
         "environment: 2 faults\n\n"
-        "  ACTIVEMEM_ISOLATE: expected true or false, got 'yes'\n"
-        "  ACTIVEMEM_MEMORY_LIMIT: expected a size such as 4GB or 512MiB, got 'much'"
+        "  ACTIVEMEM_MEMORY_LIMIT: expected a size such as 4GB or 512MiB, got 'much'\n"
+        "  ACTIVEMEM_ACTIVATION_CHECKPOINTING: expected true or false, got 'much'"
     )
 
 
@@ -158,10 +159,8 @@ def test_config_show_says_where_each_value_comes_from(run, tmp_path, monkeypatch
         f"gpus                       0.25     {tmp_path}/activemem.toml\n"
         "time_limit_s               –        default\n"
         "memory_limit               –        default\n"
-        "isolate                    false    default\n"
         "checkpoint_every           –        default\n"
         "pack                       off      default\n"
-        "graphs                     false    default\n"
         "activation_checkpointing   false    default\n"
         "format                     rich     default\n"
         "plugins                    –        default\n"

@@ -1,5 +1,4 @@
-"""A local run needs no Ray, and what one of its trials does to its process is that trial's outcome.
+"""Local runs, which train in the calling process without Ray.
 
-`in_process` trains in the calling process, in which `last_resort` ends native code that does not come back
-when it is asked twice. `isolated` trains in a process of its own, whose side of it is `worker_process`.
+`in_process` runs the cohorts; `last_resort` kills the process on a second Ctrl-C if native code is stuck.
 """

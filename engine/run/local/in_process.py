@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 from ....storage import Store
 from ...core.events import Event, Listener, Started
@@ -28,33 +27,31 @@ def run_local(
 ) -> None:
     """Run a source's cohorts to their end, or until a stop is requested; who asked leaves epochs midway."""
     worker: Worker | None = None  # which loads much that nobody needs where nothing is left to train
-    with ExitStack() as ended:
-        while not stop.requested and (cohort := source.next_cohort()) is not None:
-            if worker is None:
-                worker = Worker(store, machine, make_training)
-                ended.callback(worker.end)
-            name, tasks = cohort
-            attempts = worker.attempts(tasks)
-            events = (
-                worker.events(attempts)
-                if metric is None
-                else _judged(name, worker.in_step(attempts), metric, source)
-            )
-            try:
-                for event in events:
-                    listener.on_event(event)
-                    if stop.requested and not isinstance(event, Started):
-                        return
-                completed = all(attempt.ended for attempt in attempts)
-            except StoppedMidway:
-                return
-            finally:
-                for attempt in attempts:
-                    attempt.release()
-                for event in worker.flush():
-                    listener.on_event(event)
-            for event in source.cohort_ended(name, completed=completed):
+    while not stop.requested and (cohort := source.next_cohort()) is not None:
+        if worker is None:
+            worker = Worker(store, machine, make_training)
+        name, tasks = cohort
+        attempts = worker.attempts(tasks)
+        events = (
+            worker.events(attempts)
+            if metric is None
+            else _judged(name, worker.in_step(attempts), metric, source)
+        )
+        try:
+            for event in events:
                 listener.on_event(event)
+                if stop.requested and not isinstance(event, Started):
+                    return
+            completed = all(attempt.ended for attempt in attempts)
+        except StoppedMidway:
+            return
+        finally:
+            for attempt in attempts:
+                attempt.release()
+            for event in worker.flush():
+                listener.on_event(event)
+        for event in source.cohort_ended(name, completed=completed):
+            listener.on_event(event)
 
 
 def _judged(name: str, cohort: Lockstep, metric: str, source: CohortSource) -> Iterator[Event]:

@@ -6,7 +6,7 @@ import pytest
 
 from ...study_texts import SEARCH_OF_RUNGS, replaced, study_text
 
-FACTORS = {"mixer": ["sa(heads=2)", "conv(k=3)"], "task": ["sort", "reverse"], "seed": [0, 1, 2]}
+FACTORS = {"mixer": ["sa(heads=2)", "conv(k=3)"], "task": ["sort", "remember"], "seed": [0, 1, 2]}
 
 
 def plan(run, monkeypatch, pack, *arguments, factors=FACTORS, **tables):
@@ -88,10 +88,7 @@ def test_the_trials_of_a_search_of_one_seed_or_of_a_race_train_alone(run, monkey
     assert plan_search(run, monkeypatch, "auto", *race) == alone
 
 
-def test_nothing_is_told_where_each_trial_has_several_gpus_or_all_have_ended(run, monkeypatch):
-    monkeypatch.setenv("ACTIVEMEM_GPUS", "2")
-    assert plan(run, monkeypatch, "auto") is None
-    monkeypatch.setenv("ACTIVEMEM_GPUS", "0")
+def test_nothing_is_reported_where_all_trials_have_ended(run, monkeypatch):
     one = {"mixer": ["conv(k=3)"], "task": ["sort"]}
     assert plan(run, monkeypatch, "auto", factors=one) is not None
     assert run("study", "run", "packed.toml", "--local").exit_code == 0

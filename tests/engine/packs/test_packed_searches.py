@@ -85,12 +85,3 @@ def test_a_search_that_is_stopped_amid_a_pack_goes_on_from_there(stores, notes, 
     assert run(study, packed, notes, 4).done == 12
     assert_rows_equal(packed, alone)
     assert len(taken) == 4 * 15
-
-
-def test_a_search_in_a_process_of_its_own_has_packs_too(stores, notes):
-    alone, packed = stores
-    study = search()
-    run(study, alone, notes, "off")
-    assert run(study, packed, notes, 4, isolate=True).done == 12
-    assert_rows_equal(packed, alone)
-    assert set(packed_steps(packed)) == {15}

@@ -14,15 +14,11 @@ from activemem import __version__
 from activemem.engine.core import gpus
 from activemem.engine.core.events import NOBODY, ClusterNode, Listener
 from activemem.engine.core.resources import Machine
-from activemem.engine.replicas.faults import ReplicaError
 from activemem.engine.run import cluster_nodes
 from activemem.engine.run.cluster_nodes import FitNodes, NodeError, _Inspector, check_nodes
 from activemem.engine.run.ray_cluster import _connect
 from activemem.engine.run.remote_store import StorePlace
 from activemem.storage import Store
-from activemem.studies.planning.memory_estimates import GPU_CONTEXT, step_memory
-from activemem.studies.study import load_study
-from activemem.studies.text.units import format_bytes
 
 from .ray_nodes import ENVIRONMENT, can_mount, head, other_version, worker
 
@@ -50,12 +46,6 @@ FOUR_GPUS = {"CPU": 1.0, "GPU": 4.0}
     ("asked", "nodes", "told"),
     [
         (
-            {"gpus": 8.0},
-            [{}, FOUR_GPUS, FOUR_GPUS],
-            "1 CPU and 8 GPUs on one node for each trial, got 1 CPU and 4 GPUs on the largest; "
-            "gpus = 4 trains 2 trials at once",
-        ),
-        (
             {"gpus": 1.0},
             [{"CPU": 2.0}],
             "1 CPU and 1 GPU on one node for each trial, got 2 CPUs and 0 GPUs on the largest; "
@@ -67,12 +57,12 @@ FOUR_GPUS = {"CPU": 1.0, "GPU": 4.0}
             "4 CPUs and 0 GPUs on one node for each trial, got 2 CPUs and 0 GPUs on the largest",
         ),
         (
-            {"gpus": 8.0, "cpus": 2.0},
+            {"gpus": 1.0, "cpus": 2.0},
             [FOUR_GPUS],
-            "2 CPUs and 8 GPUs on one node for each trial, got 1 CPU and 4 GPUs on the largest",
+            "2 CPUs and 1 GPU on one node for each trial, got 1 CPU and 4 GPUs on the largest",
         ),
     ],
-    ids=["GPUs of two nodes", "no GPU", "CPUs", "both"],
+    ids=["no GPU", "CPUs", "both"],
 )
 def test_what_no_node_has_room_for_is_told_with_what_would_do(monkeypatch, tmp_path, asked, nodes, told):
     found = [{"Alive": True, "Resources": each} for each in nodes]
@@ -128,24 +118,6 @@ def _fit(monkeypatch, tmp_path):
     return fit
 
 
-def muon(tiny):
-    """The settings of a study whose optimiser needs all of a weight on each device."""
-    train = ["train.optimizer.name=muon", "train.batch_size=8", "model.d_model=1024"]
-    return [trial.settings for trial in load_study(tiny, train).trials]
-
-
-def test_trials_that_cannot_be_sharded_are_refused_before_one_begins_by_the_fullest_gpu_of_all_nodes(
-    fit, tiny
-):
-    settings = muon(tiny)
-    room = int((min(step_memory(each).weights for each in settings) + GPU_CONTEXT) / 0.9)
-    assert fit(8.0, (80 * 10**9, 80 * 10**9), settings).machine.gpu_bytes is None  # each node has its own
-    with pytest.raises(ReplicaError, match="got muon, where not all weights fit on each, with") as refused:
-        fit(8.0, (80 * 10**9, room), settings)
-    assert str(refused.value).endswith(f"{format_bytes(room)} free")
-    assert fit(1.0, (80 * 10**9, room), settings).ids == ("a", "b")
-
-
 @pytest.mark.parametrize(
     ("gpus", "free", "problem"),
     [
@@ -153,17 +125,13 @@ def test_trials_that_cannot_be_sharded_are_refused_before_one_begins_by_the_full
         (0.25, 19.5, ""),  # the context of a process
         (1.0, 2, ""),  # a worker goes by what its own GPU has
         (0.0, 0, ""),
-        (8.0, 80, ""),
-        (8.0, 0.02, "got muon, where not all weights fit on each, with 20.0 MB free"),
     ],
 )
-def test_a_node_that_joins_with_less_free_of_its_gpus_than_trials_need_is_left_out(
-    fit, tiny, gpus, free, problem
-):
+def test_a_node_that_joins_with_less_free_of_its_gpus_than_trials_need_is_left_out(fit, gpus, free, problem):
     told = []
     listener = Listener()
     listener.on_nodes = told.extend
-    nodes = fit(gpus, (20 * 10**9, 60 * 10**9), muon(tiny), listener)
+    nodes = fit(gpus, (20 * 10**9, 60 * 10**9), (), listener)
     nodes._take(replace(node("late"), gpus=8.0, gpu_bytes=int(free * 10**9)))
     assert told[-1].host == "late"
     assert told[-1].problem.endswith(problem)

@@ -13,7 +13,6 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from activemem.engine.core import gpus as gpus_of_machine
 from activemem.engine.core.gpus import Gpu, count_gpus, count_gpus_of_processes, has_gpu
 from activemem.engine.core.resources import Machine, ResourceError, cpus_here
-from activemem.engine.graphs.graphable import steps_are_recorded
 from activemem.engine.run import driver, gpu_share, ray_cluster
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import (
@@ -107,14 +106,6 @@ def test_a_run_says_how_many_of_its_trials_can_train_at_once(tmp_path, tiny, mon
     assert run(POPULATION) == load_study(POPULATION).search.trials
 
 
-def test_fewer_trials_share_a_gpu_whose_steps_are_recorded(settings):
-    room = int(3 * (max(step_memory(each).total for each in settings) + GPU_CONTEXT) / 0.9) + 8
-    assert all(map(steps_are_recorded, settings))
-    node = Accelerators(count=1, device_bytes=room, cpus=16)
-    assert share(Machine(cpus=1.0), [node], settings) == fraction(3)
-    assert share(Machine(cpus=1.0, graphs=True), [node], settings) == fraction(2)
-
-
 def test_what_fits_on_a_device_leaves_a_tenth_of_it_free(settings):
     held = step_memory(settings[0])
     assert room_on_gpu(held, 80 * 10**9).by_memory == int(72 * 10**9 / (held.total + GPU_CONTEXT))
@@ -134,8 +125,6 @@ def test_gpus_that_are_split_are_those_that_cuda_gives_to_a_process(monkeypatch)
     monkeypatch.setattr(torch._C, "_cuda_getDeviceCount", lambda: 1, raising=False)
     monkeypatch.setattr(torch.cuda, "get_device_properties", properties)
     assert (free_bytes(), count_gpus(), count_gpus_of_processes()) == (10 * 2**30, 1, 1)
-    with pytest.raises(MachineError, match="gpus: expected 2 for each trial, torch finds 1 here"):
-        check_gpu(Machine(gpus=2.0))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-a,MIG-b,MIG-c")  # one for each worker
     assert (count_gpus(), count_gpus_of_processes()) == (1, 3)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
@@ -203,10 +192,9 @@ def test_what_a_run_found_free_is_not_looked_for_again_beside_its_own_trials(two
     assert device_bytes(Machine(gpus=0.5)) == 24 * 10**9  # of a node, where siblings hold some
 
 
-@pytest.mark.parametrize("gpus", [1.0, 2.0])
-def test_a_worker_that_has_whole_gpus_of_a_node_goes_by_what_others_leave_of_them(two_gpus, gpus):
+def test_a_worker_that_has_a_whole_gpu_of_a_node_goes_by_what_others_leave_of_it(two_gpus):
     two_gpus(10**10, 24 * 10**9)
-    assert device_bytes(Machine(gpus=gpus, address="elsewhere:1")) == 10**10
+    assert device_bytes(Machine(gpus=1.0, address="elsewhere:1")) == 10**10
 
 
 @pytest.mark.parametrize(
@@ -338,14 +326,10 @@ def test_without_a_gpu_trials_train_on_the_cpu(settings):
     assert with_share(Machine(), settings, cpus=2) == with_whole_gpu(Machine()) == Machine(gpus=0.0)
 
 
-def test_a_trial_has_a_share_of_one_device_or_whole_ones():
-    assert [Machine(gpus=gpus).devices for gpus in (0.0, 0.25, 1.0, 8.0, "auto")] == [1, 1, 1, 8, 1]
-    with pytest.raises(ResourceError, match=r"or a whole number of GPUs, got 1\.5"):
-        Machine(gpus=1.5)
-    with pytest.raises(ResourceError, match="pack: expected off with gpus = 8 for each trial"):
-        Machine(gpus=8.0, pack="auto")
-    with pytest.raises(ResourceError, match="graphs: expected false with gpus = 8 for each trial, whose"):
-        Machine(graphs=True, gpus=8.0)
+@pytest.mark.parametrize("gpus", [1.5, 8.0, -1.0])
+def test_a_trial_has_at_most_one_gpu(gpus):
+    with pytest.raises(ResourceError, match=r"a share of one GPU up to 1, got .*; a trial trains on one GPU"):
+        Machine(gpus=gpus)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")

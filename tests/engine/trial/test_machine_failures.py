@@ -1,11 +1,9 @@
 """What is told of a machine: what CUDA says of a GPU that nobody can use is no trial's failure."""
 
-import pickle
 from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import distributed
 
 from activemem.engine.trial import machine_failures
 from activemem.engine.trial.machine_failures import lost_gpu, machine_failure, note_lost_gpu
@@ -70,16 +68,6 @@ def test_who_has_nothing_to_compile_with_is_no_failed_trial(told):
 def test_what_a_trial_asks_of_a_gpu_is_its_own_failure():
     for told in ("CUDA error: invalid configuration argument", "CUDA out of memory."):
         assert machine_failure(RuntimeError(told)) is None
-
-
-def test_gpus_that_cannot_reach_each_other_are_the_machine_s_failure():
-    told = "NCCL error in: there.cpp:9, unhandled system error, NCCL version 2.28.9\nLast error:\n{}"
-    full = "Error while creating shared memory segment /dev/shm/nccl-1, error: No space left on device (28)"
-    error = pickle.loads(pickle.dumps(distributed.DistBackendError(told.format(full))))  # of a replica
-    expected = " ".join(told.format(full).split())
-    assert machine_failure(error) == f"devices cannot add up their gradients: {expected}"
-    for its_own in ("Cuda failure 2 'out of memory'", "an illegal memory access was encountered"):
-        assert machine_failure(distributed.DistBackendError(told.format(its_own))) is None
 
 
 @pytest.mark.parametrize("said", ["an illegal memory access was encountered", None])

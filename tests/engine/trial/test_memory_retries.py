@@ -95,10 +95,10 @@ def bytes_for(held):
 def test_a_trial_begins_in_as_many_parts_as_the_plan_tells_of_a_gpu(tmp_path, job, monkeypatch):
     plain, tries = job(batch_size=8), []
     step = OF_SETTINGS_ALONE.step(plain.trial.settings)
-    size = bytes_for(step.on_each(4))
+    size = bytes_for(step.in_parts(4))
     monkeypatch.setattr(memory_retries, "total_bytes", lambda _device: size)
     events, row = outcome(tmp_path, plain, room_for(2, tries))
-    assert step.parts_on_each(1, size) == 4
+    assert step.parts_that_fit(size) == 4
     assert tries == [4] * 4  # epochs, none of which ran out of memory
     assert [type(event) for event in events] == [Started, *[EpochFinished] * 4, Ended]
     assert (row["status"], row["trial"]) == ("done", plain.trial.id)
@@ -106,25 +106,22 @@ def test_a_trial_begins_in_as_many_parts_as_the_plan_tells_of_a_gpu(tmp_path, jo
 
 
 @pytest.mark.parametrize(
-    ("parts_of_step", "devices", "train", "parts"),
+    ("parts_of_step", "train", "parts"),
     [
-        (1, 1, {}, 1),
-        (2, 1, {}, 2),
-        (8, 1, {}, 8),
-        (None, 1, {}, 1),  # a sequence at a time is too much: it is tried as it is
-        (4, 1, {"accumulate": 2}, 4),
-        (4, 2, {}, 2),
-        (4, 1, {"measure": ["gradient_noise"], "accumulate": 2}, 2),
+        (1, {}, 1),
+        (2, {}, 2),
+        (8, {}, 8),
+        (None, {}, 1),  # a sequence at a time is too much: it is tried as it is
+        (4, {"accumulate": 2}, 4),
+        (4, {"measure": ["gradient_noise"], "accumulate": 2}, 2),
     ],
 )
-def test_who_begins_has_no_more_parts_than_it_needs(
-    job, tmp_path, monkeypatch, parts_of_step, devices, train, parts
-):
+def test_who_begins_has_no_more_parts_than_it_needs(job, tmp_path, monkeypatch, parts_of_step, train, parts):
     settings = job(batch_size=8, **train).trial.settings
     step = OF_SETTINGS_ALONE.step(job(batch_size=8).trial.settings)
-    held = step.on_each(8) // 2 if parts_of_step is None else step.on_each(parts_of_step)
+    held = step.in_parts(8) // 2 if parts_of_step is None else step.in_parts(parts_of_step)
     monkeypatch.setattr(memory_retries, "total_bytes", lambda _device: bytes_for(held))
-    tries = MemoryTries(settings, tmp_path, devices)
+    tries = MemoryTries(settings, tmp_path)
     tries.read(CPU)
     assert tries.parts == parts
 
@@ -135,9 +132,9 @@ def test_what_is_counted_for_a_step_decides_in_how_many_parts_it_begins(job, tmp
     less = WeightState(frozen=0, bytes=held.optimizer // 2)
     memory = MemoryEstimator(count_state=lambda settings: counted.append(settings) or less)
     for size, parts in (
-        (bytes_for(held.on_each(1)), 1),
-        (bytes_for(held.on_each(1) - less.bytes), 1),
-        (bytes_for(held.on_each(2)), 2),
+        (bytes_for(held.in_parts(1)), 1),
+        (bytes_for(held.in_parts(1) - less.bytes), 1),
+        (bytes_for(held.in_parts(2)), 2),
     ):
         monkeypatch.setattr(memory_retries, "total_bytes", lambda _device, size=size: size)
         tries = MemoryTries(asked, tmp_path, memory=memory)
@@ -283,17 +280,14 @@ def test_those_behind_a_trial_that_has_waited_in_vain_do_not_wait_as_soon(tmp_pa
 
 def test_a_trial_waits_for_as_much_as_is_counted_for_it(tmp_path, job):
     asked = job().trial.settings
-    memory = MemoryEstimator(is_recorded=lambda _settings: True)
+    counted = WeightState(frozen=0, bytes=2 * OF_SETTINGS_ALONE.step(asked).optimizer)
+    memory = MemoryEstimator(count_state=lambda _settings: counted)
     tries = MemoryTries(asked, tmp_path, memory=memory)
     assert tries.next()
     needed = memory.step(asked).total
     assert needed > OF_SETTINGS_ALONE.step(asked).total
     for free, looks in ((needed, 1), (needed - 1, 2)):
         assert waits(tries, free) == looks
-    on_each = MemoryTries(asked, tmp_path, 2, memory)
-    assert on_each.next()
-    needed = memory.step(asked).on_each(2)
-    assert (waits(on_each, needed), waits(on_each, needed - 1)) == (1, 2)
 
 
 def waits(tries, free):
@@ -373,9 +367,6 @@ def test_who_goes_on_with_a_killed_trial_knows_how_it_was_tried(tmp_path, job):
     assert (other.parts, other.settings.train.accumulate) == (6, 6)
     assert other.next()
     assert not other.next()  # 12 sequences in 12 parts
-    two = MemoryTries(settings, tmp_path / "on two devices", devices=2)
-    assert [two.next(), two.next(), two.next()] == [True, True, False]
-    assert two.parts == 6  # a sequence for each part on each device
     noise = job(batch_size=8, accumulate=2, measure=["gradient_noise"]).trial.settings
     measured = MemoryTries(noise, tmp_path / "other")
     assert measured.next()

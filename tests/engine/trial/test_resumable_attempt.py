@@ -16,7 +16,6 @@ from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial import machine_failures
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often
 from activemem.engine.trial.last_words import MAX_DEATHS, MAX_WORKER_DEATHS
-from activemem.engine.trial.machine_failures import ReplicaDiedError
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.pruned import store_pruned
 from activemem.engine.trial.resumable_attempt import Attempt
@@ -241,42 +240,6 @@ def test_a_trial_is_saved_amid_its_epoch_and_deaths_at_another_place_are_others(
         each.metrics().select(columns).filter(pl.col("name") != "tokens_per_s") for each in (store, whole)
     )
     assert ours.equals(theirs)
-
-
-@pytest.mark.parametrize("saved_after_s", [0.0, 60.0], ids=["saved", "not saved"])
-def test_a_trial_goes_on_behind_the_death_of_a_replica_as_if_there_had_been_none(
-    store, task, monkeypatch, saved_after_s
-):
-    take_steps, whole, began = Training._take_steps, Store(store.root.parent / "whole"), []
-    finish(Attempt(task(), whole, CPU))
-
-    def die(training, between_steps):
-        began.append(training.epoch)
-        if began.count(2) in (1, 2) and training.epoch == 2:
-            raise ReplicaDiedError("replica 1 on here has ended: signal 9 (Killed)")
-        take_steps(training, between_steps)
-
-    monkeypatch.setattr(Training, "_take_steps", die)
-    events = finish(Attempt(task(), store, CPU).saved_after(saved_after_s))
-    assert [type(event) for event in events].count(Started) == 1
-    assert began == ([0, 1, 2, 2, 2, 3] if saved_after_s == 0 else [0, 1, 2, 0, 1, 2, 2, 3])
-    columns = ["step", "epoch", "name", "value"]
-    ours, theirs = (
-        each.metrics().select(columns).filter(pl.col("name") != "tokens_per_s") for each in (store, whole)
-    )
-    assert ours.equals(theirs)
-
-
-def test_a_trial_whose_replicas_die_in_the_same_epoch_again_and_again_has_failed(store, task, monkeypatch):
-    def die(_training, _between_steps):
-        raise ReplicaDiedError("replica 1 on here has ended: signal 9 (Killed)")
-
-    monkeypatch.setattr(Training, "_take_steps", die)
-    finish(Attempt(task(), store, CPU))
-    died = f"the worker died {MAX_WORKER_DEATHS} times at epoch 1"
-    assert row(store, task())["reason"] == (
-        f"{died}, the last time by: replica 1 on here has ended: signal 9 (Killed)"
-    )
 
 
 def test_runs_that_are_killed_do_not_count_as_deaths_of_a_worker(store, task):

@@ -105,7 +105,9 @@ def training_on_meta(asked, folder):
             **train,
         },
     }
-    training = Training(TrialSettings.model_validate(settings), torch.device("cpu"), folder, without_values)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("activemem.engine.trial.training.make_weights", without_values)
+        training = Training(TrialSettings.model_validate(settings), torch.device("cpu"), folder)
     training.device = training.objective.device = META
     training._autocast = nullcontext  # which knows no such device
     return training

@@ -1,6 +1,5 @@
-"""What a graph cannot have is nowhere in a step: no value is waited for, no tensor is of another device."""
+"""A training step never waits for the device, and all of its tensors are on one device."""
 
-import gc
 from contextlib import nullcontext
 
 import pytest
@@ -65,41 +64,6 @@ def test_no_step_waits_for_a_value(make, recipe, position):
     with NothingIsAwaited():
         passes.take([torch.stack([rows, rows]) for rows in batch])
         first.objective.loss_of(first.model.train(), *batch).backward()
-
-
-@pytest.fixture
-def nothing_is_collected():
-    """What refers to itself stays meanwhile."""
-    gc.disable()
-    yield
-    gc.enable()
-
-
-def node_of(weight):
-    """What adds up a weight's gradients: it is of the stream on which it was made, as long as it lives."""
-    return weight.expand_as(weight).grad_fn.next_functions[0][0]
-
-
-@pytest.mark.parametrize(("recipe", "position"), CASES)
-@pytest.mark.usefixtures("nothing_is_collected")
-def test_no_node_of_a_weight_outlives_its_step(make, recipe, position, monkeypatch):
-    trainings = [make(seed, recipe, position) for seed in range(2)]
-    passes, model, objective = StackedPasses(trainings), trainings[0].model.train(), trainings[0].objective
-    passes.begin(trainings)
-    batch, backward = objective.draw(), torch.Tensor.backward
-    stacked = [torch.stack([rows, rows]) for rows in batch]
-    held = []
-    monkeypatch.setattr(torch.Tensor, "backward", lambda loss: (held.clear(), backward(loss)))
-    for weights, step in (
-        (list(passes.weights.values()), lambda: passes.take(stacked)),
-        (list(model.parameters()), lambda: objective.loss_of(model, *batch).backward()),
-    ):
-        held += map(node_of, weights)
-        for place in range(len(held)):
-            held[place].metadata["of the step"] = True
-        step()
-        assert not held
-        assert not any("of the step" in node_of(weight).metadata for weight in weights)
 
 
 @pytest.mark.parametrize(
