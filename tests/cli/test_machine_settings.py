@@ -132,8 +132,8 @@ def test_a_limit_of_memory_is_a_size_and_a_truth_value_is_read_from_the_environm
         )
     assert str(caught.value) == (
         "environment: 2 faults\n\n"
-        "  ACTIVEMEM_MEMORY_LIMIT: expected a size such as 4GB or 512MiB, got 'much'\n"
-        "  ACTIVEMEM_ACTIVATION_CHECKPOINTING: expected true or false, got 'much'"
+        "  ACTIVEMEM_ACTIVATION_CHECKPOINTING: expected true or false, got 'yes'\n"
+        "  ACTIVEMEM_MEMORY_LIMIT: expected a size such as 4GB or 512MiB, got 'much'"
     )
 
 

@@ -94,8 +94,7 @@ def test_an_idea_is_checked_deduplicated_and_held_against_the_noise(search):
     assert checked["architectures"] == "4 architectures"
 
 
-def test_the_plan_of_an_agent_is_the_one_of_the_command(tiny, search, run, monkeypatch):
-    monkeypatch.setenv("ACTIVEMEM_GPUS", "8")
+def test_the_plan_of_an_agent_is_the_one_of_the_command(tiny, search, run):
     server = make_server(load_settings({"results": "results"}))
     found = ask(server, ("study_plan", {"study": tiny}), ("study_plan", {"study": search}))[0]
     for study, page in zip((tiny, search), found, strict=True):
