@@ -10,13 +10,14 @@ from typing_extensions import TypedDict
 class StudyPlanPage(TypedDict):
     """What a run would train: `models` with their costs, `trials` with their status and time in seconds.
 
-    A model's `memory` are the bytes that a training step holds at most over its trials; `memory` beside it
-    is the largest in its parts. A `device` has room for `trials` at once, as the run shares a GPU: by `gpus`
-    where that is set, else as many as its memory has room for and NVIDIA's service takes, at least one, if
-    their CPUs stand beside it. `fit` are those that its memory has room for, 0 where not one does, `parts`
-    those of a batch in which one does, null where none are small enough. `refused` are over the budget,
-    `stale` were trained with other code, `ceilings` are lengths out of reach, `elsewhere` are the points of a search that other studies have trained, `ladder` are sizes of [ladder],
-    `rungs` those of a search with another fidelity than epochs, or the generations of a population.
+    A model's `memory` are the bytes that a training step holds at most over its trials; `memory` next to it
+    is the largest, in its parts. A `device` has room for `trials` at once: by `gpus` where that is set, else
+    as many as its memory and its CPUs have room for and NVIDIA's service takes, at least one. `fit` is the
+    number that its memory has room for; `parts` the number of parts of a batch in which one trial fits, null
+    where none are small enough. `refused` are over the budget, `stale` were trained with other code,
+    `ceilings` are lengths out of reach, `elsewhere` are the points of a search that other studies have
+    trained, `ladder` are sizes of [ladder], `rungs` those of a search with another fidelity than epochs, or
+    the generations of a population.
     """
 
     schema: int
