@@ -26,7 +26,8 @@ from activemem.engine.core.trainable import BetweenSteps
 from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.cohorts import Worker
 from activemem.engine.run.interrupts import Stop
-from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT, run_cohorts
+from activemem.engine.run.ray_cluster import run_cohorts
+from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.storage import Store
 from activemem.storage.leases import BEATS_PER_LEASE, LEASE_S, Lease

@@ -140,7 +140,7 @@ def trial_rows() -> Iterator[Row]:
     """Trials that do nothing."""
     import overhead  # noqa: PLC0415 -- Ray, which nothing else needs
 
-    from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT  # noqa: PLC0415 -- as above
+    from activemem.engine.run.ray_connection import RAY_ENVIRONMENT  # noqa: PLC0415 -- as above
 
     os.environ.update(RAY_ENVIRONMENT)
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)

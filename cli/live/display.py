@@ -28,6 +28,11 @@ from .nodes import format_nodes
 STOPPING_MESSAGE = f"stopping at the next step, or in {GRACE_S:g} s … (Ctrl-C again: at once)"
 
 
+RAY_MESSAGE = "starting Ray …"
+
+RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes took longer than Ray waits …"
+
+
 @contextmanager
 def live_display(name: str, progress: StudyProgress, names: TrialNames) -> Iterator[Listener]:
     """A listener that shows a study on standard error while it runs; nothing stays on a terminal."""
@@ -83,6 +88,10 @@ class Display(Listener):
             self._columns.add(trials)
             self._others = ()
 
+    def starting_ray(self, attempt: int) -> None:
+        """Print it above what changes."""
+        self._console.print(_format_start(attempt))
+
     def stopping(self) -> None:
         """Say so from now on; called by a signal's handler, so it must not wait for the lock."""
         self._stopping = True
@@ -121,6 +130,10 @@ class LineDisplay(Listener):
         self._progress.on_planned(trials)
         self._columns.add(trials)
 
+    def starting_ray(self, attempt: int) -> None:
+        """Print it."""
+        print_stderr(_format_start(attempt))
+
     def stopping(self) -> None:
         """Say so at once; a signal's handler must not write to a stream that is being written to."""
         os.write(sys.stderr.fileno(), f"{STOPPING_MESSAGE}\n".encode())
@@ -141,3 +154,8 @@ class LineDisplay(Listener):
             trial = self._progress.trial(event.trial)
             count = self._progress.counts.total(), self._progress.total
             print_stderr(trial_lines.format_ended(event, trial, count, self._columns))
+
+
+def _format_start(attempt: int) -> str:
+    """Return the line that says that Ray is being started."""
+    return RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt)

@@ -82,6 +82,9 @@ class Listener:
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Learn of trials that are to run, before their first event."""
 
+    def starting_ray(self, attempt: int) -> None:
+        """Learn that Ray is being started on this machine, for the first time or once more."""
+
     def stopping(self) -> None:
         """Learn that a stop was asked for; trials under way are saved where they are."""
 
@@ -104,6 +107,10 @@ class Relay(Listener):
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Pass it on."""
         self._listener.on_planned(trials)
+
+    def starting_ray(self, attempt: int) -> None:
+        """Pass it on."""
+        self._listener.starting_ray(attempt)
 
     def stopping(self) -> None:
         """Pass it on, from a signal's handler."""

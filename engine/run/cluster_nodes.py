@@ -27,6 +27,7 @@ from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
 from .gpu_share import Accelerators, share
 from .remote_store import StorePlace
+from .worker_code import Code, look_at_code
 
 ANSWER_S = 300.0
 """So long a node may take to answer, in which it may have to read its corpora for the first time."""
@@ -52,6 +53,7 @@ class _Question(TypedDict):
     gpu: bool
 
     versions: dict[str, str]
+    code: Code
     plugins: bytes
     settings: bytes
     data: str
@@ -200,6 +202,7 @@ class _Inspector:
         self._question: _Question = {
             "gpu": bool(machine.gpus),
             "versions": {"activemem": __version__, "torch": torch.__version__},
+            "code": look_at_code(),
             "plugins": pickle.dumps(loaded_files()),
             "settings": pickle.dumps(list(settings)),
             "data": str(machine.data),
@@ -301,6 +304,11 @@ def _make_look() -> Callable[[_Question], _Answer]:
                 wanted = ", ".join(f"{name} {version}" for name, version in asked["versions"].items())
                 found["problem"] = f"expected {wanted}, got {has}"
                 return found
+            from .worker_code import code_fault, look_at_code  # noqa: PLC0415
+
+            if (fault := code_fault(asked["code"], look_at_code())) is not None:
+                found["problem"] = fault
+                return found
             from ..core.gpus import gpu_fault  # noqa: PLC0415
             from .gpu_share import free_bytes  # noqa: PLC0415
 
@@ -310,7 +318,7 @@ def _make_look() -> Callable[[_Question], _Answer]:
                 found["problem"] = f"expected a GPU, as Ray says that it has, torch finds none there{fails}"
                 return found
             from ...plugins import load_plugin_files  # noqa: PLC0415
-            from ...studies.resolve.plugin_code import code_fault  # noqa: PLC0415
+            from ...studies.resolve.plugin_code import code_fault as plugin_fault  # noqa: PLC0415
             from .preflight import prepare_corpora  # noqa: PLC0415
 
             if asked["marker"] is None:
@@ -319,7 +327,7 @@ def _make_look() -> Callable[[_Question], _Answer]:
                 Store(asked["store"]).last_study()
             load_plugin_files(pickle.loads(asked["plugins"]))
             settings = pickle.loads(asked["settings"])
-            faults = [fault for each in settings if (fault := code_fault(each)) is not None]
+            faults = [fault for each in settings if (fault := plugin_fault(each)) is not None]
             if faults:
                 found["problem"] = faults[0]
                 return found

@@ -25,11 +25,12 @@ from ...storage import Store
 from ..core.events import MachineFailed
 from ..core.interruption import StoppedMidway, stop_soon
 from ..core.resources import Machine
-from ..trial.machine_failures import lost_gpu
+from ..trial.machine_failures import MachineError, lost_gpu
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cohorts import Worker, collect
 from .memory_guard import MemoryGuard
 from .remote_store import RemoteWorker, StorePlace
+from .worker_code import Code, code_fault, look_at_code
 
 REPORT_S = 0.5
 """About so often a worker reports; more often only when the epochs of a search must be judged."""
@@ -86,6 +87,7 @@ class CohortActor(tune.Trainable):
         metric: str | None,
         plugins: tuple[PluginFile, ...],
         run: str,
+        code: Code,
     ) -> None:
         """Begin a first cohort; with a metric, its trials advance in step and report each epoch.
 
@@ -100,6 +102,8 @@ class CohortActor(tune.Trainable):
         self._broken: str | None = None
         self._leaving = _Leaving(run)
         try:
+            if (fault := code_fault(code, look_at_code())) is not None:
+                raise MachineError(fault)
             load_plugin_files(plugins)
             self._worker = _make_worker(place, machine, make_training)
             self.reset_config(config)

@@ -5,8 +5,6 @@ Nothing here is needed to go on after a crash: what is missing from the store is
 
 from __future__ import annotations
 
-import logging
-import os
 import pickle
 import tempfile
 import time
@@ -25,8 +23,8 @@ from ...plugins import loaded_files
 from ...storage import Store
 from ...studies.schema.settings import TrialSettings
 from ..core.events import Listener
-from ..core.gpus import count_gpus_of_processes, service_fault
-from ..core.resources import Machine, cpus_here
+from ..core.gpus import service_fault
+from ..core.resources import Machine
 from ..trial.machine_failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
@@ -34,22 +32,11 @@ from .cluster_nodes import FitNodes, marked
 from .cohort_sources import CohortSource
 from .gpu_share import with_share
 from .head_watch import HeadWatch
-from .interrupts import Stop, handlers_kept
+from .interrupts import Stop
 from .ray_actor import COMPLETED, CohortActor, tell_to_stop
+from .ray_connection import connected
 from .remote_store import StorePlace, start_keeper
-
-RAY_ENVIRONMENT = {
-    "RAY_AIR_NEW_OUTPUT": "0",  # the old output has no header when it is not asked for
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # 13 to 30 ms a trial
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the driver stops in its own way
-    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # the store is the truth; Tune's snapshots are never read
-    "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # else a worker begins only after the one before; see `suggest`
-    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-    "RAY_gcs_rpc_server_reconnect_timeout_s": "30",  # later than a dead head ends the run in order
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
-"""Settings of Ray and Tune, unless the environment has others."""
+from .worker_code import check_workers_here, look_at_code
 
 MAX_COHORT_DEATHS = 12
 """A cohort may survive this many deaths of its workers; each trial counts its own as well."""
@@ -220,10 +207,13 @@ def run_cohorts(
     """
     run = uuid.uuid4().hex
     with (
-        _cluster(machine) as head,
+        connected(machine, listener) as head,
         _located(store, machine) as place,
         tempfile.TemporaryDirectory(prefix="activemem-") as scratch,
     ):
+        code = look_at_code()
+        if machine.address is None:
+            check_workers_here(code)
         machine, nodes = _ready(machine, place, settings, listener, at_once)
         actor = tune.with_parameters(
             CohortActor,
@@ -233,6 +223,7 @@ def run_cohorts(
             metric=metric,
             plugins=loaded_files(),
             run=run,
+            code=code,
         )
         searcher = _CohortSearcher(source, stop, listener, nodes, partial(_count_workers, machine))
         run_config = tune.RunConfig(
@@ -330,57 +321,3 @@ def _resources(cpus: float, gpus: float, config: dict[str, Any]) -> tune.Placeme
     return tune.PlacementGroupFactory(
         [bundle], bundle_label_selector=[{"ray.io/node-id": f"in({config['nodes']})"}]
     )
-
-
-def _gpus_to_hand_out(machine: Machine) -> int | None:
-    """The GPUs of a cluster of this machine; those of another are its own.
-
-    By itself Ray counts those of the driver, of which there may be none, or which may be split.
-    """
-    if machine.address is not None:
-        return None
-    return count_gpus_of_processes() if machine.gpus else 0
-
-
-def _connect(machine: Machine) -> None:
-    """Connect to the machine's cluster, or start one; ConnectionError where none answers.
-
-    `ray start` asks of all for the token in ~/.ray, where there is one; with an address Ray sends it only if
-    RAY_AUTH_MODE says so.
-    """
-    try:
-        ray.init(
-            address=machine.address or "local",
-            num_cpus=cpus_here() if machine.address is None else None,
-            num_gpus=_gpus_to_hand_out(machine),
-            include_dashboard=None if machine.address else False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
-    except ConnectionError as error:
-        if machine.address is None or "RAY_AUTH_MODE" in os.environ:
-            raise
-        hint = (
-            "if it was started with a token, as Ray does where ~/.ray/auth_token is, set RAY_AUTH_MODE=token"
-        )
-        raise ConnectionError(f"{error}: {hint}") from error
-
-
-@contextmanager
-def _cluster(machine: Machine) -> Iterator[HeadWatch]:
-    """A connection to the machine's cluster, or to one that lives as long as the run."""
-    for name, value in RAY_ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    logging.getLogger("ray").setLevel(logging.ERROR)
-    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a worker's death is told by us
-    mine = not ray.is_initialized()
-    if mine:
-        with handlers_kept():
-            _connect(machine)
-    head = HeadWatch(ray.get_runtime_context().gcs_address)
-    try:
-        yield head
-    finally:
-        head.close()
-        if mine and not head.is_lost:  # it would be waited for
-            ray.shutdown()

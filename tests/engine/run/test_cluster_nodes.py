@@ -16,7 +16,8 @@ from activemem.engine.core.events import NOBODY, ClusterNode, Listener
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import cluster_nodes
 from activemem.engine.run.cluster_nodes import FitNodes, NodeError, _Inspector, check_nodes
-from activemem.engine.run.ray_cluster import _connect
+from activemem.engine.run.ray_connection import connect
+from activemem.engine.run.worker_code import look_at_code
 from activemem.engine.run.remote_store import StorePlace
 from activemem.storage import Store
 
@@ -83,6 +84,7 @@ def look(**others):
         "settings": pickle.dumps([]),
         "data": "",
     }
+    asked["code"] = look_at_code()
     return cluster_nodes._make_look()(asked | {"marker": "/nowhere", "store": "", **others})
 
 
@@ -94,6 +96,10 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
     assert look(versions=other)["problem"] == (
         f"expected activemem 0.0.{__version__}, torch {torch.__version__}, "
         f"got activemem {__version__}, torch {torch.__version__}"
+    )
+    edited = {**look_at_code(), "digest": "0" * 16}
+    assert look(code=edited)["problem"].startswith(
+        f"expected activemem as in {edited['folder']} (00000000), got "
     )
     if not torch.cuda.is_available():
         told = "expected a GPU, as Ray says that it has, torch finds none there"
@@ -216,7 +222,7 @@ def test_a_cluster_that_refuses_is_told_with_what_its_token_needs(monkeypatch):
     monkeypatch.setattr(ray, "init", refuse)
     monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
     with pytest.raises(ConnectionError, match=r"10\.0\.0\.1:6379: .* set RAY_AUTH_MODE=token$"):
-        _connect(Machine(address="10.0.0.1:6379"))
+        connect("10.0.0.1:6379")
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     with pytest.raises(ConnectionError, match=r"10\.0\.0\.1:6379$"):
-        _connect(Machine(address="10.0.0.1:6379"))
+        connect("10.0.0.1:6379")

@@ -11,9 +11,10 @@ import torch
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from activemem.engine.core import gpus as gpus_of_machine
+from activemem.engine.core.events import NOBODY
 from activemem.engine.core.gpus import Gpu, count_gpus, count_gpus_of_processes, has_gpu
 from activemem.engine.core.resources import Machine, ResourceError, cpus_here
-from activemem.engine.run import driver, gpu_share, ray_cluster
+from activemem.engine.run import driver, gpu_share, ray_cluster, ray_connection
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import (
     Accelerators,
@@ -26,7 +27,8 @@ from activemem.engine.run.gpu_share import (
     with_whole_gpu,
 )
 from activemem.engine.run.ray_actor import see_own_gpus, share_cores
-from activemem.engine.run.ray_cluster import _cluster, _gpus_to_hand_out, _ready, _resources
+from activemem.engine.run.ray_cluster import _ready, _resources
+from activemem.engine.run.ray_connection import connected, gpus_to_hand_out
 from activemem.engine.trial import machine_failures
 from activemem.engine.trial.machine_failures import MachineError, check_gpu
 from activemem.storage import Store
@@ -72,11 +74,11 @@ def test_as_many_gpus_train_as_there_are_trials(monkeypatch, settings):
     gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9)
     for module in (gpu_share, gpus_of_machine):
         monkeypatch.setattr(module, "has_gpu", lambda: True)
-    for module in (gpu_share, ray_cluster):
+    for module in (gpu_share, ray_connection):
         monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 4)
     monkeypatch.setattr(gpu_share, "find_gpus", lambda: [gpu])
-    monkeypatch.setattr(ray_cluster, "cpus_here", lambda: 16)
-    with _cluster(Machine()):
+    monkeypatch.setattr(ray_connection, "cpus_here", lambda: 16)
+    with connected(Machine(), NOBODY):
         machine, _ = _ready(Machine(), None, settings, None, 8)
         resources = _resources(machine.cpus, machine.gpus, {})
         groups = [resources.to_placement_group() for _ in range(8)]
@@ -242,14 +244,14 @@ def test_workers_that_share_a_machine_compile_by_the_cores_of_their_trials(monke
 def test_a_worker_sees_the_gpus_that_ray_gives_it_where_ray_does_not_have_it_do_so(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES", "1")
-    monkeypatch.setattr(ray_cluster, "count_gpus_of_processes", lambda: 4)
+    monkeypatch.setattr(ray_connection, "count_gpus_of_processes", lambda: 4)
 
     def look():
         before = os.environ.get("CUDA_VISIBLE_DEVICES")
         see_own_gpus()
         return before, os.environ.get("CUDA_VISIBLE_DEVICES")
 
-    with _cluster(Machine()):
+    with connected(Machine(), NOBODY):
         asked = [ray.remote(num_gpus=gpus, num_cpus=0)(look).remote() for gpus in (3, 1, 0)]
         some, one, none = ray.get(asked)
     assert (some[0], one[0], none) == (None, None, (None, None))
@@ -259,14 +261,11 @@ def test_a_worker_sees_the_gpus_that_ray_gives_it_where_ray_does_not_have_it_do_
 @pytest.mark.slow  # Ray begins
 def test_a_cluster_of_this_machine_has_the_gpus_that_torch_has(monkeypatch):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(ray_cluster, "count_gpus_of_processes", lambda: 3)
-    with _cluster(Machine()):
+    monkeypatch.setattr(ray_connection, "count_gpus_of_processes", lambda: 3)
+    with connected(Machine(), NOBODY):
         assert ray.cluster_resources()["GPU"] == 3
         assert ray.cluster_resources()["CPU"] == cpus_here()
-    assert [_gpus_to_hand_out(each) for each in (Machine(gpus=0.0), Machine(address="elsewhere:1"))] == [
-        0,
-        None,
-    ]
+    assert gpus_to_hand_out(Machine(gpus=0.0)) == 0
 
 
 @pytest.mark.parametrize(
@@ -295,12 +294,12 @@ def test_a_run_shares_a_gpu_as_the_cpus_of_its_cluster_and_the_plan_say(monkeypa
     gpu = Gpu(name="NVIDIA H100", bytes=80 * 10**9, free=80 * 10**9)
     for module in (gpu_share, gpus_of_machine):
         monkeypatch.setattr(module, "has_gpu", lambda: True)
-    for module in (gpu_share, ray_cluster):
+    for module in (gpu_share, ray_connection):
         monkeypatch.setattr(module, "count_gpus_of_processes", lambda: 1)
     monkeypatch.setattr(gpu_share, "find_gpus", lambda: [gpu])
-    monkeypatch.setattr(ray_cluster, "cpus_here", lambda: 3)
+    monkeypatch.setattr(ray_connection, "cpus_here", lambda: 3)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)  # of which the cluster knows nothing
-    with _cluster(Machine()):
+    with connected(Machine(), NOBODY):
         machine, _ = _ready(Machine(), None, settings, None)
     assert machine.gpus == fraction(3)
 

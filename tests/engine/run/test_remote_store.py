@@ -6,7 +6,7 @@ import ray
 from activemem.engine.core.events import Ended, EpochFinished
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.cohorts import Worker, sequentially
-from activemem.engine.run.ray_cluster import RAY_ENVIRONMENT
+from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 from activemem.engine.run.remote_store import RemoteWorker, StorePlace, start_keeper
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training

@@ -1,0 +1,132 @@
+"""A connection to a Ray cluster: one of an address, or one of this machine that lives as long as the run."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import ray
+from ray.job_config import JobConfig
+
+from ...studies.text.units import plural
+from ..core.events import Listener
+from ..core.gpus import count_gpus_of_processes
+from ..core.resources import Machine, cpus_here
+from ..trial.machine_failures import MachineError
+from .head_watch import HeadWatch
+from .interrupts import handlers_kept
+from .worker_code import search_path
+
+RAY_ENVIRONMENT = {
+    "RAY_AIR_NEW_OUTPUT": "0",  # the old output has no header when it is not asked for
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # 13 to 30 ms a trial
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # the driver stops in its own way
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # the store is the truth; Tune's snapshots are never read
+    "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # else a worker begins only after the one before; see `suggest`
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "30",  # later than a dead head ends the run in order
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    # on a busy machine Ray's processes start several times slower than its own limits allow
+    "RAY_agent_register_timeout_ms": "120000",
+    "RAY_gcs_server_port_wait_time_s": "120",
+    "RAY_raylet_start_wait_time_s": "120",
+}
+"""Settings of Ray and Tune, unless the environment has others."""
+
+STARTS = 4
+"""How often Ray is started before the run gives up.
+
+Ray waits 15 s for its agent and 30 s for its node, which cannot be set in version 2.60. On a busy machine a
+later start is quicker, as all files are in memory then.
+"""
+
+
+_HINT = "\n  --local trains in this process, without Ray"
+
+
+@contextmanager
+def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
+    """Connect to the machine's cluster, or start one for the time of the context.
+
+    Raises MachineError where none can be started, ConnectionError where none answers at the address.
+    """
+    for name, value in RAY_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a worker's death is told by us
+    mine = not ray.is_initialized()
+    if mine:
+        with handlers_kept():
+            if machine.address is None:
+                _start(machine, listener)
+            else:
+                connect(machine.address)
+    head = HeadWatch(ray.get_runtime_context().gcs_address)
+    try:
+        yield head
+    finally:
+        head.close()
+        if mine and not head.is_lost:  # it would be waited for
+            ray.shutdown()
+
+
+def connect(address: str) -> None:
+    """Connect to the cluster of an address; ConnectionError where none answers.
+
+    `ray start` asks of all for the token in ~/.ray, where there is one; with an address Ray sends it only if
+    RAY_AUTH_MODE says so.
+    """
+    try:
+        ray.init(address=address, job_config=_job(), log_to_driver=False, logging_level=logging.ERROR)
+    except ConnectionError as error:
+        if "RAY_AUTH_MODE" in os.environ:
+            raise
+        hint = (
+            "if it was started with a token, as Ray does where ~/.ray/auth_token is, set RAY_AUTH_MODE=token"
+        )
+        raise ConnectionError(f"{error}: {hint}") from error
+
+
+def _start(machine: Machine, listener: Listener) -> None:
+    """Start a cluster of this machine alone, again where Ray's own limits are too short for it.
+
+    Raises MachineError with the cause.
+    """
+    for attempt in range(1, STARTS + 1):
+        listener.starting_ray(attempt)
+        try:
+            ray.init(
+                address="local",
+                job_config=_job(),
+                num_cpus=cpus_here(),
+                num_gpus=gpus_to_hand_out(machine),
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
+        except Exception as error:
+            ray.shutdown()
+            if "timed out" in str(error).lower() and attempt < STARTS:
+                continue
+            cause, times = " ".join(str(error).split()) or type(error).__name__, plural(attempt, "attempt")
+            raise MachineError(f"Ray does not start here ({times}): {cause}{_HINT}") from error
+        return
+
+
+def _job() -> JobConfig:
+    """Return the settings of this driver's job: workers find modules where the driver finds them.
+
+    By itself Ray puts the working folder in front, whatever it holds; it does not for a client's job.
+    """
+    return JobConfig(_client_job=True, _py_driver_sys_path=search_path())
+
+
+def gpus_to_hand_out(machine: Machine) -> int:
+    """Return the number of GPUs that a cluster of this machine hands out.
+
+    By itself Ray counts those of the driver, of which there may be none, or which may be split.
+    """
+    return count_gpus_of_processes() if machine.gpus else 0

@@ -1,0 +1,86 @@
+"""How Ray starts on this machine, and which code its workers run."""
+
+from pathlib import Path
+
+import pytest
+import ray
+
+import activemem
+from activemem.engine.core.events import NOBODY, Listener
+from activemem.engine.core.resources import Machine
+from activemem.engine.run import ray_connection
+from activemem.engine.run.ray_connection import STARTS, connected
+from activemem.engine.run.worker_code import check_workers_here, code_fault, look_at_code
+from activemem.engine.trial.machine_failures import MachineError
+
+HERE = Machine(gpus=0.0)
+SLOW = "The current node timed out during startup. This could happen because the raylet failed."
+
+
+class Attempts(Listener):
+    def __init__(self):
+        self.numbers = []
+
+    def starting_ray(self, attempt):
+        self.numbers.append(attempt)
+
+
+@pytest.mark.heavy  # Ray begins
+def test_workers_import_the_drivers_package_whatever_the_working_folder_holds(tmp_path, monkeypatch):
+    (tmp_path / "activemem").mkdir()
+    (tmp_path / "activemem" / "__init__.py").write_text("raise ImportError('another one')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with connected(HERE, NOBODY):
+        mine = look_at_code()
+        check_workers_here(mine)
+        with pytest.raises(MachineError, match=r"other code: expected .* \(00000000\), got "):
+            check_workers_here({**mine, "digest": "0" * 16})
+        with pytest.raises(MachineError, match="expected activemem in /elsewhere, got the same in "):
+            check_workers_here({**mine, "folder": "/elsewhere"})
+    assert mine["folder"] == str(Path(activemem.__file__).parent)
+
+
+def test_the_same_code_in_another_folder_is_told_from_other_code(tmp_path):
+    mine = look_at_code()
+    assert look_at_code() == mine
+    assert code_fault(mine, {**mine, "folder": "/elsewhere"}) is None
+    other = {"folder": "/b/activemem", "digest": "", "fault": "ImportError: another one"}
+    assert code_fault({**mine, "folder": "/a/activemem"}, other) == (
+        "expected to import activemem as in /a/activemem, got from /b/activemem: ImportError: another one"
+    )
+
+
+def test_a_start_that_takes_longer_than_ray_waits_is_tried_again(monkeypatch):
+    answers = [Exception(SLOW), Exception(SLOW), None]
+
+    def start(**_keys):
+        if (answer := answers.pop(0)) is not None:
+            raise answer
+
+    monkeypatch.setattr(ray, "init", start)
+    attempts = Attempts()
+    ray_connection._start(HERE, attempts)
+    assert attempts.numbers == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "number"),
+    [
+        (Exception(SLOW), f"Ray does not start here (4 attempts): {SLOW}", STARTS),
+        (
+            PermissionError("no access to\n/tmp/ray"),
+            "Ray does not start here (1 attempt): no access to /tmp/ray",
+            1,
+        ),
+    ],
+)
+def test_a_start_that_fails_is_the_machines_failure_and_names_the_next_step(monkeypatch, error, told, number):
+    def start(**_keys):
+        raise error
+
+    monkeypatch.setattr(ray, "init", start)
+    attempts = Attempts()
+    with pytest.raises(MachineError) as failed, connected(HERE, attempts):
+        pass
+    assert str(failed.value) == f"{told}\n  --local trains in this process, without Ray"
+    assert attempts.numbers == list(range(1, number + 1))
