@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...studies.text.units import plural
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import (
     EXIT_WRONG_INPUT,
@@ -19,9 +20,13 @@ from ..output import (
 from ..schemas import SCHEMA
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ...engine.inference.trained_model import TrainedModel
+
+_MAX_SHOWN = 10
+"""How many unknown symbols a message lists."""
 
 app = typer.Typer(help="Use the trained models that studies have kept.", no_args_is_help=True)
 
@@ -79,16 +84,29 @@ def show(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption
 
 @app.command()
 def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Answer each line of standard input with a line.
+    """Answer each line of standard input with a line; an empty line gets an empty answer.
 
-    A model of sentences reads and writes sentences; of other tasks it is the numbers of symbols with spaces
-    between them, and of sequences of real numbers a JSON list of positions, each a list of numbers.
+    Models of sentences read and write sentences. Models of drawn tasks read and write the numbers of symbols,
+    with spaces between them. Models of sequences of numbers read a JSON list of positions, each a list of
+    numbers. Labels with line breaks are quoted as JSON, and labels of tokens with spaces form a JSON list.
     """
-    for answer in _load(model, results).predict(sys.stdin):
+    unknown, unread = dict[str, None](), 0
+    for answer in _load(model, results).answers(_lines_of_stdin()):
         if as_json:
-            print_json_line({"schema": SCHEMA, "output": answer})
+            page = {name: getattr(answer, name) for name in ("output", "probabilities", "unknown", "unread")}
+            print_json_line({"schema": SCHEMA, **page})
         else:
-            print_stdout(answer)
+            print_stdout(answer.text)
+        unknown.update(dict.fromkeys(answer.unknown))
+        unread += answer.unread
+    if unknown:
+        more = ", …" if len(unknown) > _MAX_SHOWN else ""
+        print_stderr(
+            f"{plural(len(unknown), 'symbol')} not in the model's vocabulary: "
+            f"{', '.join(list(unknown)[:_MAX_SHOWN])}{more}"
+        )
+    if unread:
+        print_stderr(f"{plural(unread, 'token')} beyond the longest sequence not read (--json: unread)")
 
 
 @app.command()
@@ -115,7 +133,10 @@ def generate(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a text, symbol by symbol as they come. Of language models alone."""
+    """Continue a text, symbol by symbol. Only language models can."""
+    import os
+
+    beginning = _decode(os.fsencode(beginning), "TEXT")
     pieces = _load(model, results).generate(
         beginning,
         max_symbols=length,
@@ -147,8 +168,8 @@ def score(
 
     from ..views import models
 
-    content = sys.stdin.read() if text == "-" else Path(text).read_text(encoding="utf-8")
-    found = _load(model, results).score(content)
+    data = sys.stdin.buffer.read() if text == "-" else Path(text).read_bytes()
+    found = _load(model, results).score(_decode(data, "standard input" if text == "-" else text))
     if as_json:
         print_json(models.score_to_dict(found))
     else:
@@ -182,6 +203,26 @@ def export(
         return
     differs = "" if done.difference is None else f", whose outputs differ by at most {done.difference:.1e}"
     print_stdout(f"{done.path}{differs}")
+
+
+def _lines_of_stdin() -> Iterator[str]:
+    """Yield the lines of standard input as they come; InputError for one that is not UTF-8."""
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        yield _decode(line, f"standard input, line {number:,}")
+
+
+def _decode(data: bytes, where: str) -> str:
+    """Return text in UTF-8, with line breaks as Python has them; InputError with the first wrong byte."""
+    from ...engine.inference.predictions import InputError
+
+    try:
+        return data.decode().replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        place = f", line {line:,}" if line > 1 or b"\n" in data[:-1] else ""
+        raise InputError(
+            f"{where}{place}, byte {error.start + 1:,}: expected UTF-8, got 0x{data[error.start]:02x}"
+        ) from error
 
 
 def _load(model: str, results: str | None) -> TrainedModel:

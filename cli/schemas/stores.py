@@ -53,10 +53,13 @@ class ModelScorePage(TypedDict):
 
 
 class ModelPredictLine(TypedDict):
-    """What a model answers to one line."""
+    """The answer of a model to one line, as `activemem.engine.inference.predictions.Answer` has it."""
 
     schema: int
-    output: str
+    output: str | list[str | None]
+    probabilities: dict[str, float] | list[float] | list[dict[str, float]] | None
+    unknown: list[str]
+    unread: int
 
 
 class ModelGeneratePage(TypedDict):

@@ -1,10 +1,10 @@
-"""What a trained model answers to lines of input: symbols, numbers, or sentences."""
+"""The answers of a trained model to lines of input: symbols, labels, numbers, or sentences."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -36,33 +36,89 @@ BATCH_SIZE = 32
 
 
 class InputError(ActivememError):
-    """A line that a model cannot read; the message says which, what was expected and what came."""
+    """A line that a model cannot read; the message has its number, what was expected and what came."""
 
 
-Reader = Callable[[str], Tensor]
-"""Makes a model's input of a line; raises ValueError with what was expected and what came."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The answer of a model to one line.
 
-Answer = Callable[[list[Tensor]], list[str]]
-"""The answers to inputs of any lengths."""
+    `text` is one line, empty for an empty line. `output` is the same as plain data: for labels of tokens a
+    list, with None for each token that the model did not read. `probabilities` has for a label those of all
+    classes, for labels of tokens a list of these, and for symbols a list with those of the answer; it is None
+    where the model gives none. `unknown` has the symbols of the line that the vocabulary lacks, `unread` the
+    number of tokens beyond the longest sequence.
+    """
+
+    text: str = ""
+    output: str | list[str | None] = ""
+    probabilities: dict[str, float] | list[float] | list[dict[str, float]] | None = None
+    unknown: tuple[str, ...] = ()
+    unread: int = 0
 
 
-def predict_lines(file: ModelFile, model: Model | TransductionModel, lines: Iterable[str]) -> Iterator[str]:
-    """The answer to each line, batch by batch; InputError for a line that cannot be read."""
-    read, answer = _reader_and_answer(file, model)
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """The symbols or numbers of a line."""
+
+    values: Tensor
+    unknown: tuple[str, ...] = ()
+    unread: int = 0
+
+
+_Reader = Callable[[str], _Input | None]
+"""Makes a model's input of a line, or None of an empty one; ValueError for what it cannot read."""
+
+_Answerer = Callable[[list[_Input]], list[Answer]]
+"""Answers inputs of any lengths."""
+
+
+def answer_lines(file: ModelFile, model: Model | TransductionModel, lines: Iterable[str]) -> Iterator[Answer]:
+    """Answer each line, batch by batch.
+
+    Raises InputError for a line that cannot be read, after the answers to those before it.
+    """
+    read, answer = _reader_and_answerer(file, model)
     numbered = enumerate(lines, start=1)
-    while batch := list(islice(numbered, BATCH_SIZE)):
-        inputs: list[Tensor] = []
-        for number, line in batch:
-            try:
-                inputs.append(read(line.rstrip("\n")))
-            except ValueError as error:
-                raise InputError(f"line {number}: {error}") from error
+    fault: InputError | None = None
+    while fault is None:
+        inputs: list[_Input | None] = []
+        try:
+            inputs.extend(_read_line(read, number, line) for number, line in islice(numbered, BATCH_SIZE))
+        except InputError as error:
+            fault = error
+        if not inputs and fault is None:
+            return
+        known = [each for each in inputs if each is not None]
         with torch.no_grad():
-            yield from answer(inputs)
+            answers = iter(answer(known) if known else [])
+        yield from (Answer() if each is None else next(answers) for each in inputs)
+    raise fault
 
 
-def _reader_and_answer(file: ModelFile, model: Model | TransductionModel) -> tuple[Reader, Answer]:
-    """How a model's lines are read and answered."""
+def _read_line(read: _Reader, number: int, line: str) -> _Input | None:
+    """Read a line by its number; InputError."""
+    if number == 1:
+        line = line.removeprefix("\ufeff")  # a byte order mark is no symbol
+    try:
+        line.encode()
+        return read(line.removesuffix("\n").removesuffix("\r"))
+    except UnicodeEncodeError as error:
+        raise InputError(f"line {number}: {surrogate_fault(error)}") from error
+    except ValueError as error:
+        raise InputError(f"line {number}: {error}") from error
+
+
+def surrogate_fault(error: UnicodeEncodeError) -> str:
+    """Return the message for a text with a lone surrogate, which no file in UTF-8 can hold."""
+    return (
+        f"character {error.start + 1:,}: expected text that UTF-8 can encode, "
+        f"got U+{ord(error.object[error.start]):04X}"
+    )
+
+
+def _reader_and_answerer(file: ModelFile, model: Model | TransductionModel) -> tuple[_Reader, _Answerer]:
+    """Return what reads a model's lines, and what answers them."""
     settings, interface = file.trial.settings, file.trial.settings.task.interface
     if isinstance(model, TransductionModel):
         if file.symbols is not None:
@@ -83,32 +139,36 @@ def _reader_and_answer(file: ModelFile, model: Model | TransductionModel) -> tup
     return partial(_read_symbols, interface.vocab), _symbol_answer(model)
 
 
-def _read_symbols(vocab: int, line: str, *, first: int = 0) -> Tensor:
+def _read_symbols(vocab: int, line: str, *, first: int = 0) -> _Input | None:
     expected = f"expected numbers of symbols from {first} to {vocab - 1} with spaces between them"
     words = line.split()
-    if not words or not all(word.isdecimal() and first <= int(word) < vocab for word in words):
+    if not all(len(word) <= 18 and word.isdecimal() and first <= int(word) < vocab for word in words):
         raise ValueError(f"{expected}, got {line[:80]!r}")
-    return torch.tensor([int(word) for word in words])
+    return _Input(torch.tensor([int(word) for word in words])) if words else None
 
 
-def _read_drawn(vocab: int, line: str) -> Tensor:
-    """A source of drawn pairs, between its start and its end."""
-    return pad(pad(_read_symbols(vocab, line, first=FIRST_SYMBOL), (1, 0), value=START), (0, 1), value=END)
+def _read_drawn(vocab: int, line: str) -> _Input | None:
+    """Read a source of drawn pairs, between its start and its end."""
+    found = _read_symbols(vocab, line, first=FIRST_SYMBOL)
+    return found and _Input(pad(pad(found.values, (1, 0), value=START), (0, 1), value=END))
 
 
-def _read_sentence(vocabulary: Vocabulary, line: str) -> Tensor:
-    if not (symbols := vocabulary.encode(line)):
-        raise ValueError(f"expected a sentence, got {line!r}")
-    return torch.tensor([*symbols, END])
+def _read_sentence(vocabulary: Vocabulary, line: str) -> _Input | None:
+    symbols = vocabulary.encode(line)
+    return _Input(torch.tensor([*symbols, END]), vocabulary.unknown(line)) if symbols else None
 
 
-def _read_sequence(vocabulary: Vocabulary, task: LabelledSettings, line: str) -> Tensor:
-    if not (symbols := vocabulary.encode(task.normalise(line))):
-        raise ValueError(f"expected a sequence, got {line!r}")
-    return torch.tensor(symbols[: task.longest])
+def _read_sequence(vocabulary: Vocabulary, task: LabelledSettings, line: str) -> _Input | None:
+    sequence = task.normalise(line)
+    if not (symbols := vocabulary.encode(sequence)):
+        return None
+    read = symbols[: task.longest]
+    return _Input(torch.tensor(read), vocabulary.unknown(sequence), len(symbols) - len(read))
 
 
-def _read_numbers(columns: int, line: str) -> Tensor:
+def _read_numbers(columns: int, line: str) -> _Input | None:
+    if not line.strip():
+        return None
     expected = f"expected a JSON list of positions, each a list of {columns} numbers"
     try:
         numbers = torch.tensor(json.loads(line), dtype=torch.float32)
@@ -116,55 +176,89 @@ def _read_numbers(columns: int, line: str) -> Tensor:
         raise ValueError(f"{expected}, got {line[:80]!r}") from None
     if numbers.dim() != 2 or numbers.shape[1] != columns or not len(numbers):
         raise ValueError(f"{expected}, got shape {tuple(numbers.shape)}")
-    return numbers
+    return _Input(numbers)
 
 
-def _symbol_answer(model: Model) -> Answer:
-    """The likeliest output at each position."""
+def _pad(inputs: list[_Input]) -> tuple[Tensor, Tensor]:
+    """Return inputs as the rows of one batch, and their lengths."""
+    lengths = torch.tensor([len(each.values) for each in inputs])
+    return pad_sequence([each.values for each in inputs], batch_first=True), lengths
 
-    def answer(inputs: list[Tensor]) -> list[str]:
-        lengths = torch.tensor([len(each) for each in inputs])
-        padded = pad_sequence(inputs, batch_first=True)
-        best = model(padded, None if bool((lengths == lengths[0]).all()) else lengths).argmax(-1)
+
+def _symbol_answer(model: Model) -> _Answerer:
+    """Answer with the likeliest output at each position."""
+
+    def answer(inputs: list[_Input]) -> list[Answer]:
+        padded, lengths = _pad(inputs)
+        outputs = model(padded, None if bool((lengths == lengths[0]).all()) else lengths)
+        largest, best = outputs.float().softmax(-1).max(-1)
+        rows = zip(best.tolist(), largest.tolist(), lengths.tolist(), strict=True)
         if model.pooled:
-            return [str(symbol) for symbol in best.tolist()]
+            rows = (([symbol], [probability], 1) for symbol, probability, _ in rows)
         return [
-            " ".join(map(str, row[:length]))
-            for row, length in zip(best.tolist(), lengths.tolist(), strict=True)
+            _answer(" ".join(map(str, row[:length])), probabilities=shares[:length])
+            for row, shares, length in rows
         ]
 
     return answer
 
 
-def _label_answer(model: Model, symbols: Mapping[str, Any]) -> Answer:
-    """The likeliest class of each sequence or of each of its tokens, or the number in the labels' unit."""
+def _label_answer(model: Model, symbols: Mapping[str, Any]) -> _Answerer:
+    """Answer with the class of each sequence or of each of its tokens, or with a number in its unit."""
+    names: list[str] = symbols.get("classes", [])
+    as_list = any(name.split() != [name] or name.startswith("[") for name in names)
 
-    def answer(inputs: list[Tensor]) -> list[str]:
-        lengths = torch.tensor([len(each) for each in inputs])
-        outputs = model(pad_sequence(inputs, batch_first=True), lengths)
-        if "classes" not in symbols:
+    def label(each: _Input, logits: Tensor) -> Answer:
+        shares = _shares(names, logits)
+        best = names[int(logits.argmax())]
+        return _answer(best, probabilities=shares, unknown=each.unknown, unread=each.unread)
+
+    def labels(each: _Input, logits: Tensor) -> Answer:
+        rows = logits[: len(each.values)]
+        found = [names[number] for number in rows.argmax(-1).tolist()]
+        return Answer(
+            text=_json(found) if as_list else " ".join(found),
+            output=[*found, *[None] * each.unread],
+            probabilities=[_shares(names, row) for row in rows],
+            unknown=each.unknown,
+            unread=each.unread,
+        )
+
+    def answer(inputs: list[_Input]) -> list[Answer]:
+        outputs = model(*_pad(inputs))
+        if not names:
             numbers = outputs.squeeze(-1).double() * symbols["deviation"] + symbols["mean"]
-            return [f"{number:.7g}" for number in numbers.tolist()]
-        best, names = outputs.argmax(-1).tolist(), symbols["classes"]
-        if model.pooled:
-            return [names[number] for number in best]
-        rows = zip(best, lengths.tolist(), strict=True)
-        return [" ".join(names[number] for number in row[:length]) for row, length in rows]
+            pairs = zip(inputs, numbers.tolist(), strict=True)
+            return [_answer(f"{n:.7g}", unknown=each.unknown, unread=each.unread) for each, n in pairs]
+        return list(map(label if model.pooled else labels, inputs, outputs))
 
     return answer
 
 
-def _number_answer(model: Model, settings: TrialSettings) -> Answer:
-    """The numbers of each sequence; a task that reads its padding has sequences of one length in a batch."""
+def _shares(names: list[str], logits: Tensor) -> dict[str, float]:
+    """Return the probability of each class."""
+    return dict(zip(names, logits.double().softmax(-1).tolist(), strict=True))
+
+
+def _answer(text: str, **known: Any) -> Answer:  # noqa: ANN401 -- the fields of an answer
+    """Return an answer of one text, which is quoted as JSON if it has line breaks."""
+    is_one_line = text.splitlines() in ([], [text])
+    return Answer(text=text if is_one_line else _json(text), output=text, **known)
+
+
+def _json(data: str | list[str]) -> str:
+    """Return JSON in one line, with letters of all languages as they are."""
+    text = json.dumps(data, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(data)
+
+
+def _number_answer(model: Model, settings: TrialSettings) -> _Answerer:
+    """Answer with numbers; a task that reads its padding has sequences of one length in a batch."""
     reads_padding = isinstance(settings.task, LongTermSettings) and settings.task.padding == "read"
 
-    def answer(inputs: list[Tensor]) -> list[str]:
-        if reads_padding:
-            outputs = [model(each[None])[0] for each in inputs]
-        else:
-            lengths = torch.tensor([len(each) for each in inputs])
-            outputs = list(model(pad_sequence(inputs, batch_first=True), lengths))
-        return [" ".join(f"{value:.7g}" for value in row.flatten().tolist()) for row in outputs]
+    def answer(inputs: list[_Input]) -> list[Answer]:
+        outputs = [model(each.values[None])[0] for each in inputs] if reads_padding else model(*_pad(inputs))
+        return [_answer(" ".join(f"{value:.7g}" for value in row.flatten().tolist())) for row in outputs]
 
     return answer
 
@@ -175,27 +269,26 @@ def _sentence_answer(
     sizes: SizeSearch,
     source: Vocabulary,
     target: Vocabulary,
-) -> Answer:
-    """The sentence that the task's search finds for each, trees where the task prefers them."""
+) -> _Answerer:
+    """Answer with the sentence that the task's search finds, a tree where the task prefers them."""
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
 
-    def answer(inputs: list[Tensor]) -> list[str]:
-        sentences = [source.decode(each.tolist()) for each in inputs]
+    def answer(inputs: list[_Input]) -> list[Answer]:
+        sentences = [source.decode(each.values.tolist()) for each in inputs]
         costs = TreeCosts.of(sentences, target) if trees else None
-        sources = pad_sequence(inputs, batch_first=True)
-        found = search_outputs(model, sources, decoding, sizes=sizes, costs=costs)
-        return [target.decode(symbols) for symbols in found]
+        found = search_outputs(model, _pad(inputs)[0], decoding, sizes=sizes, costs=costs)
+        pairs = zip(inputs, found, strict=True)
+        return [_answer(target.decode(symbols), unknown=each.unknown) for each, symbols in pairs]
 
     return answer
 
 
-def _drawn_answer(model: TransductionModel, settings: TrialSettings) -> Answer:
-    """The numbers of the symbols that the search finds for each source."""
+def _drawn_answer(model: TransductionModel, settings: TrialSettings) -> _Answerer:
+    """Answer with the numbers of the symbols that the search finds for each source."""
     decoding, sizes = Decoding.of_task(settings), output_sizes(settings)
 
-    def answer(inputs: list[Tensor]) -> list[str]:
-        sources = pad_sequence(inputs, batch_first=True)
-        found = search_outputs(model, sources, decoding, sizes=sizes, costs=None)
-        return [number_line(symbols) for symbols in found]
+    def answer(inputs: list[_Input]) -> list[Answer]:
+        found = search_outputs(model, _pad(inputs)[0], decoding, sizes=sizes, costs=None)
+        return [_answer(number_line(symbols)) for symbols in found]
 
     return answer

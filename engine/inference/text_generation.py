@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypedDict
@@ -51,12 +52,16 @@ class Sampling:
         """Raise GenerationError, with all faults."""
         rules = (
             (self.max_symbols >= 1, f"expected at least 1 symbol, got {self.max_symbols}"),
-            (self.temperature >= 0.0, f"expected a temperature of at least 0, got {self.temperature:g}"),
+            (
+                0.0 <= self.temperature < math.inf,
+                f"expected a finite temperature of at least 0, got {self.temperature:g}",
+            ),
             (self.top_k is None or self.top_k >= 1, f"expected a top-k of at least 1, got {self.top_k}"),
             (
                 self.top_p is None or 0.0 < self.top_p <= 1.0,
                 f"expected a top-p above 0 and up to 1, got {self.top_p}",
             ),
+            (0 <= self.seed < 2**64, f"expected a seed from 0 to {2**64 - 1}, got {self.seed}"),
             (self.beam is None or self.beam >= 1, f"expected a beam of at least 1, got {self.beam}"),
             (
                 self.beam is None or (self.temperature, self.top_k, self.top_p) == (1.0, None, None),
@@ -99,7 +104,8 @@ def _choose(log_probabilities: Tensor, sampling: Sampling, generator: torch.Gene
     """A symbol, of log-probabilities (vocab,)."""
     if sampling.temperature == 0.0:
         return int(log_probabilities.argmax())
-    scores, order = (log_probabilities / sampling.temperature).sort(descending=True, stable=True)
+    relative = log_probabilities - log_probabilities.max()  # the likeliest stays at 0 at any temperature
+    scores, order = (relative / sampling.temperature).sort(descending=True, stable=True)
     left = len(scores) if sampling.top_k is None else min(sampling.top_k, len(scores))
     shares = scores[:left].softmax(-1)
     if sampling.top_p is not None:

@@ -10,10 +10,11 @@ from ...blocks import Model
 from ...errors import ActivememError
 from ...studies.catalog.tasks import LanguageModelSettings
 from ..core.model_file import ModelFile, read_model_file, rebuild
+from ..data import DataError
 from ..data.text.line_batches import LINE_START
 from ..data.text.symbols import TextSymbols
 from ..objectives.text_scores import TextScore
-from .predictions import predict_lines
+from .predictions import Answer, answer_lines, surrogate_fault
 from .text_file import score_text
 from .text_generation import Sampling, SamplingKeywords, decode_pieces, generate_symbols
 
@@ -49,15 +50,19 @@ class TrainedModel:
         return str(self.module)
 
     def predict(self, lines: Iterable[str]) -> Iterator[str]:
-        """The answer to each line.
+        """Yield the answer to each line as one line, which is empty for an empty line; see `answers`."""
+        return (answer.text for answer in self.answers(lines))
 
-        Sentences are answered by sentences, and symbols, as numbers with spaces between them, by symbols; of
-        sequences of numbers, as JSON, the numbers that they stand for. Raises UseError for a language model,
-        and InputError for a line that cannot be read.
+    def answers(self, lines: Iterable[str]) -> Iterator[Answer]:
+        """Yield the answer to each line, with probabilities and unknown symbols.
+
+        Sentences are answered by sentences, symbols (numbers with spaces between them) by symbols, and
+        sequences of numbers (a JSON list of positions) by numbers. Raises UseError for a language model, and
+        InputError for a line that cannot be read.
         """
         if isinstance(self.file.trial.settings.task, LanguageModelSettings):
             raise UseError("a language model goes on with a text: generate, or score")
-        return predict_lines(self.file, self.module, lines)
+        return answer_lines(self.file, self.module, lines)
 
     def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
         """The text that follows a beginning, piece by piece; the keywords are those of Sampling.
@@ -65,7 +70,8 @@ class TrainedModel:
         Raises UseError for any other model, GenerationError, and DataError for what has no symbol.
         """
         model, symbols, task = self._language_model()
-        settings, first = Sampling(**sampling), symbols.encode_beginning(beginning)
+        settings, beginning = Sampling(**sampling), _checked_text(beginning)
+        first = symbols.encode_beginning(beginning)
         if task.batching == "stream":
             return decode_pieces(
                 generate_symbols(model, first or [symbols.end_of_line], settings, end=None), symbols, first
@@ -76,9 +82,9 @@ class TrainedModel:
         return decode_pieces(drawn, symbols, first)
 
     def score(self, text: str) -> TextScore:
-        """How likely a text is; raises UseError for any other model, and DataError."""
+        """Return how likely a text is; raises UseError for any other model, and DataError."""
         model, symbols, task = self._language_model()
-        return score_text(model, symbols, task, text)
+        return score_text(model, symbols, task, _checked_text(text))
 
     def _language_model(self) -> tuple[Model, TextSymbols, LanguageModelSettings]:
         task, symbols = self.file.trial.settings.task, self.file.symbols
@@ -86,6 +92,15 @@ class TrainedModel:
             raise UseError(f"a model of {task.name} answers line by line: predict")
         assert isinstance(self.module, Model), "a language model has one sequence"
         return self.module, TextSymbols.from_dict(symbols), task
+
+
+def _checked_text(text: str) -> str:
+    """Return a text without its byte order mark; DataError if UTF-8 cannot encode it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(surrogate_fault(error)) from error
+    return text.removeprefix("\ufeff")
 
 
 def load_model(path: Path | str) -> TrainedModel:

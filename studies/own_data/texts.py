@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -63,7 +64,7 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
         }
         if not found or None in found.values():
             return None
-        whole = {split: (*read, 0, len(read[1])) for split, read in found.items() if read}
+        whole = {split: (*read, _first_byte(read[1]), len(read[1])) for split, read in found.items() if read}
         return _facts(whole)
     one = diagnostics.validate(_OneText, CORPUS, table)
     read = one and reader.read(reader.locate(one.path), "path")
@@ -78,14 +79,20 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
             "path",
         )
         return None
-    starts = (0, *ends[:-1])
+    starts = (_first_byte(read[1]), *ends[:-1])
     parts = zip(SPLITS, starts, ends, strict=True)
     return _facts({split: (*read, start, stop) for split, start, stop in parts})
 
 
+def _first_byte(data: bytes) -> int:
+    """Return where a text begins: after its byte order mark, if it has one."""
+    return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
+
+
 def _facts(splits: Mapping[str, tuple[str, bytes, int, int]]) -> OwnText:
-    """What is known of a text, given for each split the SHA-256 and the bytes of its file, and its part."""
-    alphabet = set[int]().union(*(set(data) for _, data, _, _ in splits.values())) - {ord("\n")}
+    """Return what is known of a text; each split has the SHA-256 and the bytes of its file, and its part."""
+    texts = (data[start:stop] for _, data, start, stop in splits.values())
+    alphabet = set[int]().union(*map(set, texts)) - {ord("\n")}
     parts = {
         split: OwnPart(
             sha256=sha256,

@@ -32,6 +32,11 @@ class Vocabulary(ABC):
     def content(self) -> bytes:
         """All that it takes to have this vocabulary again."""
 
+    def unknown(self, sentence: str) -> tuple[str, ...]:
+        """Return the symbols of a sentence that are not in the vocabulary; by default it spells them all."""
+        del sentence
+        return ()
+
     def normalise(self, sentence: str) -> str:
         """What is left of a sentence that is encoded and decoded, but for unknown words; by default all."""
         return sentence

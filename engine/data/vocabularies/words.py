@@ -50,6 +50,11 @@ class SymbolVocabulary(Vocabulary):
             self._numbers.get(symbol, UNKNOWN) for symbol in self.normalise(sentence).split(" ") if symbol
         ]
 
+    def unknown(self, sentence: str) -> tuple[str, ...]:
+        """Return the symbols of a sentence that are not in the set, each once."""
+        found = dict.fromkeys(self.normalise(sentence).split(" "))
+        return tuple(symbol for symbol in found if symbol and symbol not in self._numbers)
+
     def decode_symbols(self, symbols: Sequence[int]) -> str:
         """The symbols with spaces between them; `<unk>` for a number that has none."""
         known = range(FIRST_SYMBOL, FIRST_SYMBOL + len(self._symbols))

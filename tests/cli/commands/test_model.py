@@ -111,3 +111,84 @@ def test_a_language_model_goes_on_with_a_text_and_scores_one(run, language_model
     assert lines[1] == f"  loss              {scored['loss']:.4f} nats per token"
     assert "a language model goes on with a text" in run("model", "predict", language_model).stderr
     assert "expected at least 1 symbol" in run("model", "generate", language_model, "--length", "0").stderr
+
+
+LABELLED = """
+[study]
+name = "labelled"
+title = "Labels of one's own"
+keep_weights = true
+[model]
+recipe = "conv(k=3) >> ff(8)"
+d_model = 8
+[task]
+name = "token_classification"
+corpus = { path = "tagged.jsonl" }
+longest = 4
+[train]
+optimizer = { name = "adam", lr = 1e-2 }
+batch_size = 4
+epochs = 1
+steps_per_epoch = 5
+[factors]
+seed = [0]
+"""
+
+
+@pytest.mark.parametrize(
+    ("task", "recipe", "labels", "quoted"),
+    [
+        ("token_classification", "conv(k=3) >> ff(8)", ["two\nlines", "a b", "c"], True),
+        ("token_classification", "conv(k=3) >> ff(8)", ["A", "B", "C"], False),
+        (
+            "sequence_classification",
+            "conv(k=3) >> mean_pool",
+            ["two\nlines", "more\u2028lines", "so\x85on"],
+            True,
+        ),
+    ],
+)
+def test_answers_stand_line_by_line_beside_what_was_asked(run, tmp_path, task, recipe, labels, quoted):
+    of_tokens = task == "token_classification"
+    rows = [
+        {
+            "text": [f"w{at % 7}", f"w{at // 7 % 7}", f"y{at}"],
+            "label": labels if of_tokens else labels[at % 3],
+        }
+        for at in range(60)
+    ]
+    (tmp_path / "tagged.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    text = LABELLED.replace("token_classification", task).replace("conv(k=3) >> ff(8)", recipe)
+    if not of_tokens:
+        text = text.replace("longest = 4", 'longest = 4\ntokens = "symbols"')
+    (tmp_path / "labelled.toml").write_text(text)
+    done = run("study", "run", "labelled.toml", "--local")
+    assert done.exit_code == 0, done.stderr
+    (model,) = json.loads(run("model", "list", "--json").stdout)["models"]
+    asked = b"w1 new w2\n\nw1 w2 w3 w4 w5 w6\n"
+    answered = CliRunner().invoke(app, ["model", "predict", model["trial"]], input=asked)
+    lines = answered.stdout.split("\n")
+    assert (len(lines), lines[1], lines[3]) == (4, "", "")
+    assert "1 symbol not in the model's vocabulary: new" in answered.stderr
+    assert "2 tokens beyond the longest sequence not read" in answered.stderr
+    told = CliRunner().invoke(app, ["model", "predict", model["trial"], "--json"], input=asked)
+    first, empty, last = map(json.loads, told.stdout.splitlines())
+    check_page("model predict", first)
+    assert (first["unknown"], empty["output"], last["unread"]) == (["new"], "", 2)
+    shown = [json.loads(line) if quoted else line.split() for line in (lines[0], lines[2])]
+    assert shown == [first["output"], [*filter(None, last["output"])] if of_tokens else last["output"]]
+    if of_tokens:
+        assert last["output"][4:] == [None, None]
+        assert [max(each, key=each.get) for each in last["probabilities"]] == last["output"][:4]
+    else:
+        assert max(first["probabilities"], key=first["probabilities"].get) == first["output"]
+
+
+def test_bytes_that_are_no_text_are_named_by_file_and_place(run, language_model, tmp_path):
+    (tmp_path / "latin.txt").write_bytes(b"the dog\nsees caf\xe9\n")
+    scored = run("model", "score", language_model, "latin.txt")
+    assert (scored.exit_code, scored.stderr) == (2, "latin.txt, line 2, byte 17: expected UTF-8, got 0xe9\n")
+    piped = CliRunner().invoke(app, ["model", "score", language_model, "-"], input=b"\xff")
+    assert (piped.exit_code, piped.stderr) == (2, "standard input, byte 1: expected UTF-8, got 0xff\n")
+    begun = run("model", "generate", language_model, "the \udce9")
+    assert (begun.exit_code, begun.stderr) == (2, "TEXT, byte 5: expected UTF-8, got 0xe9\n")

@@ -13,7 +13,7 @@ from activemem.engine.core.resources import Machine
 from activemem.engine.data import DataError, open_corpus
 from activemem.engine.inference.export import ExportError, export_model
 from activemem.engine.inference.predictions import InputError
-from activemem.engine.inference.text_generation import GenerationError
+from activemem.engine.inference.text_generation import GenerationError, Sampling
 from activemem.engine.inference.trained_model import UseError, load_model
 from activemem.engine.objectives.generation import PairData
 from activemem.engine.run.driver import run_study
@@ -141,7 +141,9 @@ def test_a_wide_beam_finds_the_likeliest_text(data, tmp_path):
 
 def test_what_cannot_be_asked_of_a_language_model_is_told(language_model):
     trained, *_ = language_model
-    with pytest.raises(GenerationError, match="expected at least 1 symbol, got 0; expected a temperature"):
+    with pytest.raises(
+        GenerationError, match="expected at least 1 symbol, got 0; expected a finite temperature"
+    ):
         trained.generate(max_symbols=0, temperature=-1.0)
     with pytest.raises(UseError, match="goes on with a text"):
         trained.predict(["1"])
@@ -192,6 +194,43 @@ def test_symbols_are_answered_by_the_likeliest_and_bad_lines_are_named(settings,
         list(trained.predict(["1", "1 -1"]))
     with pytest.raises(UseError, match="a model of reverse answers line by line: predict"):
         trained.generate("x")
+
+
+def test_an_empty_line_has_an_empty_answer_and_a_bad_one_comes_after_those_before_it(settings, tmp_path):
+    trained, *_ = train(settings("sa(heads=2, head_width=8)", "reverse"), tmp_path, tmp_path)
+    assert list(trained.predict(["", "\n", "  \r\n"])) == ["", "", ""]
+    whole, alone = list(trained.predict(["1 0", "", "2"])), [next(trained.predict([line])) for line in "12"]
+    assert (whole[1], whole[2], len(alone)) == ("", alone[1], 2)
+    assert list(trained.predict(["\ufeff1 0"])) == whole[:1]
+    answers = trained.predict(["1 0", "1 \udce9"])
+    assert next(answers) == whole[0]
+    with pytest.raises(InputError, match=r"^line 2: character 3: .*got U\+DCE9$"):
+        next(answers)
+
+
+@pytest.mark.parametrize(
+    ("sampling", "fault"),
+    [
+        ({"seed": 10**19 * 9}, "expected a seed from 0 to 18446744073709551615"),
+        ({"seed": -1}, "expected a seed"),
+        ({"temperature": math.inf}, "expected a finite temperature"),
+        ({"temperature": math.nan}, "expected a finite temperature"),
+        ({"top_p": math.nan}, "expected a top-p"),
+    ],
+)
+def test_numbers_that_no_text_can_be_drawn_with_are_told(sampling, fault):
+    with pytest.raises(GenerationError, match=fault):
+        Sampling(**sampling)
+
+
+def test_a_text_is_read_without_its_byte_order_mark_and_must_be_encodable(language_model):
+    trained, *_ = language_model
+    assert trained.score("\ufeffthe cat sees\n") == trained.score("the cat sees\n")
+    tiny = "".join(trained.generate("\ufeffthe ", temperature=1e-320, max_symbols=5))
+    assert tiny == "".join(trained.generate("the ", temperature=0.0, max_symbols=5))
+    for ask in (trained.score, trained.generate):
+        with pytest.raises(DataError, match=r"character 5: expected text that UTF-8 can encode, got U\+D800"):
+            ask("the \ud800\n")
 
 
 def test_a_program_of_torch_gives_the_same_outputs_at_any_length(settings, tmp_path):

@@ -147,3 +147,13 @@ def test_a_study_that_ran_is_read_without_its_files(folder):
             return json.loads(json.dumps(record))
 
     assert load_last_run("tiny", Kept()).trials == found.trials
+
+
+def test_a_byte_order_mark_is_no_part_of_a_text(folder):
+    (folder / "marked.txt").write_bytes(b"\xef\xbb\xbf" + LINES.encode())
+    marked = load_study(study(folder, {"path": "marked.txt"})).trials[0].settings.task.corpus
+    plain = load_study(study(folder, {"path": "my.txt"})).trials[0].settings.task.corpus
+    assert (marked.alphabet, marked.train.start, plain.train.start) == (plain.alphabet, 3, 0)
+    three = dict.fromkeys(("train", "dev", "test"), "marked.txt")
+    parts = load_study(study(folder, three)).trials[0].settings.task.corpus.parts
+    assert {part.start for part in parts.values()} == {3}
