@@ -22,7 +22,7 @@ from .output import (
     print_stdout,
     replace_unencodable,
 )
-from .plugin_loading import load_configured, plugin_option, tell_broken
+from .plugin_loading import load_configured, plugin_hint, plugin_option, tell_broken
 from .serve import serve
 
 _TOLD = "activemem.told"  # of a context: the broken plug-ins that are told already
@@ -50,7 +50,9 @@ class _Program(_CommandGroup):
         except BrokenPipeError:  # whoever reads the output has read enough
             raise
         except (ActivememError, OSError) as error:
-            print_stderr(_message(error))
+            print_stderr(message := _message(error))
+            if hint := plugin_hint(message):
+                print_stderr(hint)
             tell_broken(ctx.meta[_TOLD])
             raise typer.Exit(EXIT_WRONG_INPUT) from error
 

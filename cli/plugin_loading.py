@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..plugins import BrokenPlugin, PluginError, broken_plugins, load_plugin, note_broken
+from ..plugins import BrokenPlugin, PluginError, broken_plugins, load_plugin, loaded_files, note_broken
 from .output import print_stderr
 from .settings_file import PLUGINS_VARIABLE, find_settings_file
 
 _GIVEN = "activemem.plugins"
 """Where the context of a command has the plug-ins of its options."""
+
+_UNKNOWN_NAME = re.compile(
+    r"\bunknown (block|task|metric|corpus|dataset|loss term|optimi[sz]er|schedule|callback|norm|position"
+    r"|sampler|scheduler|probe|table format) '"
+)
+"""An error about a name that a plug-in can register."""
 
 
 def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itself
@@ -52,6 +59,16 @@ def load_configured() -> None:
 def given_plugins(context: typer.Context) -> list[str]:
     """The plug-ins among the options of a command, for one that continues it."""
     return list(context.find_root().meta.get(_GIVEN, ()))
+
+
+def plugin_hint(message: str) -> str:
+    """Return the line that points to `--plugin` after an error about an unknown name; else nothing.
+
+    It is for commands that have loaded no plug-in file, which may have registered the name.
+    """
+    if loaded_files() or not _UNKNOWN_NAME.search(message):
+        return ""
+    return "If a plug-in registers that name, load its file: --plugin FILE"
 
 
 def tell_broken(already: tuple[BrokenPlugin, ...] = ()) -> None:

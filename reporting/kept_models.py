@@ -60,7 +60,7 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
     if len(found) != 1:
         which = f"{len(found)}: {', '.join(found[:5])}" if found else "none"
         raise KeptModelError(
-            f"'{trial}': expected a file, or one trial with a model in {store.root}, got {which}"
+            f"'{trial}': expected a file, or one trial with a model in {store.absolute_place}, got {which}"
         )
     return store.weights_file(found[0])
 

@@ -29,6 +29,9 @@ class TableDisplay:
         """The table in a format of `reporting.tables.render`: rich is plain columns for a terminal."""
         return render(self.table, form)
 
+    def __repr__(self) -> str:
+        return repr(self.table)
+
     def __str__(self) -> str:
         return self.render()
 
@@ -48,6 +51,9 @@ class CurveDisplay:
         from .curves.draw import draw  # noqa: PLC0415 -- loads matplotlib, which data does without
 
         return draw(self.curve, form)
+
+    def __repr__(self) -> str:
+        return repr(self.curve)
 
     def _repr_svg_(self) -> str:
         """The figure as a notebook shows it."""

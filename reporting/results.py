@@ -20,8 +20,8 @@ from ..studies.planning.subset import select_trials
 from ..studies.presentation.reader import AnyCurveSpec, AnyTableSpec
 from ..studies.presentation.search import PointsSpec
 from ..studies.schema.level_names import one_line
-from ..studies.searches.best_points import BestPoint, best_points
-from ..studies.searches.points import find_points
+from ..studies.searches.best_points import BestPoint, best_of
+from ..studies.searches.points import SearchPoints, find_points
 from ..studies.study import Study
 from .added_seeds.candidate import NextSeeds
 from .added_seeds.next_seeds import next_seeds
@@ -86,7 +86,15 @@ class StudyResults:
     @property
     def best_points(self) -> list[BestPoint]:
         """The best points of a search, the best first; none for a grid."""
-        return best_points(self.study, load_outcomes(self.store, self.study)) if self.study.search else []
+        search, found = self.study.search, self.points
+        return best_of(search, found) if search and found else []
+
+    @property
+    def points(self) -> SearchPoints | None:
+        """All points of a search that have ended, ranked and left out; None for a grid."""
+        if self.study.search is None:
+            return None
+        return find_points(self.study, load_outcomes(self.store, self.study))
 
     def best_table(self, points: int = 10) -> TableDisplay:
         """The best points of a search as a table; TableError for a grid."""
@@ -98,11 +106,10 @@ class StudyResults:
     @property
     def noise(self) -> list[str]:
         """What a search of this budget can tell from noise, as far as its store shows; empty for a grid."""
-        if self.study.search is None:
-            return []
         from .search.noise import plan_sentences  # noqa: PLC0415 -- loads NumPy
 
-        found = find_points(self.study, load_outcomes(self.store, self.study))
+        if (found := self.points) is None:
+            return []
         return list(plan_sentences(self.study, found, find_metric(found.goals[0].metric)))
 
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
@@ -114,9 +121,8 @@ class StudyResults:
         from .search.path_study import path_text  # noqa: PLC0415 -- tables do without it
         from .search.promotion import PromotionError, winners_text  # noqa: PLC0415 -- as above
 
-        if self.study.search is None:
+        if (found := self.points) is None:
             raise PromotionError(f"study {self.study.name} has no points to promote: it has no [search]")
-        found = find_points(self.study, load_outcomes(self.store, self.study))
         if path:
             return path_text(self.study, found, seeds=seeds)
         return winners_text(self.study, found, best=best, seeds=seeds)

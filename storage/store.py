@@ -59,6 +59,9 @@ class Store:
         self._layout = open_layout(str(root)) if is_address(str(root)) else Layout(Path(root))
         self._quarantine = Quarantine(self._layout)
 
+    def __repr__(self) -> str:
+        return f"Store({self.place!r})"
+
     @property
     def root(self) -> Path:
         """The store's folder; of one in a bucket the folder of this process that has a copy."""
@@ -73,6 +76,11 @@ class Store:
     def place(self) -> str:
         """Where the store is, in words: its address, or its folder."""
         return self.address or str(self.root)
+
+    @property
+    def absolute_place(self) -> str:
+        """Where the store is, wherever the reader stands: its address, or the whole path of its folder."""
+        return self.address or str(self.root.resolve())
 
     @property
     def mirror(self) -> Mirror | None:

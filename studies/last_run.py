@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import polars as pl
 
+from ..diagnostics import hint
 from ..plugins import loaded_files
 from ..storage import Store
 from .outline import StudyOutline, known_traits, outline
@@ -22,10 +24,11 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
     """
     name = store.last_study() if name_or_path is None else name_or_path
     if name is None:
-        fault = StudyFault(message="no study has run here yet; name one, as in: activemem table render NAME")
-        raise StudyError(store.place, [fault])
+        message = f"no study has run in {store.absolute_place}; train one first: activemem study run NAME"
+        raise StudyError(store.place, [StudyFault(message=message)])
     record = None if is_path(name) else store.load_study_record(name)
     if record is None:
+        _check_known(name, store)
         return follow_rounds(load_study(name, overrides), store)
     try:
         found = load_study(record["text"], (*record["overrides"], *overrides), record.get("own_corpus"))
@@ -33,6 +36,17 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
         told = (StudyFault(message=each) for each in _lacking_plugins(name, store))
         raise StudyError(f"{name}, as it last ran", [*told, *error.faults]) from error
     return follow_rounds(found, store)
+
+
+def _check_known(name: str, store: Store) -> None:
+    """Raise StudyError for a name that is no file, no shipped study and no study of a store."""
+    shipped = shipped_studies()
+    if is_path(name) or name in shipped or Path(name).exists():
+        return
+    known = {*shipped, *store.trials()["study"].unique()}
+    near = hint(name, known) or ". Train it first: activemem study run FILE; other stores: --results PATH"
+    message = f"there is no such file, and no study of that name has run in {store.absolute_place}{near}"
+    raise StudyError(name, [StudyFault(message=message)])
 
 
 def _lacking_plugins(name: str, store: Store) -> Iterator[str]:

@@ -19,7 +19,7 @@ from .presentation.reader import AnyCurveSpec, AnyTableSpec
 from .resolve.draft import Draft
 from .resolve.parameter_matching import SizeMatch
 from .resolve.resolve import resolve_settings
-from .resolve.search_points import Suggest, read_point, resolve_point
+from .resolve.search_points import Suggest, count_points, read_point, resolve_point
 from .resolve.study_budget import StudyBudget
 from .resolve.template import Template
 from .resolve.trial import Trial
@@ -34,6 +34,7 @@ from .study_files import find_study_file
 from .text.diagnostics import Diagnostics
 from .text.document import parse_document, read_document
 from .text.errors import StudyError
+from .text.units import plural
 
 _EPOCHS = ("train", "epochs")
 
@@ -49,7 +50,7 @@ class Study:
     has the sizes solved for equal parameters, by trial. `decode` is what is tried with trained models that
     translate. `own_corpus` has the files that the study names itself, `ladder` its [ladder], `fidelity` the
     rungs of a search or the generations of its population, whose known trials are `trials`; `tried` and
-    `members` are memories of `planning`.
+    `members` are memories of `planning`, `counted` of `num_points`.
     """
 
     name: str
@@ -83,6 +84,10 @@ class Study:
     own_corpus: OwnCorpus | None
     tried: dict[str, Trial | None] = field(init=False, repr=False, compare=False, default_factory=dict)
     members: dict[str, tuple[Trial, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
+    counted: list[int] = field(init=False, repr=False, compare=False, default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<Study {self.name}: {plural(self.total, 'trial')}>"
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -154,9 +159,28 @@ class Study:
         return [trials * len(self.point_levels) for trials in (*lower, last + more)]
 
     @property
+    def num_points(self) -> int:
+        """The number of points that a search trains: as many as it asks for, or all that its space has.
+
+        Two points of one model are one, and points over the budget do not count. It is 0 for a grid.
+        """
+        if self.search is None or self.is_population:
+            return self.search.trials if self.search else 0
+        if not self.counted:
+            self.counted.append(
+                count_points(self.choose, self.dimensions, self._identify_point, self.search.trials)
+            )
+        return self.counted[0]
+
+    def _identify_point(self, values: Mapping[str, Level]) -> str | None:
+        """Return the id of a point's first trial, None if the point is over the budget."""
+        trial = self.trial_for(values, self.seeds[0], self.point_levels[0])
+        return trial.id if self.budget.allows(trial.settings) else None
+
+    @property
     def points_by_rung(self) -> list[int]:
         """How many points a search trains at each rung; the baseline at the last alone."""
-        points = self.search.trials if self.search else 0
+        points = self.num_points
         return (
             [points]
             if self.fidelity is None

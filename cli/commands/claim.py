@@ -36,11 +36,13 @@ def check(
     from ...reporting.provenance import provenance
     from ...reporting.results import open_study
     from ..machine_settings import load_settings
+    from ..missing_results import note_missing_results
 
     chosen = open_study(study, load_settings({"results": results}).store)
     if not chosen.study.claims:
         raise ClaimError(f"study {chosen.study.name} makes no claim: it has no [[claim]]")
     found = chosen.check_claims()
+    note_missing_results(chosen)
     if as_json:
         told = {"overrides": chosen.study.overrides, "ours": chosen.study.source_sheet.names("ours")}
         print_json({"study": chosen.study.name, **told, "claims": [_data(each) for each in found]})

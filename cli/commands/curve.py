@@ -39,14 +39,15 @@ def render(
     """Draw a study's figures from its results in the store, and print the names of the files.
 
     A name means the study as it was last run, with its overrides; a path means the file. With --json the
-    numbers behind the figures are printed, and nothing is drawn.
+    numbers behind the figures are printed, and nothing is drawn. Exits with 1 if the store has no results.
     """
     from ...reporting.results import open_study
     from ..machine_settings import load_settings
+    from ..missing_results import require_results
 
-    store = load_settings({"results": results}).store
-    chosen = open_study(study, store)
+    chosen = open_study(study, load_settings({"results": results}).store)
     curves = chosen.curves(curve)
+    require_results(chosen)
     names = [each.curve.name for each in curves]
     image_format, paths = _output_files(chosen.study.name, names, out, image_format)
     if as_json:

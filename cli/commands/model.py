@@ -53,13 +53,14 @@ def list_(
     from ...reporting.kept_models import best_first, kept_models
     from ...studies.last_run import load_last_run
     from ..machine_settings import load_settings
+    from ..missing_results import no_models_note
     from ..views import models
 
     store = load_settings({"results": results}).store
     last_run = load_last_run(study, store)
     kept = kept_models(last_run, store)
     if not kept:
-        print_stderr(f"{last_run.name}: no model was kept; a study keeps them with keep_weights = true")
+        print_stderr(no_models_note(last_run, store))
         raise typer.Exit(EXIT_WRONG_INPUT)
     if metric is not None:
         kept = best_first(kept, metric)

@@ -170,7 +170,7 @@ def _require_weights(study: Study, store: Store, train_command: str) -> None:
     if not store.trials_with_weights(done):
         them, are = ("it", "is") if len(done) == 1 else ("them", "are")
         how = "" if study.keep_weights else "say keep_weights = true in [study] and "
-        what = f"no weights of its {plural(len(done), 'trial')} that {are} done are in {store.place}"
+        what = f"no weights of its {plural(len(done), 'trial')} that {are} done are in {store.absolute_place}"
         print_stderr(f"{study.name}: {what}; {how}train {them} again here:\n  {train_command}")
         raise typer.Exit(EXIT_FAILED)
 

@@ -35,12 +35,15 @@ def build(
 
     The page has the study's question, recipes, tables, figures, claims, failures, settings and provenance,
     and the commands that repeat it. The section has tables, figures (PDF files beside it), claims and
-    provenance, and compiles by an input into the classes of NeurIPS, ICML and ACL.
+    provenance, and compiles by an input into the classes of NeurIPS, ICML and ACL. Exits with 1 if the store
+    has no results.
     """
     from ...reporting.results import open_study
     from ..machine_settings import load_settings
+    from ..missing_results import require_results
 
     found = open_study(study, load_settings({"results": results}).store)
+    require_results(found)
     path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
     files: list[str] = []
     if report_format == "html":

@@ -11,7 +11,7 @@ import typer
 from ...studies.text.units import WIDTH
 from ...tracking.places import EXPORT_NAMES, SEARCH_EXPORT
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stdout
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stderr, print_stdout
 from ..plan_costs import group_sizes_of, plan_here
 from ..run_options import (
     AddressOption,
@@ -144,6 +144,7 @@ def status(
     from ...studies.last_run import load_last_run
     from ...studies.planning.status import study_status
     from ..machine_settings import load_settings
+    from ..missing_results import note_missing_results
     from ..views.status import format_best_points, format_failures, format_unfinished, status_page
 
     store = load_settings({"results": results}).store
@@ -151,7 +152,8 @@ def status(
     if as_json:
         print_json(status_page(found, store))
     else:
-        now, best = study_status(found, store), StudyResults(found, store).best_points
+        note_missing_results(StudyResults(found, store))
+        now, points = study_status(found, store), StudyResults(found, store).points
         title = wrap(f"{found.name} · {found.title}", WIDTH)
         print_stdout(
             "\n".join(
@@ -160,7 +162,7 @@ def status(
                     now.summary(),
                     *format_unfinished(found, now),
                     *format_failures(now.failure_reasons),
-                    *format_best_points(found, best),
+                    *format_best_points(found, points),
                 ]
             )
         )
@@ -174,13 +176,17 @@ def watch(study: StudyName, *, results: ResultsOption = None, as_json: JsonOptio
     terminal it is a line for each trial that ends. Ends as study run: with status 1 if a trial failed, with
     130 after Ctrl-C, which stops nothing but the watching.
     """
+    from ...reporting.results import StudyResults
     from ...studies.last_run import load_last_run
     from ..live.watch import print_end, watch_study
     from ..machine_settings import load_settings
+    from ..missing_results import note_missing_results
     from ..views.status import status_page
 
     store = load_settings({"results": results}).store
-    now, complete = watch_study(load_last_run(study, store), store)
+    found = load_last_run(study, store)
+    note_missing_results(StudyResults(found, store))
+    now, complete = watch_study(found, store)
     failed = print_end(now)
     if as_json:
         print_json(status_page(now.study, store))
@@ -263,14 +269,17 @@ def export(
     What it knows already, from an earlier export or from the run itself, it is not told again. To optuna goes
     a search, into an SQLite file, as its points with their parameters and values.
     """
+    from ...reporting.results import StudyResults
     from ...studies.last_run import load_last_run
     from ...tracking.export import export_study
     from ...tracking.opening import open_trackers
     from ..machine_settings import load_settings
+    from ..missing_results import note_missing_results
     from ..views.studies import exported_to_dict, format_exported
 
     store = load_settings({"results": results}).store
     found = load_last_run(study, store, overrides or ())
+    note_missing_results(StudyResults(found, store))
     if to == SEARCH_EXPORT:
         from ...tracking.search_export import export_search
 
@@ -330,7 +339,10 @@ def query(
     from ..machine_settings import load_settings
     from ..views import query as view
 
-    answer = answered(load_settings({"results": results}).store, sql)
+    store = load_settings({"results": results}).store
+    answer = answered(store, sql)
+    if store.last_study() is None:
+        print_stderr(f"no study has run in {store.absolute_place}; train one: activemem study run STUDY")
     if out is not None:
         view.save(answer, out)
     elif as_json:

@@ -47,10 +47,13 @@ def render(
     from ...reporting.tables.table import TableError
     from ...reporting.tables.tidy import iter_records
     from ..machine_settings import load_settings
+    from ..missing_results import note_missing_results
 
     found = load_settings({"results": results, "format": table_format})
     if paper is None:
-        tables = open_study(study, found.store).tables(table, published=published)
+        chosen = open_study(study, found.store)
+        tables = chosen.tables(table, published=published)
+        note_missing_results(chosen)
     elif study is None:
         tables = tables_of_paper(paper, found.store, table)
     else:

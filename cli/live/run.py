@@ -162,7 +162,7 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
         return
     if _has_run_out(request, now):
         print_stderr("  no point is left: its space has no other that is new and that the study allows")
-    for line in format_best_points(request.study, StudyResults(request.study, store).best_points):
+    for line in format_best_points(request.study, StudyResults(request.study, store).points):
         print_stderr(line)
     if now.stored and request.study.tables:
         print_stderr(f"see: {request.table_command}")

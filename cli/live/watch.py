@@ -56,9 +56,9 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
 def print_end(now: StudyNow) -> bool:
     """Sum up how a study stands; whether trials have failed."""
     status = study_status(now.study, now.store)
-    best = StudyResults(now.study, now.store).best_points
+    points = StudyResults(now.study, now.store).points
     heading = wrap(f"{now.study.name}: {status.summary()}", WIDTH, subsequent_indent="  ")
-    for line in (*heading, *format_failures(status.failure_reasons), *format_best_points(now.study, best)):
+    for line in (*heading, *format_failures(status.failure_reasons), *format_best_points(now.study, points)):
         print_stderr(line)
     return bool(status.counts["failed"])
 

@@ -79,6 +79,7 @@ class StudyShowPage(TypedDict):
 class StudyStatusEntry(TypedDict):
     """How far a study is: trials by status, those that have begun, and why others failed.
 
+    `spent` names the budget or the space that a search has used up, as "space of 2 points", else it is null.
     `waiting` are those of a search that were handed in and that nobody has begun. `weightless` are done and
     lack the weights that the study keeps; of one that cannot be read there is an `error` alone.
     """
@@ -91,6 +92,7 @@ class StudyStatusEntry(TypedDict):
     pruned: NotRequired[int]
     incomplete: NotRequired[int]
     left: NotRequired[int]
+    spent: NotRequired[str | None]
     begun: NotRequired[int]
     reached: NotRequired[list[dict[str, Any]]]
     waiting: NotRequired[list[dict[str, Any]]]
@@ -100,10 +102,11 @@ class StudyStatusEntry(TypedDict):
 
 
 class StudyStatusPage(StudyStatusEntry):
-    """How far a study is, and the best points of a search."""
+    """How far a study is, the best points of a search, and why how many others are not ranked."""
 
     schema: int
     best: list[dict[str, Any]]
+    left_out: list[dict[str, Any]]
     search: NotRequired[Any]
 
 

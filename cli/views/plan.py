@@ -22,7 +22,7 @@ from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.training import ParameterGroupSettings
 from ...studies.searches.best_points import comparison_note
 from ...studies.searches.rung_costs import rung_costs
-from ...studies.searches.space_size import has_too_few, space_size
+from ...studies.searches.space_size import space_words
 from ...studies.searches.words import generation_words, rung_words, search_words
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
@@ -131,9 +131,7 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
         yield "members", generation_words(study)
     elif study.fidelity is not None:
         yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
-    if not study.is_population and (size := space_size(study)) is not None:
-        few = ", fewer than the points asked for: a run ends when it has tried all of them"
-        yield "space", f"{size}{few if has_too_few(study, size) else ''}"
+    yield "space", space_words(study)
     yield "note", comparison_note(study)
 
 
@@ -211,7 +209,7 @@ def _counts(study: Study, plan: Plan) -> str:
     product = math.prod(map(len, study.factors.values()))
     if study.search:
         across = [_axis(name, len(study.factors[name])) for name in study.search.across]
-        axes, product = [plural(study.search.trials, "point"), *across, seeds], plan.total
+        axes, product = [plural(study.num_points, "point"), *across, seeds], plan.total
         if study.fidelity is not None:  # most come to the first rung alone
             rungs = len(study.fidelity.rungs)
             axes[0] += f" in {rungs} generations" if study.is_population else f" on {plural(rungs, 'rung')}"

@@ -13,7 +13,9 @@ from ...studies.planning.status import StudyStatus, study_status
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import SEED
 from ...studies.schema.objectives import SearchObjective, find_quantity
-from ...studies.searches.best_points import BestPoint, comparison_note
+from ...studies.searches.best_points import BestPoint, best_of, comparison_note
+from ...studies.searches.points import SearchPoints
+from ...studies.searches.words import left_out
 from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, truncate
 from ..output import labelled_lines
@@ -58,6 +60,7 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
         "trials": study_status.total,
         **{status: counts[status] for status in ("done", "failed", "pruned", "incomplete")},
         "left": study_status.num_remaining,
+        "spent": study_status.spent or None,
         "begun": len(study_status.started),
         "reached": [
             {
@@ -83,10 +86,12 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
 
 def status_page(study: Study, store: Store) -> dict[str, object]:
     """A study's status for a program, with the best points of a search."""
-    best = StudyResults(study, store).best_points
+    found = StudyResults(study, store).points
+    best = best_of(study.search, found) if study.search and found else []
     points = [{"values": each.values, "mean": each.mean, "means": list(each.means)} for each in best]
     status = status_to_dict(study_status(study, store))
-    return {"study": study.name, "title": study.title, **status, "best": points}
+    gaps = [{"points": count, "reason": reason} for count, reason in left_out(found)] if found else []
+    return {"study": study.name, "title": study.title, **status, "best": points, "left_out": gaps}
 
 
 def run_page(study: Study, store: Store, summary: Summary | None, resume_command: str) -> dict[str, object]:
@@ -117,10 +122,11 @@ def _finite_or_null(metrics: Mapping[str, float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
 
 
-def format_best_points(study: Study, best: Sequence[BestPoint]) -> list[str]:
-    """A line for each point: its metric, and what it is."""
-    if study.search is None:
+def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
+    """Return a line for each of the best points of a search, and for each reason why others are left out."""
+    if study.search is None or found is None:
         return []
+    best = best_of(study.search, found)
     columns = [_objective_column(each, best, place) for place, each in enumerate(study.search.objectives)]
     texts = ["  ".join(f"{name}={value_text(each.values[name])}" for name in each.values) for each in best]
     lines = [
@@ -128,4 +134,5 @@ def format_best_points(study: Study, best: Sequence[BestPoint]) -> list[str]:
         for *means, text in zip(*columns, texts, strict=True)
     ]
     note = comparison_note(study) if best else ""
-    return [*lines, *labelled_lines("note", note)]
+    gaps = [truncate(f"  {count} left out   {reason}", WIDTH) for count, reason in left_out(found)]
+    return [*lines, *gaps, *labelled_lines("note", note)]

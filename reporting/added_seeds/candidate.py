@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from ...studies.text.units import plural
+
 if TYPE_CHECKING:
     from ...studies.planning.time_estimates import TimeEstimator
     from ...studies.resolve.trial import Trial
@@ -34,6 +36,9 @@ class NextSeeds:
     expected: float | None
     seeds_then: int
     seconds_then: float | None
+
+    def __repr__(self) -> str:
+        return f"<NextSeeds for {self.kind} {self.name!r}: {plural(len(self.trials), 'trial')}>"
 
     @property
     def chance(self) -> float | None:

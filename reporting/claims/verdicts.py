@@ -77,6 +77,9 @@ class ClaimResult:
     needed: int | None
     seeds: int
 
+    def __repr__(self) -> str:
+        return f"<ClaimResult {self.spec.name!r}: {self.verdict}>"
+
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
     """The verdict of a statement from those of its comparisons.

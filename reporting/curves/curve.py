@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...errors import ActivememError
+from ...studies.text.units import plural
 
 
 class CurveError(ActivememError):
@@ -311,6 +312,9 @@ class Curve:
     y: Axis
     panels: tuple[Panel, ...]
     provenance: str
+
+    def __repr__(self) -> str:
+        return f"<Curve {self.name}: {plural(len(self.panels), 'panel')}>"
 
     @property
     def columns(self) -> int | None:

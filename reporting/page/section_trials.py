@@ -18,8 +18,9 @@ from ...studies.schema.search_settings import SearchSettings
 from ...studies.schema.settings import Level
 from ...studies.searches.best_points import best_of
 from ...studies.searches.points import find_points
-from ...studies.searches.words import best_words, beyond_sentence
+from ...studies.searches.words import best_words, left_out
 from ...studies.study import Study
+from ...studies.text.units import plural
 from ..frames import study_levels
 from ..provenance import short_commit, torch_words
 from .inputs import PageInputs
@@ -38,12 +39,13 @@ def status(inputs: PageInputs) -> Mapping[str, object]:
 def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -> Mapping[str, object]:
     """The best points of a search by all that it optimises, with what has a limit."""
     if search is None:
-        return {"words": "", "best_points": []}
+        return {"words": "", "left_out": [], "best_points": []}
     found = find_points(study, outcomes)
     best = best_of(search, found)
     metrics = [find_quantity(each.name) for each in (*search.objectives, *search.bounds)]
     return {
-        "words": " ".join([best_words(found, len(best)), *beyond_sentence(found)]),
+        "words": best_words(found, len(best)),
+        "left_out": [f"{plural(count, 'point')} left out: {reason}." for count, reason in left_out(found)],
         "measured": [*(each.name for each in search.objectives), *map(str, search.bounds)],
         "dimensions": list(study.dimensions),
         "best_points": [

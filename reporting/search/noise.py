@@ -140,9 +140,9 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
         return
     yield f"one training of {metric.name} has a standard deviation of {_digits(noise.sd, metric)}"
     if study.baseline:
-        trials = study.search.trials
-        limit = _digits(noise.lead(max(trials - 1, 1), seeds, count), metric)
-        yield f"the best of {trials} points leads the baseline by up to {limit} by chance"
+        points = study.num_points
+        limit = _digits(noise.lead(max(points - 1, 1), seeds, count), metric)
+        yield f"the best of {points} points leads the baseline by up to {limit} by chance"
     told = _digits(noise.visible(FRESH_SEEDS), metric)
     yield f"{FRESH_SEEDS} fresh seeds tell a difference of {told} from none"
 

@@ -10,6 +10,7 @@ from itertools import groupby
 from ...errors import ActivememError
 from ...studies.catalog.published import PublishedNumber
 from ...studies.presentation.table import Center, Spread
+from ...studies.text.units import plural
 from ..statistics.estimates import Estimate
 
 
@@ -122,6 +123,9 @@ class Table:
     groups: tuple[str, ...] = ()
     center: Center = "mean"
     spread: Spread = "sd"
+
+    def __repr__(self) -> str:
+        return f"<Table {self.name}: {plural(len(self.rows), 'row')}, {plural(len(self.columns), 'column')}>"
 
     def row_groups(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """The headings of the rows with the numbers of those below each, in order."""

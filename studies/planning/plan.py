@@ -18,6 +18,7 @@ from ..resolve.trial import Trial
 from ..schema.level_names import level_name
 from ..schema.settings import TrialSettings
 from ..study import Study
+from ..text.units import plural
 from .fitting_trials import count_points
 from .memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator, StepMemory, TrialTest, costliest_test
 from .population import population_standing
@@ -95,6 +96,10 @@ class Plan:
     over_budget: tuple[ModelCost, ...]
     elsewhere: int  # points of a search that other studies have trained
     stale: Mapping[str, StaleTrial]  # those that the store has of plug-ins with other source, by id
+
+    def __repr__(self) -> str:
+        stored, left = sum(self.counts.values()), self.num_remaining
+        return f"<Plan: {plural(self.total, 'trial')}, {stored:,} in the store, {left:,} to run>"
 
 
 def make_plan(

@@ -36,8 +36,9 @@ class StudyStatus:
     `progress` says how far the started ones got, the latest first. `begun` are those of a search that were
     started, `waiting` those that were handed in and that nobody has started. Those in `missing_weights` are
     done, but would be trained again for their weights. `failure_reasons` counts first lines, the most
-    frequent first. `spent` are the words of a search's budget that is spent, and empty else; then
-    `num_remaining` are trials of points that have begun alone.
+    frequent first. `spent` says in words which
+    budget or space a search has used up, and is empty else; then `num_remaining` counts only trials of points
+    that have begun.
     """
 
     total: int
@@ -51,6 +52,9 @@ class StudyStatus:
     waiting: tuple[Trial, ...]
     missing_weights: tuple[str, ...]
     failure_reasons: tuple[tuple[str, int], ...]
+
+    def __repr__(self) -> str:
+        return f"<StudyStatus: {self.summary()}>"
 
     @property
     def counts(self) -> Counter[str]:
@@ -69,7 +73,7 @@ class StudyStatus:
         ]
         parts += [self.generation] if self.generation else []
         if self.spent:
-            parts += [f"its budget of {self.spent} is spent"]
+            parts += [f"its {self.spent} is spent"]
         if self.waiting:
             parts += [f"{len(self.waiting)} handed in and waiting"]
         if self.missing_weights:
@@ -85,19 +89,16 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     unfinished = _unfinished(study, store, statuses)
     within_budget = left_within_budget(study, rows, (each.trial for each in unfinished))
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
+    total = _total(study, rows)
+    remaining = _without_outcome(total, statuses) if within_budget is None else within_budget
+    remaining = 0 if standing.has_died_out else remaining
     open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
     return StudyStatus(
-        total=(total := _total(study, rows)),
-        num_remaining=(
-            0
-            if standing.has_died_out
-            else _without_outcome(total, statuses)
-            if within_budget is None
-            else within_budget
-        ),
+        total=total,
+        num_remaining=remaining,
         generation=standing.words,
-        spent="" if within_budget is None else _budget_words(study),
+        spent=_spent_words(study, remaining) if within_budget is None else _budget_words(study),
         stored=statuses,
         started=open_ones,
         progress=dict(sorted(reached, key=lambda each: each[1].saved_at, reverse=True)),
@@ -147,7 +148,14 @@ def _without_outcome(total: int, statuses: Mapping[str, str]) -> int:
 
 
 def _budget_words(study: Study) -> str:
-    return study.search.budget.words() if study.search and study.search.budget else ""
+    return f"budget of {study.search.budget.words()}" if study.search and study.search.budget else ""
+
+
+def _spent_words(study: Study, remaining: int) -> str:
+    """Return `space of 2 points` once a search has trained all points of a space that has too few."""
+    if study.search is None or remaining or study.num_points >= study.search.trials:
+        return ""
+    return f"space of {plural(study.num_points, 'point')}"
 
 
 def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:

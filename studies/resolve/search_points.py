@@ -10,6 +10,9 @@ from ..schema.search import contains
 from ..schema.settings import Level
 from .template import RECIPE_PATH, Template
 
+MAX_COUNTED = 2_000
+"""The most combinations of values that are resolved to count a space's points, each in about 1 ms."""
+
 Suggest = Callable[[str, Dimension], Level]
 """Chooses the value of a dimension, given its name."""
 
@@ -82,6 +85,34 @@ def enumerate_points(choose: ChoosePoint) -> Iterator[dict[str, Level]]:
         if not digits:
             return
         digits[-1] = (digits[-1][0] + 1, digits[-1][1])
+
+
+def count_points(
+    choose: ChoosePoint,
+    dimensions: Mapping[str, Dimension],
+    identify: Callable[[Mapping[str, Level]], str | None],
+    most: int,
+) -> int:
+    """Return how many different points a space has, or `most` if it has at least as many.
+
+    `identify` returns what equal points have in common, None for a point that the study does not allow. A
+    space counts as having `most` if an allowed point has a real number, and if MAX_COUNTED combinations of
+    values do not settle it.
+    """
+    real = {name for name, dimension in dimensions.items() if isinstance(dimension, RealDimension)}
+
+    def choose_listed(suggest: Suggest) -> dict[str, Level]:
+        return choose(lambda name, each: each.low if isinstance(each, RealDimension) else suggest(name, each))
+
+    known = set[str]()
+    for number, values in enumerate(enumerate_points(choose_listed)):
+        if number >= MAX_COUNTED:
+            return most
+        if (identity := identify(values)) is not None:
+            known.add(identity)
+            if len(known) >= most or real & values.keys():
+                return most
+    return len(known)
 
 
 def is_enumerable(dimensions: Mapping[str, Dimension]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..catalog.tasks import TaskSettings, require_task
+from ..schema.level_names import level_name
 from ..schema.settings import Level, TrialSettings, read_recipe
 from .plugin_code import digest
 
@@ -31,6 +32,10 @@ class Trial:
     def __post_init__(self) -> None:
         """Compute the id."""
         object.__setattr__(self, "id", trial_id(self.settings))
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{name}={level_name(level)}" for name, level in self.levels.items())
+        return f"<Trial {self.id} of {self.study}: {levels}>"
 
     def to_json(self) -> str:
         """The trial as text that `from_json` reads."""

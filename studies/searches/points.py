@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import fsum
@@ -25,6 +25,7 @@ from ..schema.design import level_key
 from ..schema.objectives import Limit, is_known_before
 from ..schema.settings import Level
 from ..study import Study
+from ..text.units import plural
 from .pareto import front
 
 PointKey = tuple[tuple[str, str], ...]
@@ -79,12 +80,17 @@ class SearchPoints:
     """All points of a search that have ended, the earliest first.
 
     `gaps` counts the trials without a value of what is optimised, by status; `trained` are the trials.
+    `not_finite` has, for each objective, the values of trials that ended with one that is not finite.
     """
 
     goals: tuple[SearchGoal, ...]
     points: tuple[FoundPoint, ...]
     gaps: Counter[str]
     trained: tuple[Trial, ...]
+    not_finite: Mapping[str, tuple[float | None, ...]]
+
+    def __repr__(self) -> str:
+        return f"<SearchPoints: {plural(len(self.points), 'point')}, {len(self.complete):,} ranked>"
 
     @property
     def complete(self) -> tuple[FoundPoint, ...]:
@@ -167,7 +173,18 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
         points=tuple(sorted(found, key=lambda point: (point.finished, point.trials))),
         gaps=Counter(status for status in statuses if status != ValueStatus.DONE),
         trained=tuple(trained),
+        not_finite={goal.metric: tuple(_not_finite(trained, values[goal.metric])) for goal in goals},
     )
+
+
+def _not_finite(
+    trained: Iterable[Trial], values: Mapping[str, tuple[float | None, ValueStatus]]
+) -> Iterator[float | None]:
+    """Yield the values of trials that ended without a finite one; None where none is stored."""
+    for trial in trained:
+        value, status = values[trial.id]
+        if status == ValueStatus.NO_VALUE:
+            yield value
 
 
 def _are_whole(study: Study, tried: pl.DataFrame, outcomes: pl.DataFrame) -> list[bool | None]:

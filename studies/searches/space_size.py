@@ -7,9 +7,11 @@ from collections import Counter
 from ...grammar import Cardinality, Space
 from ...grammar.nodes import ChoiceDimension
 from ..planning.fitting_trials import RecipeSpace
+from ..resolve.study_budget import StudyBudget
 from ..resolve.template import HOLE_PATTERN, RECIPE_PATH
 from ..schema.search import representative_values
 from ..study import Study
+from ..text.units import plural
 
 
 def space_size(study: Study) -> Cardinality | None:
@@ -25,13 +27,20 @@ def space_size(study: Study) -> Cardinality | None:
     return Cardinality(forms=found.forms, infinite=found.infinite, exact=found.exact and not shared)
 
 
-def has_too_few(study: Study, size: Cardinality) -> bool:
-    """Whether a search of recipes alone asks for more points than there are architectures."""
-    ends = {name: representative_values(dimension) for name, dimension in study.dimensions.items()}
-    paths = (path for path in study.template.holes if path != RECIPE_PATH)
-    elsewhere = {name for path in paths for name in study.template.names_at(path, {**study.factors, **ends})}
-    points = study.search.trials if study.search else 0
-    return size.members is not None and size.members < points and not elsewhere & study.dimensions.keys()
+def space_words(study: Study) -> str:
+    """Return how large a search's space is in words, and that it is too small for its number of points.
+
+    For example `54 architectures` or `2 points, fewer than the 6 asked for: …`; empty if neither is known.
+    """
+    if study.search is None or study.is_population:
+        return ""
+    size, points = space_size(study), study.num_points
+    words = [str(size)] if size is not None else []
+    if points < study.search.trials:
+        allowed = " within the budget" if study.budget != StudyBudget() else ""
+        fewer = f"fewer than the {study.search.trials:,} asked for"
+        words.append(f"{plural(points, 'point')}{allowed}, {fewer}: a run ends when it has tried all of them")
+    return "; ".join(words)
 
 
 def _uses(study: Study, text: str) -> Counter[str]:

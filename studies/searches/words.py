@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from ..planning.trial_values import ValueStatus
 from ..schema.search_settings import EPOCHS, POPULATION, RACE, SearchSettings
 from ..study import Study
 from ..text.units import plural
@@ -26,6 +29,29 @@ def beyond_sentence(found: SearchPoints) -> Iterator[str]:
     words += [f"{plural(found.unknown, 'point')} that may be"] if found.unknown else []
     if words:
         yield f"Left out: {' and '.join(words)}."
+
+
+def left_out(found: SearchPoints) -> Iterator[tuple[int, str]]:
+    """Yield how many ended points are not ranked, and why; failed and pruned ones are counted elsewhere."""
+    statuses = Counter(point.status for point in found.points)
+    values = "; ".join(
+        f"{metric} is not finite ({', '.join(f'{n} × {word}' for word, n in words.items())})"
+        for metric, each in found.not_finite.items()
+        if (words := Counter(sorted(map(_value_word, each))))
+    )
+    reasons = (
+        (statuses[ValueStatus.NO_VALUE], values),
+        (statuses[ValueStatus.DIVERGED], "the training diverged"),
+        (found.beyond, "beyond a limit of the search"),
+        (found.unknown, "a value that the search limits is not known"),
+    )
+    yield from ((count, reason) for count, reason in reasons if count)
+
+
+def _value_word(value: float | None) -> str:
+    if value is None:
+        return "no value"
+    return "NaN" if math.isnan(value) else "∞" if value > 0 else "−∞"
 
 
 def best_words(found: SearchPoints, shown: int) -> str:

@@ -113,8 +113,9 @@ def test_a_search_ends_with_its_best_points(run, tiny):
     assert run("study", "status", "hunt").stdout.splitlines()[2:] == [best, second, *note]
     assert note[0].startswith("  note   loss is at the length that each point's curriculum has come to")
     more = run("study", "run", "hunt.toml", "--local", "--set", "search.trials=3")
-    assert (more.exit_code, "4 of 6 trials done · 2 left" in more.stderr) == (0, True)
-    assert "\n  no point is left: its space has no other that is new" in more.stderr
+    spent = "4 of 4 trials done · 0 left · its space of 2 points is spent"
+    assert (more.exit_code, spent in more.stderr) == (0, True)
+    assert spent in run("study", "status", "hunt").stdout
 
 
 def test_the_streams_of_a_process_are_kept_apart(process, tiny):

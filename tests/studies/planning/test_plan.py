@@ -38,7 +38,7 @@ SEARCH = (
 seed = [0, 1]
 
 [search]
-trials = 10
+trials = 7
 metric = "max_length"
 direction = "max"
 
@@ -332,7 +332,7 @@ def test_models_that_learn_other_positions_or_norms_are_told_apart(store, key, l
 def test_a_search_is_planned_by_the_ends_of_its_dimensions(store):
     study = load_study(SEARCH)
     found = make_plan(study, store)
-    assert (found.total, found.num_remaining, found.trials, found.estimate) == (20, 20, (), UNKNOWN_TIME)
+    assert (found.total, found.num_remaining, found.trials, found.estimate) == (14, 14, (), UNKNOWN_TIME)
     assert [(one.label, one.recipe) for one in found.models] == [
         ("k=3", "2 * (conv(k=3) >> ff(16))"),
         ("k=9", "2 * (conv(k=9) >> ff(16))"),
@@ -357,8 +357,8 @@ def test_a_search_is_timed_by_its_own_trials(store):
         keep(store, study.trial_for({"k": k}), seconds=seconds)
     keep(store, study.trial_for({"k": 6}), status="pruned", seconds=1.0)
     found = make_plan(study, store)
-    assert (found.num_remaining, dict(found.counts)) == (17, {"done": 2, "pruned": 1})
-    assert found.estimate == TimeEstimate(17 * 15.0, "measured")
+    assert (found.num_remaining, dict(found.counts)) == (11, {"done": 2, "pruned": 1})
+    assert found.estimate == TimeEstimate(11 * 15.0, "measured")
 
 
 def test_studies_load_neither_torch_nor_ray(tmp_path):

@@ -6,7 +6,7 @@ from activemem.storage import Store
 from activemem.studies.planning.trial_values import ValueStatus
 from activemem.studies.searches.best_points import best_points
 from activemem.studies.searches.points import find_points
-from activemem.studies.searches.words import best_words, beyond_sentence
+from activemem.studies.searches.words import best_words, beyond_sentence, left_out
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
@@ -105,3 +105,13 @@ def test_what_cannot_be_optimised_is_refused(changes, told):
     with pytest.raises(StudyError) as failure:
         load_study(SEARCH, changes)
     assert told in str(failure.value)
+
+
+def test_points_without_a_finite_objective_are_counted_with_their_values(store):
+    study = load_study(SEARCH)
+    for kernel, value in ((6, float("inf")), (8, float("nan"))):
+        for trial in study.point_trials({"conv.k": kernel}):
+            keep(store, trial, metrics=(("max_length", value), ("accuracy", 0.5)))
+    words = list(left_out(find_points(study, store.trials())))
+    assert words[0] == (2, "max_length is not finite (2 × NaN, 2 × ∞)")
+    assert (1, "beyond a limit of the search") in words

@@ -1,9 +1,11 @@
-"""How many architectures a search chooses from, held against all of its points."""
+"""How many architectures and points a search chooses from, compared with all of its points."""
 
 import pytest
 
+from activemem.engine.run.search.proposals import SearchDesk
+from activemem.storage import Store
 from activemem.studies.resolve.search_points import enumerate_points
-from activemem.studies.searches.space_size import has_too_few, space_size
+from activemem.studies.searches.space_size import space_size, space_words
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
@@ -17,13 +19,12 @@ LAYERS = {
 }
 
 
-def search(recipe, space):
+def search(recipe, space, overrides=()):
     found = {"trials": 3, "metric": "loss"}
-    return load_study(
-        study_text(
-            model={"recipe": recipe}, task={"name": "sort"}, factors={"seed": [0]}, search=found, space=space
-        )
+    text = study_text(
+        model={"recipe": recipe}, task={"name": "sort"}, factors={"seed": [0]}, search=found, space=space
     )
+    return load_study(text, overrides)
 
 
 @pytest.mark.parametrize(
@@ -45,17 +46,32 @@ def test_each_recipe_counts_once_whatever_leads_to_it(recipe, space, told):
     assert len(found) == (4 if told.startswith("at most") else space_size(study).forms)
 
 
+POINTS = [
+    ("conv(k={k})", {"k": "integer(2, 5)"}, [], 4),
+    ("conv(k={k})", {"k": "integer(2, 5)", "rate": "choice(0.1, 0.2)"}, ["train.optimizer.lr={rate}"], 8),
+    ("conv(k={k})", {"k": "integer(2, 5)", "rate": "real(0.1, 0.2)"}, ["train.optimizer.lr={rate}"], 9),
+    ("{mixer}", {"mixer": "choice(sa, conv(k={k}))", "k": "choice(3, 5, 7)"}, [], 4),
+    ("{a} + {b}", {"a": "choice(sa, conv(k=3))", "b": "choice(sa, conv(k=3))"}, [], 3),
+    ("conv(k={k})", {"k": "integer(2, 5)"}, ["study.max_parameters=600"], 2),
+    ("conv(k={k})", {"k": "integer(2, 5)"}, ["study.max_parameters=6"], 0),
+]  # fmt: skip
+"""Recipes, spaces, overrides and how many points of different models they have, counted up to 9."""
+
+
+@pytest.mark.parametrize(("recipe", "space", "changes", "points"), POINTS)
+def test_a_plan_says_that_a_space_has_fewer_points_than_are_asked_for(recipe, space, changes, points):
+    study = search(recipe, space, ["search.trials=9", *changes])
+    assert (study.num_points, study.total) == (points, points)
+    assert ("fewer than the 9 asked for" in space_words(study)) == (points < 9)
+
+
 @pytest.mark.parametrize(
-    ("trials", "lr", "too_few"), [(4, "1e-3", False), (5, "1e-3", True), (5, "'{rate}'", False)]
+    "sampler", ["random", "grid", "tpe", "evolution", "gp_trees", "quasi_random", "cmaes", "gp"]
 )
-def test_more_points_than_architectures_are_told_if_nothing_else_is_chosen(trials, lr, too_few):
-    space = {"k": "integer(2, 5)", "rate": "choice(1e-3, 1e-2)"} if "rate" in lr else {"k": "integer(2, 5)"}
-    text = study_text(
-        model={"recipe": "conv(k={k})"}, task={"name": "sort"}, factors={"seed": [0]},
-        search={"trials": trials, "metric": "loss"}, space=space,
-    )  # fmt: skip
-    study = load_study(text, [f"train.optimizer.lr={lr}"])
-    assert has_too_few(study, space_size(study)) == too_few
+def test_every_sampler_proposes_all_points_of_a_small_space(sampler, tmp_path):
+    study = search("conv(k={k})", {"k": "integer(2, 4)"}, ["search.trials=7", f"search.sampler={sampler}"])
+    proposals = SearchDesk(study, Store(tmp_path)).propose(7)
+    assert len(proposals) == study.num_points == 3
 
 
 def test_a_grid_has_no_space():

@@ -1,0 +1,62 @@
+"""The sentence for a store without results of a study: which store it is, and the command that fills it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from ..plugins import loaded_files
+from ..storage import Store
+from ..studies.study_files import shipped_studies
+from ..studies.text.command_line import command_line
+from .output import EXIT_FAILED, print_stderr
+
+DEFAULT_RESULTS = "results"
+"""The store of a command that names none, which its continuation need not name either."""
+
+if TYPE_CHECKING:
+    from ..reporting.results import StudyResults
+    from ..studies.study import Study
+
+
+def no_results_note(study: Study, store: Store) -> str:
+    """Return `no trial of NAME has ended in PATH; train it: activemem study run …`."""
+    command = train_command(study, store)
+    return f"no trial of {study.name} has ended in {store.absolute_place}; train it: {command}"
+
+
+def no_models_note(study: Study, store: Store) -> str:
+    """Return that a store has no model of a study, and the command that trains and keeps them."""
+    setting = "" if study.keep_weights else "set keep_weights = true in [study], then "
+    command = train_command(study, store)
+    return f"no model of {study.name} is in {store.absolute_place}; {setting}train it: {command}"
+
+
+def train_command(study: Study, store: Store) -> str:
+    """Return the command that trains a study into a store, with the plug-in files that are loaded here."""
+    file = study.path
+    if file is None or shipped_studies().get(study.name) == file:
+        file = study.name if study.name in shipped_studies() else f"{study.name}.toml"
+    return command_line(
+        "study",
+        "run",
+        str(file),
+        set=study.overrides,
+        results=None if store.place == DEFAULT_RESULTS else store.place,
+        plugin=[str(each.path) for each in loaded_files()],
+    )
+
+
+def note_missing_results(results: StudyResults) -> bool:
+    """Print the sentence to standard error if a store has no outcome of a study; whether it was printed."""
+    if results.status.stored:
+        return False
+    print_stderr(no_results_note(results.study, results.store))
+    return True
+
+
+def require_results(results: StudyResults) -> None:
+    """End the command with status 1 if a store has no outcome of a study."""
+    if note_missing_results(results):
+        raise typer.Exit(EXIT_FAILED)
