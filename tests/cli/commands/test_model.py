@@ -1,6 +1,7 @@
 """What `activemem model` says of the models that a study has kept, and what it makes of them."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -62,7 +63,10 @@ def test_a_study_that_keeps_nothing_says_so(run, tiny):
     assert run("study", "run", tiny, *KEPT[2:]).exit_code == 0
     result = run("model", "list")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.endswith("no model was kept; a study keeps them with keep_weights = true\n")
+    assert result.stderr == (
+        f"no model of tiny is in {Path('results').resolve()}; "
+        f"set keep_weights = true in [study], then train it: activemem study run {tiny}\n"
+    )
 
 
 def test_a_model_is_shown_and_answers_by_the_first_digits_of_its_trial(run, kept):

@@ -1,6 +1,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from ..store_factories import make_partial_store
 
 
@@ -13,10 +15,26 @@ def test_the_last_study_is_written_to_a_page_of_its_name(run, tiny):
     assert page.count("<img ") == 2
 
 
-def test_a_page_is_written_where_it_is_wanted(run):
-    result = run("report", "build", "search-mixers", "--out", "a page.html")
+def test_a_page_is_written_where_it_is_wanted(run, tiny):
+    make_partial_store(tiny)
+    result = run("report", "build", "tiny", "--out", "a page.html")
     assert (result.exit_code, result.stdout) == (0, "a page.html\n")
-    assert "<title>The mixers of an active memory" in Path("a page.html").read_text(encoding="utf-8")
+    assert "<title>A study of seconds" in Path("a page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "build", "quickstart"),
+        ("report", "build", "quickstart", "--format", "latex"),
+        ("curve", "render", "algorithmic", "--results", "elsewhere"),
+    ],
+)
+def test_nothing_is_written_of_a_store_without_results(run, command):
+    result = run(*command)
+    assert (result.exit_code, result.stdout, list(Path().iterdir())) == (1, "", [])
+    assert f"activemem study run {command[2]}" in result.stderr
+    assert str(Path(command[-1] if "--results" in command else "results").resolve()) in result.stderr
 
 
 def test_the_section_of_a_paper_has_its_figures_beside_it(run, tiny):
@@ -35,7 +53,8 @@ def test_a_study_that_is_not_there_is_told(run):
     assert list(Path().iterdir()) == []
 
 
-def test_a_page_that_cannot_be_written_is_told(run):
-    result = run("report", "build", "quickstart", "--out", "no/folder.html")
+def test_a_page_that_cannot_be_written_is_told(run, tiny):
+    make_partial_store(tiny)
+    result = run("report", "build", "tiny", "--out", "no/folder.html")
     assert result.exit_code == 2
     assert "no/folder.html" in result.stderr

@@ -36,6 +36,7 @@ tiny · A study of seconds
   1 failed   not a number at epoch 1
 """
 
+HINT = "If a plug-in registers that name, load its file: --plugin FILE\n"
 WRONG = """\
 wrong.toml: 4 faults
 
@@ -84,12 +85,22 @@ def test_a_plan_of_a_shipped_study_needs_no_file(run):
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("command", ["plan", "run", "status"])
-def test_an_unknown_study_is_told_with_the_nearest(run, command):
+@pytest.mark.parametrize(
+    ("command", "where"),
+    [("plan", " and no study of that name"), ("status", ", and no study of that name has run in {store}")],
+)
+def test_an_unknown_study_is_told_with_the_nearest(run, command, where):
     result = run("study", command, "algoritmic")
     assert (result.exit_code, result.stdout) == (2, "")
+    told = f"there is no such file{where}; nearest: algorithmic".format(store=Path("results").resolve())
+    assert result.stderr == f"algoritmic: 1 fault\n\n  {told}\n"
+
+
+def test_a_status_without_results_names_the_store_and_the_command_that_fills_it(run, tiny):
+    result = run("study", "status", tiny, "--results", "elsewhere")
     assert result.stderr == (
-        "algoritmic: 1 fault\n\n  there is no such file and no study of that name; nearest: algorithmic\n"
+        f"no trial of tiny has ended in {Path('elsewhere').resolve()}; "
+        "train it: activemem study run tiny.toml --results elsewhere\n"
     )
 
 
@@ -99,7 +110,7 @@ def test_a_wrong_study_file_is_told_with_all_its_faults(run, tiny, command):
     text = text.replace("batch_size", "batchsize").replace("conv(k=3)", "cov(k=3)")
     Path("wrong.toml").write_text(text, encoding="utf-8")
     result = run("study", command, "wrong.toml", "--set", "train.epoch=3")
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", WRONG)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", WRONG + HINT)
     assert not Path("results").exists()
 
 
@@ -133,6 +144,8 @@ def test_status_as_json(run, tiny):
         "reasons": {"not a number at epoch 1": 1},
         "waiting": [],
         "best": [],
+        "left_out": [],
+        "spent": None,
     }
     assert store.damaged == ()
 

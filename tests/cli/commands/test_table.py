@@ -104,7 +104,7 @@ def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
     [
         (
             (),
-            "results: 1 fault\n\n  no study has run here yet; name one, as in: activemem table render NAME\n",
+            "results: 1 fault\n\n  no study has run in {store}; train one first: activemem study run NAME\n",
         ),
         (
             ("tiny", "--paper", "all-attention"),
@@ -115,15 +115,17 @@ def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
         (("nothing.toml",), "nothing.toml: 1 fault\n\n  there is no such file\n"),
         (
             ("nothing",),
-            "nothing: 1 fault\n\n  there is no such file and no study of that name: "
-            "activemem study list has all\n",
+            "nothing: 1 fault\n\n  there is no such file, and no study of that name has run in {store}. "
+            "Train it first: activemem study run FILE; other stores: --results PATH\n",
         ),
     ],
 )
 def test_what_cannot_be_rendered_is_told(run, arguments, message):
     result = run("table", "render", *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == message.format(tables="; known: readme, table1, table2, table3")
+    assert result.stderr == message.format(
+        tables="; known: readme, table1, table2, table3", store=Path("results").resolve()
+    )
 
 
 def test_a_study_without_tables_is_told(run, tiny):
