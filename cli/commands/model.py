@@ -92,7 +92,7 @@ def predict(*, model: ModelName, results: ResultsOption = None, as_json: JsonOpt
     numbers. Labels with line breaks are quoted as JSON, and labels of tokens with spaces form a JSON list.
     """
     unknown, unread = dict[str, None](), 0
-    for answer in _load(model, results).answers(_lines_of_stdin()):
+    for answer in _load(model, results).predictions(_lines_of_stdin()):
         if as_json:
             page = {name: getattr(answer, name) for name in ("output", "probabilities", "unknown", "unread")}
             print_json_line({"schema": SCHEMA, **page})

@@ -53,7 +53,7 @@ class ModelScorePage(TypedDict):
 
 
 class ModelPredictLine(TypedDict):
-    """The answer of a model to one line, as `activemem.engine.inference.predictions.Answer` has it."""
+    """The answer of a model to one line, as `activemem.engine.inference.predictions.Prediction` has it."""
 
     schema: int
     output: str | list[str | None]

@@ -40,7 +40,7 @@ class InputError(ActivememError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Prediction:
     """The answer of a model to one line.
 
     `text` is one line, empty for an empty line. `output` is the same as plain data: for labels of tokens a
@@ -69,11 +69,13 @@ class _Input:
 _Reader = Callable[[str], _Input | None]
 """Makes a model's input of a line, or None of an empty one; ValueError for what it cannot read."""
 
-_Answerer = Callable[[list[_Input]], list[Answer]]
+_Answerer = Callable[[list[_Input]], list[Prediction]]
 """Answers inputs of any lengths."""
 
 
-def answer_lines(file: ModelFile, model: Model | TransductionModel, lines: Iterable[str]) -> Iterator[Answer]:
+def answer_lines(
+    file: ModelFile, model: Model | TransductionModel, lines: Iterable[str]
+) -> Iterator[Prediction]:
     """Answer each line, batch by batch.
 
     Raises InputError for a line that cannot be read, after the answers to those before it.
@@ -92,7 +94,7 @@ def answer_lines(file: ModelFile, model: Model | TransductionModel, lines: Itera
         known = [each for each in inputs if each is not None]
         with torch.no_grad():
             answers = iter(answer(known) if known else [])
-        yield from (Answer() if each is None else next(answers) for each in inputs)
+        yield from (Prediction() if each is None else next(answers) for each in inputs)
     raise fault
 
 
@@ -188,7 +190,7 @@ def _pad(inputs: list[_Input]) -> tuple[Tensor, Tensor]:
 def _symbol_answer(model: Model) -> _Answerer:
     """Answer with the likeliest output at each position."""
 
-    def answer(inputs: list[_Input]) -> list[Answer]:
+    def answer(inputs: list[_Input]) -> list[Prediction]:
         padded, lengths = _pad(inputs)
         outputs = model(padded, None if bool((lengths == lengths[0]).all()) else lengths)
         largest, best = outputs.float().softmax(-1).max(-1)
@@ -208,15 +210,15 @@ def _label_answer(model: Model, symbols: Mapping[str, Any]) -> _Answerer:
     names: list[str] = symbols.get("classes", [])
     as_list = any(name.split() != [name] or name.startswith("[") for name in names)
 
-    def label(each: _Input, logits: Tensor) -> Answer:
+    def label(each: _Input, logits: Tensor) -> Prediction:
         shares = _shares(names, logits)
         best = names[int(logits.argmax())]
         return _answer(best, probabilities=shares, unknown=each.unknown, unread=each.unread)
 
-    def labels(each: _Input, logits: Tensor) -> Answer:
+    def labels(each: _Input, logits: Tensor) -> Prediction:
         rows = logits[: len(each.values)]
         found = [names[number] for number in rows.argmax(-1).tolist()]
-        return Answer(
+        return Prediction(
             text=_json(found) if as_list else " ".join(found),
             output=[*found, *[None] * each.unread],
             probabilities=[_shares(names, row) for row in rows],
@@ -224,7 +226,7 @@ def _label_answer(model: Model, symbols: Mapping[str, Any]) -> _Answerer:
             unread=each.unread,
         )
 
-    def answer(inputs: list[_Input]) -> list[Answer]:
+    def answer(inputs: list[_Input]) -> list[Prediction]:
         outputs = model(*_pad(inputs))
         if not names:
             numbers = outputs.squeeze(-1).double() * symbols["deviation"] + symbols["mean"]
@@ -240,10 +242,10 @@ def _shares(names: list[str], logits: Tensor) -> dict[str, float]:
     return dict(zip(names, logits.double().softmax(-1).tolist(), strict=True))
 
 
-def _answer(text: str, **known: Any) -> Answer:  # noqa: ANN401 -- the fields of an answer
+def _answer(text: str, **known: Any) -> Prediction:  # noqa: ANN401 -- the fields of an answer
     """Return an answer of one text, which is quoted as JSON if it has line breaks."""
     is_one_line = text.splitlines() in ([], [text])
-    return Answer(text=text if is_one_line else _json(text), output=text, **known)
+    return Prediction(text=text if is_one_line else _json(text), output=text, **known)
 
 
 def _json(data: str | list[str]) -> str:
@@ -256,7 +258,7 @@ def _number_answer(model: Model, settings: TrialSettings) -> _Answerer:
     """Answer with numbers; a task that reads its padding has sequences of one length in a batch."""
     reads_padding = isinstance(settings.task, LongTermSettings) and settings.task.padding == "read"
 
-    def answer(inputs: list[_Input]) -> list[Answer]:
+    def answer(inputs: list[_Input]) -> list[Prediction]:
         outputs = [model(each.values[None])[0] for each in inputs] if reads_padding else model(*_pad(inputs))
         return [_answer(" ".join(f"{value:.7g}" for value in row.flatten().tolist())) for row in outputs]
 
@@ -273,7 +275,7 @@ def _sentence_answer(
     """Answer with the sentence that the task's search finds, a tree where the task prefers them."""
     decoding, trees = Decoding.of_task(settings), prefers_trees(settings)
 
-    def answer(inputs: list[_Input]) -> list[Answer]:
+    def answer(inputs: list[_Input]) -> list[Prediction]:
         sentences = [source.decode(each.values.tolist()) for each in inputs]
         costs = TreeCosts.of(sentences, target) if trees else None
         found = search_outputs(model, _pad(inputs)[0], decoding, sizes=sizes, costs=costs)
@@ -287,7 +289,7 @@ def _drawn_answer(model: TransductionModel, settings: TrialSettings) -> _Answere
     """Answer with the numbers of the symbols that the search finds for each source."""
     decoding, sizes = Decoding.of_task(settings), output_sizes(settings)
 
-    def answer(inputs: list[_Input]) -> list[Answer]:
+    def answer(inputs: list[_Input]) -> list[Prediction]:
         found = search_outputs(model, _pad(inputs)[0], decoding, sizes=sizes, costs=None)
         return [_answer(number_line(symbols)) for symbols in found]
 

@@ -14,7 +14,7 @@ from ..data import DataError
 from ..data.text.line_batches import LINE_START
 from ..data.text.symbols import TextSymbols
 from ..objectives.text_scores import TextScore
-from .predictions import Answer, answer_lines, surrogate_fault
+from .predictions import Prediction, answer_lines, surrogate_fault
 from .text_file import score_text
 from .text_generation import Sampling, SamplingKeywords, decode_pieces, generate_symbols
 
@@ -50,10 +50,10 @@ class TrainedModel:
         return str(self.module)
 
     def predict(self, lines: Iterable[str]) -> Iterator[str]:
-        """Yield the answer to each line as one line, which is empty for an empty line; see `answers`."""
-        return (answer.text for answer in self.answers(lines))
+        """Yield the answer to each line as one line, which is empty for an empty line; see `predictions`."""
+        return (answer.text for answer in self.predictions(lines))
 
-    def answers(self, lines: Iterable[str]) -> Iterator[Answer]:
+    def predictions(self, lines: Iterable[str]) -> Iterator[Prediction]:
         """Yield the answer to each line, with probabilities and unknown symbols.
 
         Sentences are answered by sentences, symbols (numbers with spaces between them) by symbols, and
