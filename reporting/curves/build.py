@@ -13,6 +13,7 @@ from ...studies.catalog.published import PublishedTable, match_published_keys, p
 from ...studies.catalog.tasks import TEST_SETS
 from ...studies.presentation.curve import INDEX_AXES, CurveSpec
 from ...studies.presentation.metric_words import with_true_title
+from ...studies.presentation.named_levels import with_levels
 from ...studies.presentation.reader import AnyCurveSpec, any_curve_faults
 from ...studies.presentation.selection import fixed_levels, is_selected, selected_levels
 from ...studies.resolve.trial import Trial
@@ -42,6 +43,7 @@ def build_curve(
     `metrics` are those of these trials in the store, needed if `spec.needs_history`. CurveError if the
     specification does not fit the study.
     """
+    spec = with_levels(spec, study.design)
     if wrong := any_curve_faults(spec, study.design, study.paper):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))

@@ -13,6 +13,7 @@ from ...studies.catalog.metrics import find_metric
 from ...studies.catalog.published import published_tables
 from ...studies.presentation.changes import CHANGES, Changes, read_changes
 from ...studies.presentation.metric_words import with_true_title
+from ...studies.presentation.named_levels import with_levels
 from ...studies.presentation.reader import AnyTableSpec, any_table_faults
 from ...studies.presentation.selection import fixed_levels, is_selected, selected_levels
 from ...studies.presentation.table import TableSpec
@@ -50,6 +51,7 @@ def build_table(
     `published` adds the paper's numbers, `paper_only` also the rows and columns that only the paper has.
     `begun` are the trials with a checkpoint. TableError if the specification does not fit the study.
     """
+    spec = with_levels(spec, study.design)
     if wrong := any_table_faults(spec, study.design, study.paper):
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))

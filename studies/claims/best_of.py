@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...diagnostics import nearest_hint
 from ..catalog.metrics import metric_family
-from ..schema.level_names import level_text
+from ..schema.level_names import LevelNames, level_text
+from ..schema.settings import Level
 from . import syntax_tree as syntax
 from .cell_selection import select_quantities
 from .comparisons import AllOf, AnyOf, Comparison, Number, Statement, iter_quantities
 from .context import Bindings, BoundLevel, ClaimContext
 from .level_sets import loop_bindings, resolve_level_set
-from .scope import same_level
 
 RANKING_FUNCTIONS = ("best", "worst", "argmax", "argmin")
 
@@ -48,10 +47,11 @@ def resolve_membership(
     if candidates is None or context.faults:
         return None
     sign = _sign(context, winner, candidates)
-    ahead = _named(context, named, candidates)
-    others = [each for level, each in candidates if not any(same_level(level, one.text) for one in named)]
-    if sign is None or ahead is None:
+    levels = _find_candidates(context, named, candidates)
+    if sign is None or levels is None:
         return None
+    ahead = [value for name in levels for level, value in candidates if level == name]
+    others = [value for level, value in candidates if level not in levels]
     if not others:
         context.report_error(
             node.candidates.start,
@@ -94,17 +94,17 @@ def _candidates(
     return [(level_text(dict(each.cell)[open_factors[0]]), each) for each in found]
 
 
-def _named(
+def _find_candidates(
     context: ClaimContext, named: tuple[BoundLevel, ...], candidates: list[Candidate]
-) -> list[Number] | None:
-    """The numbers that rank the named levels; None if one is not a candidate, which is noted."""
-    found: list[Number] = []
+) -> list[Level] | None:
+    """Return the candidates that are named; None if a name is not one of them, which is reported."""
+    names = LevelNames(dict.fromkeys(level for level, _ in candidates), "among those compared")
+    found: list[Level] = []
     for one in named:
-        known = [value for level, value in candidates if same_level(level, one.text)]
-        if not known:
-            hint = nearest_hint(one.text, (level for level, _ in candidates))
-            context.report_error(one.start, one.end, f"'{one.text}' is not among the levels compared{hint}")
-        found += known
+        try:
+            found.append(names.find(one.text))
+        except ValueError as error:
+            context.report_error(one.start, one.end, str(error))
     return found if len(found) == len(named) else None
 
 

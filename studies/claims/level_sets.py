@@ -11,10 +11,9 @@ from contextlib import suppress
 
 from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, lookup
-from ..schema.level_names import level_text
+from ..schema.level_names import LevelNames, level_text
 from ..schema.settings import Level, read_recipe
 from .context import Bindings, BoundLevel, ClaimContext
-from .scope import same_level
 from .syntax_tree import ForClause, FunctionCall, LevelLiteral, LevelSet
 
 MAX_COMBINATIONS = 1000
@@ -47,12 +46,11 @@ def substitute_variables(context: ClaimContext, level: LevelLiteral, bound: Bind
 def resolve_level(context: ClaimContext, factor: str, level: LevelLiteral, bound: Bindings) -> Level | None:
     """The level of a factor that is meant; None if there is none, which is noted."""
     found = substitute_variables(context, level, bound)
-    known = context.scope.level(factor, found.text)
-    if known is None:
-        levels = map(level_text, context.scope.factors[factor])
-        message = f"unknown level '{found.text}' of {factor}{nearest_hint(found.text, levels)}"
-        context.report_error(found.start, found.end, message)
-    return known
+    try:
+        return context.scope.level(factor, found.text)
+    except ValueError as error:
+        context.report_error(found.start, found.end, str(error))
+        return None
 
 
 def resolve_level_set(context: ClaimContext, level_set: LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
@@ -71,12 +69,14 @@ def resolve_level_set(context: ClaimContext, level_set: LevelSet, bound: Binding
         listed = tuple(
             BoundLevel(start=factor.start, end=factor.end, text=level_text(level)) for level in levels
         )
-    less = [substitute_variables(context, level, bound) for level in level_set.excluded]
-    for one in less:
-        if not any(same_level(one.text, other.text) for other in listed):
-            known = nearest_hint(one.text, (other.text for other in listed))
-            context.report_error(one.start, one.end, f"'{one.text}' is not among these levels{known}")
-    kept = tuple(one for one in listed if not any(same_level(one.text, other.text) for other in less))
+    names = LevelNames(dict.fromkeys(other.text for other in listed), "among those of the loop")
+    less = set[Level]()
+    for one in (substitute_variables(context, level, bound) for level in level_set.excluded):
+        try:
+            less.add(names.find(one.text))
+        except ValueError as error:
+            context.report_error(one.start, one.end, str(error))
+    kept = tuple(one for one in listed if one.text not in less)
     if less and not kept:
         context.report_error(level_set.start, level_set.end, "no level is left")
     return kept

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ...grammar import RecipeError
 from ..catalog.metrics import Metric
 from ..schema.conditions import Conditions, settled
 from ..schema.design import Design, level_key
 from ..schema.factors import SEED
-from ..schema.level_names import level_text
-from ..schema.settings import Level, read_recipe
-
-_KINDS = ("text", "number", "recipe")
+from ..schema.level_names import LevelNames
+from ..schema.settings import Level
 
 Cell = tuple[tuple[str, Level], ...]
 """Every factor except the seed with its level, in the order of the study."""
@@ -34,15 +31,13 @@ class Scope:
     )  # of each factor the baseline's level; None where there is none
     ladder: Mapping[str, tuple[Level, ...]] = field(default_factory=dict[str, tuple[Level, ...]])
     conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
-    _levels_by_meaning: Mapping[str, Mapping[str, Mapping[object, Level]]] = field(
-        init=False, compare=False, repr=False
-    )
+    _names: Mapping[str, LevelNames] = field(init=False, compare=False, repr=False)
     _cells_by_key: Mapping[CellKey, Cell] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Index levels by all their spellings, and cells by their levels."""
-        known = {factor: _index(levels) for factor, levels in self.factors.items()}
-        object.__setattr__(self, "_levels_by_meaning", known)
+        """Index cells by their levels."""
+        names = {factor: LevelNames(levels, f"of {factor}") for factor, levels in self.factors.items()}
+        object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
 
     def at_level(self, factor: str, level: Level) -> Scope:
@@ -51,13 +46,9 @@ class Scope:
         cells = tuple(cell for key, cell in self._cells_by_key.items() if wanted <= key)
         return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
 
-    def level(self, factor: str, text: str) -> Level | None:
-        """The level of a factor that a text means; None if there is none."""
-        for kind in _KINDS:  # an exact spelling comes before its meaning
-            meaning = _meaning(kind, text)
-            if meaning is not None and meaning in self._levels_by_meaning[factor][kind]:
-                return self._levels_by_meaning[factor][kind][meaning]
-        return None
+    def level(self, factor: str, name: str) -> Level:
+        """Return the level of a factor that a name stands for; ValueError if there is not exactly one."""
+        return self._names[factor].find(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
         """The cells with these levels; of several, the one whose other levels are the baseline's, if any."""
@@ -121,34 +112,3 @@ def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> boo
 def cell_key(cell: Iterable[tuple[str, Level]]) -> CellKey:
     """The key of a cell, whatever the order of its factors."""
     return frozenset([(factor, level_key(level)) for factor, level in cell])
-
-
-def _index(levels: Sequence[Level]) -> dict[str, dict[object, Level]]:
-    """The levels of a factor by kind and meaning; of several with the same, the first."""
-    found: dict[str, dict[object, Level]] = {kind: {} for kind in _KINDS}
-    for level in levels:
-        for kind in _KINDS:
-            if kind == "text" or (kind == "recipe") == isinstance(level, str):
-                found[kind].setdefault(_meaning(kind, level_text(level)), level)
-    return found
-
-
-def _meaning(kind: str, text: str) -> object:
-    """What a text means: itself, a number, or a recipe by its identity; None if it is none."""
-    try:
-        return {"text": str, "number": float, "recipe": _identity}[kind](text)
-    except (ValueError, RecipeError):
-        return None
-
-
-def _identity(text: str) -> str:
-    return read_recipe(text).identity
-
-
-def same_level(text: str, other: str) -> bool:
-    """Whether two texts mean the same level."""
-    return any(
-        meaning is not None and meaning == _meaning(kind, other)
-        for kind in _KINDS
-        for meaning in [_meaning(kind, text)]
-    )

@@ -11,8 +11,7 @@ import polars as pl
 from ...diagnostics import nearest_hint
 from ...storage import Store
 from ...storage.checkpoint_notes import STARTS_FILE, begun_trials
-from ..schema.level_names import level_names, level_text, short_level_names
-from ..schema.settings import Level
+from ..schema.level_names import LevelNames, level_text
 from ..study import Study
 from ..text.errors import StudyError, StudyFault
 
@@ -91,33 +90,11 @@ def select_shard(study: Study, text: str) -> frozenset[str]:
     return frozenset(trial.id for trial in study.cells if int(trial.id, 16) % count == number - 1)
 
 
-def _resolve_level_text(study: Study, factor: str, word: str) -> str:
-    """The text of the level that a word means: as the study spells it, or by its display name.
-
-    Raises ValueError if no level or several match.
-    """
+def _resolve_level_text(study: Study, factor: str, name: str) -> str:
+    """Return the text of the level that a name stands for; ValueError if there is not exactly one."""
     if factor not in study.factors:
         raise ValueError(f"unknown factor '{factor}'{nearest_hint(factor, study.factors)}")
-    there = [trial.levels[factor] for trial in (*study.cells, *study.over_budget)]
-    levels = tuple({level_text(level): level for level in there}.values())
-    names, briefs = level_names(levels), short_level_names(levels)
-    found = {
-        level_text(level)
-        for level, name, brief in zip(levels, names, briefs, strict=True)
-        if word in (level_text(level), name, brief) or _same_number(word, level)
+    levels = {
+        level_text(trial.levels[factor]): trial.levels[factor] for trial in (*study.cells, *study.over_budget)
     }
-    if len(found) > 1:
-        raise ValueError(f"expected one level, got a name of {' and '.join(sorted(found))}")
-    if not found:
-        raise ValueError(f"no such level{nearest_hint(word, names)}")
-    return found.pop()
-
-
-def _same_number(word: str, level: Level) -> bool:
-    """Whether a word is another spelling of a level that is a number: `1e-3` of 0.001."""
-    if isinstance(level, bool | str):
-        return False
-    try:
-        return float(word) == level
-    except ValueError:
-        return False
+    return level_text(LevelNames(levels.values(), f"of {factor}").find(name))

@@ -11,13 +11,13 @@ from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, parse
 from ...grammar.difference import describe_difference
 from ...grammar.nodes import Node
-from ..schema.design import MAX_TRIALS, STEPWISE, Design, has_level, level_key
+from ..schema.design import MAX_TRIALS, STEPWISE, Design, level_key
 from ..schema.factors import ABSENT, SEED
 from ..schema.level_names import level_name
 from ..schema.settings import Level
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
-from .selection import describe_levels, is_selected
+from .selection import describe_levels, is_selected, level_name_fault
 from .table import TableSpec
 
 CHANGES = "changes"
@@ -158,9 +158,8 @@ def change_faults(spec: TableSpec, design: Design) -> Iterator[tuple[KeyPath, st
             yield ("baseline", name), f"unknown factor '{name}'{nearest_hint(name, factors)}"
         elif name == spec.columns or name in spec.over:
             yield ("baseline", name), f"the levels of {name} are not rows"
-        elif not has_level(factors[name], level):
-            hint = nearest_hint(str(level), map(str, factors[name]))
-            yield ("baseline", name), f"no level {format_value(level)}{hint}"
+        elif message := level_name_fault(level, factors[name], name):
+            yield ("baseline", name), message
 
 
 def unselected_baseline_faults(spec: TableSpec, design: Design) -> Iterator[tuple[KeyPath, str]]:

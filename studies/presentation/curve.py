@@ -16,7 +16,7 @@ from ..schema.settings import Level, Name
 from ..text.pydantic_messages import format_value
 from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
-from .selection import describe_mixed_levels, select_faults, selected_levels, unknown_level_message
+from .selection import describe_mixed_levels, level_name_fault, select_faults, selected_levels
 
 Band = Literal["sd", "se", "ci", "minmax"]
 
@@ -185,5 +185,5 @@ def _level_faults(spec: CurveSpec, design: Design) -> Iterator[tuple[KeyPath, st
     known = selected_levels(spec.select, design.known_levels)
     if spec.accent_factor not in known:
         yield ("accent",), "expected a factor that it is a level of, as series"
-    elif message := unknown_level_message(spec.accent, known[spec.accent_factor]):
+    elif message := level_name_fault(spec.accent, known[spec.accent_factor], spec.accent_factor):
         yield ("accent",), message

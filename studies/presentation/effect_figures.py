@@ -14,7 +14,7 @@ from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
 from .effects import effect_factor_faults, varied_factors
 from .metric_checks import metric_faults
-from .selection import select_faults, unknown_level_message
+from .selection import level_name_fault, select_faults
 
 MAX_SERIES = 6
 """More lines than these cannot be told apart."""
@@ -86,5 +86,5 @@ def _interaction_faults(spec: InteractionSpec, design: Design) -> Iterator[tuple
     levels = varied.get(spec.series, ())
     if len(levels) > MAX_SERIES:
         yield ("series",), f"expected at most {MAX_SERIES} levels, got {len(levels)}: select some of them"
-    if spec.accent is not None and levels and (message := unknown_level_message(spec.accent, levels)):
+    if spec.accent is not None and levels and (message := level_name_fault(spec.accent, levels, spec.series)):
         yield ("accent",), message

@@ -14,6 +14,7 @@ from ..text.strict_model import StrictModel
 from .curve import CellCurve, CurveSpec, curve_faults
 from .effect_figures import EffectsCurveSpec, InteractionSpec, effect_figure_faults
 from .effects import EffectsSpec, effects_faults
+from .named_levels import with_levels
 from .scaling import ScalingSpec, ScalingTableSpec, scaling_faults, table_of_laws_faults
 from .scores import AggregateSpec, ProfileSpec, aggregate_faults, profile_faults
 from .search import (
@@ -68,7 +69,14 @@ _CURVES: Mapping[str, type[AnyCurveSpec]] = {
 def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[AnyTableSpec, ...]:
     """Every table of a study in the order of the file."""
     _check_kinds(diagnostics, "table", _TABLES, "cells")
-    return _read(diagnostics, "table", _TABLES, "cells", lambda spec: any_table_faults(spec, design, paper))
+    return _read(
+        diagnostics,
+        "table",
+        _TABLES,
+        "cells",
+        design=design,
+        faults_of=lambda spec: any_table_faults(spec, design, paper),
+    )
 
 
 def any_table_faults(spec: AnyTableSpec, design: Design, paper: str | None) -> list[KeyFault]:
@@ -87,7 +95,14 @@ def any_table_faults(spec: AnyTableSpec, design: Design, paper: str | None) -> l
 def read_curves(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[AnyCurveSpec, ...]:
     """Every figure of a study in the order of the file."""
     _check_kinds(diagnostics, "curve", _CURVES, None)
-    return _read(diagnostics, "curve", _CURVES, None, lambda spec: any_curve_faults(spec, design, paper))
+    return _read(
+        diagnostics,
+        "curve",
+        _CURVES,
+        None,
+        design=design,
+        faults_of=lambda spec: any_curve_faults(spec, design, paper),
+    )
 
 
 def any_curve_faults(spec: AnyCurveSpec, design: Design, paper: str | None) -> list[KeyFault]:
@@ -154,6 +169,8 @@ def _read(
     name: str,
     kinds: Mapping[str, type[SpecT]],
     default: str | None,
+    *,
+    design: Design,
     faults_of: Callable[[SpecT], Iterable[KeyFault]],
 ) -> tuple[SpecT, ...]:
     """Every valid table of an array of tables, whether it fits the study or not; all faults are noted.
@@ -172,6 +189,7 @@ def _read(
         spec = diagnostics.validate(model, path, table)
         if spec is None:
             continue
+        spec = with_levels(spec, design)
         for key, message in faults_of(spec):
             diagnostics.report_error((*path, *key), message)
         if spec.name in (other.name for other in specs):

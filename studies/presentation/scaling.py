@@ -15,7 +15,7 @@ from ..text.strict_model import StrictModel
 from ..text.toml_positions import KeyPath
 from .effect_figures import MAX_SERIES
 from .metric_checks import metric_faults
-from .selection import select_faults, selected_levels, unknown_level_message
+from .selection import level_name_fault, select_faults, selected_levels
 
 
 class LawKeys(StrictModel):
@@ -85,7 +85,7 @@ def scaling_faults(spec: ScalingSpec, design: Design) -> list[tuple[KeyPath, str
     if spec.series is None:
         return [(("accent",), "expected a factor that it is a level of, as series")]
     levels = selected_levels(spec.select, design.known_levels)[spec.series]
-    message = unknown_level_message(spec.accent, levels)
+    message = level_name_fault(spec.accent, levels, spec.series)
     return [(("accent",), message)] if message else []
 
 

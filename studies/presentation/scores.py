@@ -21,9 +21,9 @@ from .metric_checks import metric_faults
 from .selection import (
     absent_factors,
     describe_mixed_levels,
+    level_name_fault,
     select_faults,
     selected_levels,
-    unknown_level_message,
 )
 
 Bounds = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
@@ -111,7 +111,7 @@ def profile_faults(spec: ProfileSpec, design: Design) -> list[tuple[KeyPath, str
     if len(levels) > MAX_SERIES:
         message = f"expected at most {MAX_SERIES} levels, got {len(levels)}: select some of them"
         faults.append((("series",), message))
-    if spec.accent is not None and (message := unknown_level_message(spec.accent, levels)):
+    if spec.accent is not None and (message := level_name_fault(spec.accent, levels, spec.series)):
         faults.append((("accent",), message))
     return faults
 
@@ -121,7 +121,7 @@ def aggregate_faults(spec: AggregateSpec, design: Design) -> list[tuple[KeyPath,
     faults = score_faults(spec, design)
     if not faults and spec.baseline is not None:
         levels = selected_levels(spec.select, design.known_levels)[spec.rows]
-        if message := unknown_level_message(spec.baseline, levels):
+        if message := level_name_fault(spec.baseline, levels, spec.rows):
             faults.append((("baseline",), message))
     return faults
 

@@ -8,9 +8,8 @@ from typing import Any
 from ...diagnostics import nearest_hint
 from ..schema.design import MAX_TRIALS, Design, has_level, level_key
 from ..schema.factors import ABSENT, SEED
-from ..schema.level_names import level_name, level_text
+from ..schema.level_names import LevelNames, level_name, level_text
 from ..schema.settings import Level
-from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 
 
@@ -42,16 +41,18 @@ def select_faults(
             yield from _level_faults(factor, kept, factors[factor])
 
 
-def unknown_level_message(level: Level, known: tuple[Level, ...]) -> str:
-    """The message on a level that a factor does not have; empty if it has it."""
-    if has_level(known, level):
-        return ""
-    return f"no level {format_value(level)}{nearest_hint(str(level), map(str, known))}"
+def level_name_fault(name: object, known: tuple[Level, ...], factor: str) -> str:
+    """Return what is wrong with the name of a level; empty if it stands for one level of the factor."""
+    try:
+        LevelNames(known, f"of {factor}").find(name)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _level_faults(factor: str, kept: object, known: tuple[Level, ...]) -> Iterator[tuple[KeyPath, str]]:
     for index, level in enumerate(_as_list(kept)):
-        if message := unknown_level_message(level, known):
+        if message := level_name_fault(level, known, factor):
             yield ("select", factor, index) if isinstance(kept, list) else ("select", factor), message
 
 

@@ -15,7 +15,7 @@ from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .changes import CHANGES, change_faults, unselected_baseline_faults
 from .metric_checks import metric_faults
-from .selection import describe_mixed_levels, select_faults, selected_levels, unknown_level_message
+from .selection import describe_mixed_levels, level_name_fault, select_faults, selected_levels
 from .table import TableSpec
 
 KeyFault = tuple[KeyPath, str]
@@ -78,7 +78,7 @@ def _baseline_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -
     """A baseline that is not a row, and a second kind of differences beside its own."""
     if spec.baseline is None:
         return
-    if message := unknown_level_message(spec.baseline, levels[spec.rows]):
+    if message := level_name_fault(spec.baseline, levels[spec.rows], spec.rows):
         yield ("baseline",), message
     if spec.published.show == "difference":
         path = ("published", "show")
@@ -120,15 +120,15 @@ def _group_faults(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> I
     The members of a heading over columns are metrics if metrics alone are columns.
     """
     columns = levels[spec.columns] if spec.columns else spec.value
-    for side, groups, known in (
-        ("rows", spec.groups.rows, levels.get(spec.rows, ())),
-        ("columns", spec.groups.columns, columns),
+    for side, groups, known, factor in (
+        ("rows", spec.groups.rows, levels.get(spec.rows, ()), spec.rows),
+        ("columns", spec.groups.columns, columns, spec.columns or "value"),
     ):
         met: dict[str, str] = {}
         for heading, members in groups.items():
             for number, level in enumerate(members):
                 place = ("groups", side, heading, number)
-                if message := unknown_level_message(level, known):
+                if message := level_name_fault(level, known, factor):
                     yield place, message
                 elif level_text(level) in met:
                     yield place, f"{format_value(level)} is in the group '{met[level_text(level)]}' already"

@@ -14,9 +14,10 @@ from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .conditions import TABLE as CONDITIONS
 from .conditions import Conditions, describe_condition, read_conditions, settled
-from .design import Design, has_level, level_key
+from .design import Design, level_key
 from .design_checks import DESIGN_KEYS, RESOLUTIONS, TARGET_PATH, check_design, read_around, read_labels
 from .factors import ABSENT, SEED, is_name, level_fault, read_factors
+from .level_names import LevelNames
 from .settings import Level, StudySettings
 
 TABLE = "cells"
@@ -35,9 +36,18 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     crossed = {name: levels for name, levels in factors.items() if name != SEED}
     tables = _tables(diagnostics)
     names = tuple(crossed or dict.fromkeys(name for table in tables for name in table if name != SEED))
-    baseline = _baseline(diagnostics, header, names)
+    levels = {
+        name: LevelNames(
+            (*crossed.get(name, ()), *(table[name] for table in tables if name in table)), f"of {name}"
+        )
+        for name in names
+    }
+    baseline = _with_levels(_baseline(diagnostics, header, names), levels)
     around = read_around(diagnostics, header, crossed)
-    conditions = read_conditions(diagnostics, names, around)
+    conditions = {
+        name: {other: tuple(_find(levels, other, level) for level in of) for other, of in condition.items()}
+        for name, condition in read_conditions(diagnostics, names, around).items()
+    }
     labels = read_labels(diagnostics, header, crossed, names)
     cells = [
         settled(conditions, {name: {**baseline, **table}.get(name, True) for name in names})
@@ -60,7 +70,7 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
         labels=labels,
         metric=said.metric or "",
         direction=said.direction or "",
-        target=_target(diagnostics, header, names),
+        target=_with_levels(_target(diagnostics, header, names), levels),
         resolution=RESOLUTIONS.get(said.resolution or "", 0),
         sample_cells=said.cells or 0,
         sample_seed=said.design_seed or 0,
@@ -70,6 +80,15 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
         design = check_design(diagnostics, header, design)
     _check_search(diagnostics, header, listed)
     return design
+
+
+def _with_levels(named: Mapping[str, Level], levels: Mapping[str, LevelNames]) -> dict[str, Level]:
+    """Return the levels that names of levels stand for, by factor; an unknown name stays."""
+    return {factor: _find(levels, factor, level) for factor, level in named.items()}
+
+
+def _find(levels: Mapping[str, LevelNames], factor: str, name: Level) -> Level:
+    return levels[factor].find(name) if factor in levels and levels[factor].has(name) else name
 
 
 def _check_repeated(
@@ -205,11 +224,11 @@ def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
             ((CONDITIONS, name), other, level) for other, levels in condition.items() for level in levels
         ]
     for path, name, level in named:
-        if name in factors and not has_level(factors[name], level):
-            known = nearest_hint(str(level), map(str, factors[name]))
-            diagnostics.report_error(
-                (*path, name), f"expected a level of {name}, got {format_value(level)}{known}"
-            )
+        if name in factors:
+            try:
+                LevelNames(factors[name], f"of {name}").find(level)
+            except ValueError as error:
+                diagnostics.report_error((*path, name), str(error))
 
 
 def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed: Collection[int]) -> None:

@@ -1,17 +1,23 @@
-"""How tables and figures write levels and reasons: on one line, without control characters."""
+"""The names of levels: how tables and figures write them, and which level a name stands for.
+
+`LevelNames` is the one rule by which claims, tables, figures, designs and commands find a named level.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ...diagnostics import replace_unprintable
-from .settings import Level
+from ...diagnostics import nearest_hint, replace_unprintable
+from ...grammar import RecipeError
+from ..text.pydantic_messages import format_value
+from .settings import Level, read_recipe
 
 _FRAGMENT = re.compile(r"\{ *(\w+) *\}")
 _RANGE = re.compile(r"(integer|real)\([^()]*\)")
 _CALL = re.compile(r"\b([A-Za-z_]\w*)(\([^()]*\))?")
+_ARGUMENTS = re.compile(r"(?<=\w)\([^()]*\)")
 
 
 def one_line(text: str) -> str:
@@ -82,3 +88,102 @@ def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
         for name, arguments in _CALL.findall(text):
             calls.setdefault(name, set()).add(arguments)
     return {name: arguments.pop() for name, arguments in calls.items() if len(arguments) == 1}
+
+
+def bare_level_names(level: Level) -> tuple[str, ...]:
+    """Return a level without its innermost arguments, then without those around them, and so on.
+
+    `sa(pos=rope(theta=1e4))` gives `sa(pos=rope)` and `sa`.
+    """
+    found = [level_name(level)]
+    while (bare := _ARGUMENTS.sub("", found[-1])) != found[-1]:
+        found.append(bare)
+    return tuple(found[1:])
+
+
+class LevelNames:
+    """The levels of a factor by every name that stands for one of them.
+
+    A name is tried as the level itself, then as its text, as an equal number, as an equal recipe, as the
+    name of a fragment, and last as a short name: without the arguments that a block has in all levels, or
+    without any. The first of these that fits decides.
+    """
+
+    def __init__(self, levels: Iterable[Level], where: str) -> None:
+        """Take the levels of a factor; errors say `where` they are: `of mixer`."""
+        self.levels = tuple(levels)
+        self.where = where
+        self._found: dict[str, Level] = {}
+
+    def find(self, name: object) -> Level:
+        """Return the level that a name stands for.
+
+        Raises ValueError for a name of several levels, with all of them, and for an unknown one, with the
+        nearest.
+        """
+        if repr(name) not in self._found:
+            self._found[repr(name)] = self._find(name)
+        return self._found[repr(name)]
+
+    def has(self, name: object) -> bool:
+        """Return whether a name stands for exactly one level."""
+        try:
+            self.find(name)
+        except ValueError:
+            return False
+        return True
+
+    def _find(self, name: object) -> Level:
+        for meaning_of, names in self._rules():
+            meaning = meaning_of(name)
+            found = [
+                level
+                for level, own in zip(self.levels, names, strict=True)
+                if meaning is not None and any(meaning_of(each) == meaning for each in own)
+            ]
+            if len(found) > 1:
+                texts = " and ".join(level_text(level) for level in found)
+                raise ValueError(f"{format_value(name)} stands for several levels {self.where}: {texts}")
+            if found:
+                return found[0]
+        near = nearest_hint(str(name), level_names(self.levels))
+        raise ValueError(f"unknown level {format_value(name)} {self.where}{near}")
+
+    def _rules(self) -> Iterator[tuple[Callable[[object], object], Iterable[Iterable[Level]]]]:
+        """Yield the rules in their order: what is compared of a name, and the names of each level."""
+        whole = [(level,) for level in self.levels]
+        yield repr, whole
+        yield _text, whole
+        yield _number, [() if isinstance(level, str) else (level,) for level in self.levels]
+        yield _identity, whole
+        yield _text_without_spaces, [(level_name(level),) for level in self.levels]
+        yield _text_without_spaces, [(name,) for name in short_level_names(self.levels)]
+        yield _text_without_spaces, map(bare_level_names, self.levels)
+
+
+def _text(name: object) -> str | None:
+    return level_text(name) if isinstance(name, Level) else None
+
+
+def _number(name: object) -> float | None:
+    """The number that a name is; None for a truth value and for other texts."""
+    if isinstance(name, bool) or not isinstance(name, str | int | float):
+        return None
+    try:
+        return float(name)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _identity(name: object) -> str | None:
+    """The identity of the recipe that a name is, if it is one."""
+    if not isinstance(name, str):
+        return None
+    try:
+        return read_recipe(name).identity
+    except RecipeError:
+        return None
+
+
+def _text_without_spaces(name: object) -> str | None:
+    return "".join(level_text(name).split()) if isinstance(name, Level) else None

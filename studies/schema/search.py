@@ -8,7 +8,7 @@ from random import Random
 from ...diagnostics import FaultCollector, nearest_hint
 from ...grammar import Parameter, RecipeError
 from ...grammar.dimensions import option_label
-from ...grammar.nodes import ChoiceDimension, Dimension, RealDimension
+from ...grammar.nodes import ChoiceDimension, Dimension, IntegerDimension, RealDimension
 from ...grammar.semantics.special_forms import NUMBER_FORMS, parse_range
 from ...grammar.syntax.parser import parse_syntax
 from ...grammar.syntax.syntax_tree import ArgumentSyntax, CallSyntax, NumberSyntax
@@ -20,6 +20,7 @@ from ..text.toml_positions import KeyPath
 from ..text.units import plural
 from .epoch_metrics import final_metrics, last_metrics
 from .factors import SEED
+from .level_names import LevelNames
 from .objectives import find_quantity, is_known_before, quantity_fault, usual_direction
 from .search_settings import EPOCHS, RACE, SearchSettings
 from .settings import Level, StudySettings, TrialSettings
@@ -247,15 +248,18 @@ def _check_values(
         if name not in dimensions:
             message = f"unknown dimension '{name}'{nearest_hint(name, dimensions)}"
             diagnostics.report_error((*path, name), message, key=True)
-        elif not contains(dimensions[name], value):
-            message = f"expected {_values_words(dimensions[name])}, got {format_value(value)}"
+        elif isinstance(dimension := dimensions[name], ChoiceDimension):
+            try:
+                options_by_name(dimension).find(value)
+            except ValueError as error:
+                diagnostics.report_error((*path, name), str(error))
+        elif not contains(dimension, value):
+            message = f"expected {_values_words(dimension)}, got {format_value(value)}"
             diagnostics.report_error((*path, name), message)
 
 
-def _values_words(dimension: Dimension) -> str:
-    """`sa or conv(k=3)`, `0.1 to 0.5`, or `3 to 9 in steps of 2`."""
-    if isinstance(dimension, ChoiceDimension):
-        return " or ".join(map(str, representative_values(dimension)))
+def _values_words(dimension: IntegerDimension | RealDimension) -> str:
+    """`0.1 to 0.5`, or `3 to 9 in steps of 2`."""
     step = "" if isinstance(dimension, RealDimension) else f" in steps of {dimension.step}"
     return f"{dimension.low} to {dimension.high}{step.removesuffix(' in steps of 1')}"
 
@@ -321,10 +325,21 @@ def contains(dimension: Dimension, value: object) -> bool:
     return value == int(value) and (int(value) - dimension.low) % dimension.step == 0
 
 
+def options_by_name(dimension: ChoiceDimension) -> LevelNames:
+    """Return the options of a choice by their names."""
+    return LevelNames(representative_values(dimension), "among the options")
+
+
+def with_listed_prior(settings: SearchSettings, dimensions: Mapping[str, Dimension]) -> SearchSettings:
+    """Return a search whose checked prior has the options that its names stand for."""
+    prior = {name: as_listed(dimensions[name], value) for name, value in settings.prior.items()}
+    return settings.model_copy(update={"prior": prior})
+
+
 def as_listed(dimension: Dimension, value: Level) -> Level:
     """A value of a dimension as its points have it: 5.0 of whole numbers is 5."""
     if isinstance(dimension, ChoiceDimension):
-        return next(each for each in representative_values(dimension) if each == value)
+        return options_by_name(dimension).find(value)
     return float(value) if isinstance(dimension, RealDimension) else int(value)
 
 

@@ -12,7 +12,7 @@ from ....grammar.nodes import ChoiceDimension, Dimension
 from ....studies.catalog.metrics import METRICS_AND_COSTS, metric_family
 from ....studies.planning.fitting_trials import RecipeSpace
 from ....studies.resolve.search_points import contains
-from ....studies.schema.search import as_listed, representative_values
+from ....studies.schema.search import as_listed, options_by_name, representative_values
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ....studies.text.pydantic_messages import format_value
@@ -118,25 +118,11 @@ def _level(dimension: Dimension, value: object) -> Level | None:
     if not isinstance(value, str | int | float):
         return None
     if isinstance(dimension, ChoiceDimension):
-        same = [each for each in representative_values(dimension) if _is_same(each, value)]
-        return same[0] if same else None
+        names = options_by_name(dimension)
+        return names.find(value) if names.has(value) else None
     if not contains(dimension, value):
         return None
     return as_listed(dimension, value)
-
-
-def _is_same(option: Level, value: Level) -> bool:
-    """Whether an option is meant, maybe in other words that mean the same recipe."""
-    if isinstance(option, bool) != isinstance(value, bool) or isinstance(option, str) != isinstance(
-        value, str
-    ):
-        return False
-    if option == value:
-        return True
-    try:
-        return isinstance(option, str) and parse(option) == parse(str(value))
-    except RecipeError:
-        return False
 
 
 def _read_recipe(text: object, faults: list[str]) -> Recipe | None:

@@ -82,7 +82,7 @@ def test_without_values_there_is_a_figure_that_says_so():
         (EFFECTS | {"x": "norm"}, "unknown key 'x'"),
         (INTERACTION | {"x": "task"}, "expected a factor with several levels, got 'task'"),
         (INTERACTION | {"series": "mixer"}, "expected something other than x's, got 'mixer'"),
-        (INTERACTION | {"accent": "both"}, "no level 'both'"),
+        (INTERACTION | {"accent": "both"}, "unknown level 'both' of "),
         (EFFECTS | {"kind": "effect"}, "unknown kind 'effect'; nearest: effects"),
     ],
 )

@@ -69,7 +69,7 @@ def test_a_method_without_a_task_has_no_line_and_is_told():
     ("changes", "message"),
     [
         ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
-        ({"accent": "ff"}, "no level 'ff'"),
+        ({"accent": "ff"}, "unknown level 'ff' of "),
         ({"tasks": "mixer"}, "expected a factor other than the series', got 'mixer'"),
         ({"baseline": "sa"}, "unknown key 'baseline'"),
     ],

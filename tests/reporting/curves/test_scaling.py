@@ -69,7 +69,7 @@ def test_what_has_no_logarithm_is_told():
         ({"x": "parameter"}, "expected a cost or a metric, got 'parameter'; nearest: parameters"),
         ({"x": "loss"}, "expected something other than value's, got 'loss'"),
         ({"series": "mixers"}, "unknown factor 'mixers'; nearest: mixer"),
-        ({"accent": "ff"}, "no level 'ff'"),
+        ({"accent": "ff"}, "unknown level 'ff' of "),
         ({"series": None, "accent": "sa"}, "expected a factor that it is a level of, as series"),
     ],
 )

@@ -129,7 +129,7 @@ def test_another_baseline_can_be_named(tmp_path):
             {"table": TABLE | {"baseline": "post"}},
             "expected levels of factors, as in { norm = \"pre\" }, got 'post'",
         ),
-        ({"table": TABLE | {"baseline": {"norm": "past"}}}, "no level 'past'; nearest: post"),
+        ({"table": TABLE | {"baseline": {"norm": "past"}}}, "unknown level 'past' of norm; nearest: post"),
         ({"table": TABLE | {"baseline": {"nor": "post"}}}, "unknown factor 'nor'; nearest: norm"),
         ({"table": TABLE | {"rows": "change"}}, "unknown factor 'change'; nearest: changes"),
         (

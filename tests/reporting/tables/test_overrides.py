@@ -42,7 +42,7 @@ def test_a_factor_that_no_override_changed_is_held_to_its_levels():
         .read_text(encoding="utf-8")
         .replace("length = 1000", "length = 1001")
     )
-    with pytest.raises(StudyError, match=r"no level 1001; nearest: 100$"):
+    with pytest.raises(StudyError, match=r"unknown level 1001 of length; nearest: 100$"):
         load_study(text, ["train.epochs=2", 'factors.pool=["mean_pool"]'])
 
 

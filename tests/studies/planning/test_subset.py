@@ -64,9 +64,10 @@ def test_every_fault_is_told_at_once(study: Study) -> None:
     with pytest.raises(StudyError) as error:
         select_trials(study, ["model=sa", "tusk=sort", "lr=3", "seed", "task=sort"])
     assert [fault.message for fault in error.value.faults] == [
-        "lr=3: no such level; known: 0.001, 0.01",
-        "model=sa: no such level; known: attention, cgru(k=3) >> ff(8), conv(k=3) >> ff(8), ff(8)",
-        "seed: no such level; known: 0, 1",
+        "lr=3: unknown level '3' of lr; known: 0.001, 0.01",
+        "model=sa: unknown level 'sa' of model; "
+        "known: attention, cgru(k=3) >> ff(8), conv(k=3) >> ff(8), ff(8)",
+        "seed: unknown level '' of seed; known: 0, 1",
         "tusk=sort: unknown factor 'tusk'; nearest: task",
     ]
 

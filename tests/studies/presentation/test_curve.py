@@ -65,7 +65,7 @@ study: 12 faults
            ^^^^^^^  [[curve]] x: unknown factor 'filtr'; nearest: filter
   32 | select = { task = "sorted", mixers = "sa" }
                          ^^^^^^^^
-       [[curve]] select.task: no level 'sorted'; nearest: sort
+       [[curve]] select.task: unknown level 'sorted' of task; nearest: sort
                                             ^^^^
        [[curve]] select.mixers: unknown factor 'mixers'; nearest: mixer
   34 | [[curve]]
@@ -111,7 +111,10 @@ def test_everything_that_is_wrong_is_told_at_once():
             'kind = "pareto"\nx = "second"\nvalue = "loss"',
             "x: expected a cost or a metric, got 'second'; nearest: seconds",
         ),
-        (f'{GOOD[14:]}accent = "conv(k=2)"', "accent: no level 'conv(k=2)'; nearest: conv(k=20)"),
+        (
+            f'{GOOD[14:]}accent = "conv(k=2)"',
+            "accent: unknown level 'conv(k=2)' of mixer; nearest: conv(k=20)",
+        ),
         (
             f'{GOOD[14:]}published = "table9"',
             "published: no published table 'table9' of active-memory-transformer; nearest: table4",

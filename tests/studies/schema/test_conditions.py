@@ -163,7 +163,7 @@ def test_tables_figures_and_claims_have_nothing_where_a_factor_is_not(tmp_path):
     [
         ({"when": {"kk": {"mixer": CONV}}}, "unknown factor 'kk'; nearest: k"),
         ({"when": {"k": {"mixr": CONV}}}, "unknown factor 'mixr'; nearest: mixer"),
-        ({"when": {"k": {"mixer": "gru"}}}, "expected a level of mixer, got 'gru'; known: conv(k={k})"),
+        ({"when": {"k": {"mixer": "gru"}}}, "unknown level 'gru' of mixer; known: conv(k={k})"),
         ({"when": {"k": {"act": "relu"}, "act": {"k": 3}}}, "k depends on itself"),
         ({"when": {"k": {"k": 3}}}, "k depends on itself"),
         ({"when": {"k": {"seed": 3}}}, "every cell is there with every seed"),

@@ -130,7 +130,7 @@ def test_a_sample_of_a_grid_of_a_milliard_cells_is_there_at_once(design):
         ),
         (
             {"design": "cumulative", "target": {"norm": "past"}},
-            "expected a level of norm, got 'past'; nearest: post",
+            "unknown level 'past' of norm; nearest: post",
         ),
         ({"design": "cumulative", "target": {"nor": "pre"}}, "unknown factor 'nor'; nearest: norm"),
     ],

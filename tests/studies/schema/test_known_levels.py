@@ -15,19 +15,19 @@ OVERRIDES = ('factors.mixer=["sa"]', 'factors.task=["sort"]', "factors.width=[16
 NAMED = {
     "a baseline": (
         {**TABLE, "select": {"width": 8}, "baseline": "conv(k=3)"},
-        "baseline: no level 'conv(k=33)'; nearest: conv(k=3)",
+        "baseline: unknown level 'conv(k=33)' of mixer; nearest: conv(k=3)",
     ),
     "a group of rows": (
         {**TABLE, "select": {"width": 8}, "groups": {"rows": {"a": ["sa", "conv(k=3)"]}}},
-        "groups.rows.a: no level 'conv(k=33)'; nearest: conv(k=3)",
+        "groups.rows.a: unknown level 'conv(k=33)' of mixer; nearest: conv(k=3)",
     ),
     "a group of columns": (
         {**TABLE, "select": {"width": 8}, "groups": {"columns": {"a": ["reverse", "sort"]}}},
-        "groups.columns.a: no level 'rreverse'; nearest: reverse",
+        "groups.columns.a: unknown level 'rreverse' of task; nearest: reverse",
     ),
     "what is selected": (
         {**TABLE, "select": {"width": 8, "mixer": ["sa", "conv(k=3)"]}},
-        "select.mixer: no level 'conv(k=33)'; nearest: conv(k=3)",
+        "select.mixer: unknown level 'conv(k=33)' of mixer; nearest: conv(k=3)",
     ),
     "a published row": (
         {**TABLE, "select": {"width": 8}, "published": {"table": "table4", "rows": {'"conv(k=3)"': "conv"}}},
@@ -43,11 +43,11 @@ NAMED = {
     ),
     "what a figure selects": (
         {**CURVE, "select": {"task": "reverse"}},
-        "select.task: no level 'rreverse'; nearest: reverse",
+        "select.task: unknown level 'rreverse' of task; nearest: reverse",
     ),
     "an accent": (
         {**CURVE, "select": {"task": "sort"}, "accent": "conv(k=3)"},
-        "accent: no level 'conv(k=33)'; nearest: conv(k=3)",
+        "accent: unknown level 'conv(k=33)' of mixer; nearest: conv(k=3)",
     ),
 }
 
@@ -93,5 +93,7 @@ def test_a_level_that_an_override_adds_may_be_named_by_an_override():
 def test_a_level_that_select_leaves_out_is_no_row_whether_an_override_removes_it_or_not():
     shown = TABLE | {"select": {"width": 8, "mixer": ["sa", "conv(k=20)"]}, "baseline": "conv(k=3)"}
     for overrides in ((), OVERRIDES):
-        with pytest.raises(StudyError, match=r"baseline: no level 'conv\(k=3\)'; nearest: conv\(k=20\)"):
+        with pytest.raises(
+            StudyError, match=r"baseline: unknown level 'conv\(k=3\)' of mixer; nearest: conv\(k=20\)"
+        ):
             load_study(text_with(shown), overrides)

@@ -90,7 +90,7 @@ def test_a_method_that_lacks_a_task_has_no_number():
         ({"tasks": "mixer"}, "expected a factor other than the rows', got 'mixer'"),
         ({"tasks": "tusk"}, "unknown factor 'tusk'; nearest: task"),
         ({"tasks": []}, "expected a name, got an empty list"),
-        ({"baseline": "ff"}, "no level 'ff'"),
+        ({"baseline": "ff"}, "unknown level 'ff' of "),
         ({"resamples": 3}, "expected at least 100, got 3"),
     ],
 )
