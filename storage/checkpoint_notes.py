@@ -1,4 +1,4 @@
-"""How far an unfinished trial has come, and how: a note for people beside the checkpoint it resumes from."""
+"""Records beside the checkpoint of an unfinished trial: which it is, its starts, and how far it has come."""
 
 import json
 import os
@@ -9,22 +9,44 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import Field
+
+from .integrity.checksum import DamagedError
+from .integrity.record import Record, decode_record, encode_record
 from .integrity.regular_file import UnreadableError, read_regular
+from .paths import StoreError
 from .rows import MetricRow
 
 NOTE_FILE: Final = "reached.json"
 
 STARTS_FILE: Final = "begun"
-"""The file with the trial in its first line, then a line for each start: the run, and where it goes on.
+"""The file with the trial in its first line, then one for each start: the run, and where it resumes.
 
-A line of the engine's follows a start that ended in order, though not with the trial.
+A line of the engine's follows a start that ended in order before its trial ended.
 """
 
 MAX_COURSE: Final = 200
-"""So many epochs of a metric at most are in a note: what a line on a page can show."""
+"""The most epochs of a metric in a note: what a line on a page can show."""
 
 Course = Mapping[str, Sequence[tuple[int, float]]]
 """By metric, epochs and the values after them."""
+
+
+class BegunTrial(Record):
+    """The trial of a checkpoint: its study, the levels of its factors, its settings as JSON."""
+
+    study: str
+    levels: dict[str, Any]
+    settings: str
+
+
+class _Note(Record):
+    """A note as it is written; earlier releases had neither course nor seconds."""
+
+    epoch: int
+    metrics: dict[str, float]
+    course: dict[str, list[list[int | float]]] = Field(default_factory=dict[str, list[list[int | float]]])
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,29 +77,52 @@ def write_note(
     note = {"epoch": epoch, "metrics": dict(metrics), "course": course_of(rows), "seconds": seconds}
     temporary = folder / f"reached.{os.getpid()}.tmp"
     with suppress(OSError):  # no trial fails for a note
-        temporary.write_text(json.dumps(note), encoding="utf-8")
+        temporary.write_bytes(encode_record(note))
         temporary.replace(folder / NOTE_FILE)
+
+
+def encode_begun(trial: str) -> str:
+    """Return the first line of `STARTS_FILE` for a trial, given the values of `BegunTrial` as JSON."""
+    return encode_record(json.loads(trial)).decode()
+
+
+def read_begun(folder: Path) -> tuple[BegunTrial, list[str]] | None:
+    """Return the trial of a checkpoint's folder and its starts; None if none is there, or only a part of one.
+
+    Raises `DamagedError` and `UnreadableError`, which name the file, and OSError.
+    """
+    path = folder / STARTS_FILE
+    try:
+        line, ended, starts = read_regular(path).partition(b"\n")
+        if not ended:  # its writer was killed
+            return None
+        return decode_record(line + ended, BegunTrial), starts.decode(errors="replace").splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except DamagedError as error:
+        raise DamagedError(f"{path}: expected a trial: {error}") from error
+    except UnreadableError as error:
+        raise UnreadableError(f"{path}: {error}") from error
 
 
 def begun_trials(root: Path, study: str) -> set[str]:
     """Return the unfinished trials of a study below the folder of checkpoints: begun, or wanted for a run."""
     folders = (path.parent for path in root.glob(f"*/{STARTS_FILE}"))
-    return {folder.name for folder in folders if (_trial_of(folder) or {}).get("study") == study}
+    begun = ((folder.name, _begun_or_none(folder)) for folder in folders)
+    return {name for name, trial in begun if trial is not None and trial.study == study}
 
 
 def is_begun(folder: Path) -> bool:
-    """Whether the folder of a trial tells which it is: who was killed early has told nothing, or a part."""
-    return _trial_of(folder) is not None
+    """Return whether a folder says which trial it is for; a process that is killed early writes nothing."""
+    return _begun_or_none(folder) is not None
 
 
-def _trial_of(folder: Path) -> dict[str, Any] | None:
-    """The trial in the first line of `STARTS_FILE`, if all of it is there."""
+def _begun_or_none(folder: Path) -> BegunTrial | None:
     try:
-        line, ended, _ = read_regular(folder / STARTS_FILE).partition(b"\n")
-        trial = json.loads(line) if ended else None
-    except (OSError, UnreadableError, ValueError, RecursionError):
+        found = read_begun(folder)
+    except (OSError, StoreError):
         return None
-    return trial if isinstance(trial, dict) else None
+    return None if found is None else found[0]
 
 
 def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
@@ -96,38 +141,24 @@ def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list
 
 
 def read_note(folder: Path) -> CheckpointNote | None:
-    """The note in a trial's folder; None if there is none that can be read."""
+    """Return the note in a trial's folder; None if there is none that can be read."""
+    path = folder / NOTE_FILE
     try:
-        saved_at = datetime.fromtimestamp((folder / NOTE_FILE).stat().st_mtime, UTC)
-        note = json.loads(read_regular(folder / NOTE_FILE))
-    except (OSError, UnreadableError, ValueError):
+        saved_at = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        note = decode_record(read_regular(path), _Note)
+    except (OSError, StoreError, ValueError, OverflowError):  # the last of a file's impossible time
         return None
-    match note:
-        case {"epoch": int(epoch), "metrics": dict(metrics)} if _are_numbers(metrics.values()):
-            course, seconds = _course(note.get("course")), note.get("seconds")
-            return CheckpointNote(
-                epoch=epoch,
-                metrics=metrics,
-                saved_at=saved_at,
-                course=course,
-                seconds=seconds if isinstance(seconds, int | float) else None,
-            )
-        case _:
-            return None
-
-
-def _course(told: object) -> Course:
-    """The course that a note tells; without what is none."""
-    return {
-        str(name): [(epoch, value) for epoch, value in points]
-        for name, points in (told.items() if isinstance(told, dict) else ())
-        if isinstance(points, list) and all(map(_is_point, points))
+    course = {
+        name: [(int(epoch), value) for epoch, value in points]
+        for name, points in note.course.items()
+        if all(len(point) == 2 and isinstance(point[0], int) for point in points)
     }
+    return CheckpointNote(
+        epoch=note.epoch, metrics=note.metrics, saved_at=saved_at, course=course, seconds=note.seconds
+    )
 
 
-def _is_point(told: object) -> bool:
-    return isinstance(told, list) and len(told) == 2 and isinstance(told[0], int) and _are_numbers(told[1:])
-
-
-def _are_numbers(values: Iterable[object]) -> bool:
-    return all(isinstance(value, int | float) for value in values)
+def verify_note(folder: Path) -> None:
+    """Accept the note in a trial's folder; raises as `decode_record` and `read_regular`."""
+    if data := read_regular(folder / NOTE_FILE):  # empty where a crash of the machine lost it
+        decode_record(data, _Note)

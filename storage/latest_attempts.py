@@ -17,6 +17,7 @@ from .compaction import latest_copies
 from .integrity.quarantine import Quarantine
 from .paths import DATA_ENDING, Layout, all_names, entries, is_compacted
 from .read import RANK, batches, read, read_rows, read_verified, scan
+from .row_validation import check_stored_row
 from .rows import TRIALS
 from .schema import MEASURED_LATER
 
@@ -201,6 +202,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 self._add(row)
 
     def _add(self, row: dict[str, Any]) -> None:
+        check_stored_row(self._layout, row)
         trial, known = row["trial"], self._rows.get(row["trial"])
         if (trial, row["attempt"]) in self._incomplete:
             row |= {"status": INCOMPLETE, "reason": INCOMPLETE_REASON}

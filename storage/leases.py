@@ -12,7 +12,6 @@ never compared. Nothing is flushed: a power cut that loses a lease has ended its
 that somebody else then trains once more is stored once more at worst, beside the first and never over it.
 """
 
-import json
 import os
 import secrets
 import socket
@@ -26,11 +25,18 @@ from pathlib import Path
 from typing import ClassVar, Final
 from weakref import WeakSet
 
+from pydantic import Field
+
+from .integrity.checksum import DamagedError
+from .integrity.record import Record, decode_record, encode_record
 from .integrity.regular_file import UnreadableError, read_regular
 from .paths import Layout, entries
 
 LEASE_S: Final = 60.0
 """A lease runs out when its owner has been silent for so long."""
+
+MAX_LEASE_S: Final = 24 * 3600.0
+"""No lease is longer: a trial must not wait for ever for an owner that is gone."""
 
 BEATS_PER_LEASE: Final = 6
 
@@ -66,6 +72,14 @@ class Owner:
             pass
         found = _process_start(self.pid)
         return found is not None and found != self.started
+
+
+class _Header(Record):
+    """The first line of a lease."""
+
+    owner: Owner
+    lease_s: float = Field(gt=0, le=MAX_LEASE_S)
+    token: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,11 +231,11 @@ class Leases:
 
     def _as_seen(self, trial: str, attempt: int, data: bytes, mark: object) -> LeaseState:
         """What a lease's file says; one whose owner cannot be read yet is watched as any other."""
-        header, _, beats = data.partition(b"\n")
+        header, ended, beats = data.partition(b"\n")
         try:
-            values = json.loads(header)
-            owner, lease_s = Owner(**values["owner"]), float(values["lease_s"])
-        except (ValueError, TypeError, KeyError):
+            record = decode_record(header + ended, _Header)
+            owner, lease_s = record.owner, record.lease_s
+        except DamagedError:
             owner = Owner(host="an unknown host", pid=0, run="", machine=None, started=None)
             lease_s = LEASE_S
         now, watched = self.clock(), self._watched.get((trial, attempt))
@@ -240,8 +254,7 @@ class Leases:
     def _create(self, trial: str, attempt: int) -> Lease | None:
         """Create a lease; None if another process was faster."""
         path = self._path(trial, attempt)
-        page = {"owner": asdict(self.owner), "lease_s": self.lease_s, "token": secrets.token_hex(8)}
-        header = json.dumps(page).encode() + b"\n"
+        header = self._header()
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
@@ -255,6 +268,11 @@ class Leases:
         finally:
             os.close(descriptor)
         return Lease(path, self._path(trial, attempt + 1), header, trial, attempt)
+
+    def _header(self) -> bytes:
+        """Return the first line of a new lease, which no other lease has."""
+        page = {"owner": asdict(self.owner), "lease_s": self.lease_s, "token": secrets.token_hex(8)}
+        return encode_record(page)
 
     def _path(self, trial: str, attempt: int) -> Path:
         return self.layout.lease(trial, attempt)

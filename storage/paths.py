@@ -75,7 +75,7 @@ class Layout:
 
     def lease(self, trial: str, attempt: int) -> Path:
         """Return the file of who has claimed an attempt at a trial."""
-        return self.leases / f"{trial}-{attempt}"
+        return self.leases / f"{validate_trial_id(trial)}-{attempt}"
 
     @property
     def studies(self) -> Path:
@@ -103,15 +103,15 @@ class Layout:
 
     def final_checkpoint(self, trial: str) -> Path:
         """Return the file of the last state of a training."""
-        return self.final_checkpoints_folder / f"{trial}.pt"
+        return self.final_checkpoints_folder / f"{validate_trial_id(trial)}.pt"
 
     def checkpoints(self, trial: str) -> Path:
         """Return the folder of a trial's checkpoints."""
-        return self.checkpoints_folder / trial
+        return self.checkpoints_folder / validate_trial_id(trial)
 
     def weights(self, trial: str) -> Path:
         """Return the file of a trial's trained weights."""
-        return self.weights_folder / f"{trial}.safetensors"
+        return self.weights_folder / f"{validate_trial_id(trial)}.safetensors"
 
     def partitions(self, dataset: str, studies: Collection[str] | None = None) -> tuple[Path, ...]:
         """Return the folders of a dataset, one per study, sorted; of all studies or of these."""
@@ -128,7 +128,9 @@ class Layout:
 
     def attempt_file(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
         """Return the file of one attempt at a trial."""
-        return self.root / dataset / validate_study_name(study) / f"{trial}-{attempt}.parquet"
+        return (
+            self.root / dataset / validate_study_name(study) / f"{validate_trial_id(trial)}-{attempt}.parquet"
+        )
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
         """Return the file of attempts that are written together; all datasets share its name."""
@@ -267,6 +269,13 @@ def validate_study_name(study: str) -> str:
     if fault := study_name_fault(study):
         raise StoreError(fault)
     return study
+
+
+def validate_trial_id(trial: str) -> str:
+    """Return a trial's id; raises `StoreError` for a text that may lead out of the store's folders."""
+    if fault := trial_id_fault(trial):
+        raise StoreError(fault)
+    return trial
 
 
 def study_name_fault(study: str) -> str | None:

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
-from .paths import study_name_fault, trial_id_fault
+from .paths import Layout, StoreError, study_name_fault, trial_id_fault
 
 _STATUSES: Final = ("done", "failed", "pruned")
 _NULLABLE: Final = (
@@ -70,13 +70,30 @@ def _semantic_faults(values: Mapping[str, object]) -> Iterator[str]:
     elif (status == "done") != (reason is None):
         yield f"reason: expected one unless the status is done, got {reason!r} with {status}"
     for name in ("factors", "settings"):
-        if not _is_json_object(text := str(values[name])):
+        if not is_json_object(text := str(values[name])):
             yield f"{name}: expected a JSON object, got {text!r}"
 
 
-def _is_json_object(text: str) -> bool:
-    """Say whether a text is a JSON object."""
+def is_json_object(text: str | None) -> bool:
+    """Return whether a text is a JSON object."""
     try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
+        return text is not None and isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
         return False
+
+
+def check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
+    """Raise `StoreError` for a row that activemem cannot have written, by its names and its factors.
+
+    Its settings are long, and are checked where they are read.
+    """
+    trial, study, attempt = row["trial"], row["study"], row["attempt"]
+    faults = [*filter(None, (trial_id_fault(str(trial)), study_name_fault(str(study))))]
+    if "factors" in row and not is_json_object(row["factors"]):
+        faults.append(f"factors: expected a JSON object, got {str(row['factors'])[:60]!r}")
+    if faults:
+        place = layout.root / "trials"
+        if study_name_fault(str(study)) is None and trial_id_fault(str(trial)) is None:
+            own = layout.attempt_file("trials", study, trial, attempt)
+            place = own if own.is_file() else own.parent
+        raise StoreError(f"{place}: {'; '.join(faults)}; no activemem wrote this row: move its file away")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from .checkpoint_notes import NOTE_FILE
-from .paths import Layout, entries, study_name_fault
+from .paths import Layout, entries, study_name_fault, trial_id_fault
 from .schema import MEASURED_LATER
 
 _RECORD: Final = ".json"
@@ -42,7 +42,11 @@ def read_state(layout: Layout) -> StoreState:
         rows=frozenset(f"{each.parent.name}/{each.name}" for each in _files(trials)),
         measured={str(path): _time(path) for folder in later for path in _files(folder)},
         records={name: _time(path) for name, path in records if study_name_fault(name) is None},
-        notes={each.name: _time(each / NOTE_FILE) for each in entries(layout.checkpoints_folder)},
+        notes={
+            each.name: _time(each / NOTE_FILE)
+            for each in entries(layout.checkpoints_folder)
+            if trial_id_fault(each.name) is None
+        },
     )
 
 

@@ -21,6 +21,7 @@ from .objects.object_layout import ObjectLayout, open_layout
 from .objects.object_leases import ObjectLeases
 from .paths import Layout, StoreError, entries, validate_study_name
 from .read import RANK, read, read_attempts
+from .row_validation import check_stored_row
 from .rows import (
     METRICS,
     TRIALS,
@@ -183,6 +184,8 @@ class Store:
         Where searches have taken trials of others, the column `taken` has which, by which factors, when.
         """
         frame = self._latest(TRIALS.names())
+        for row in frame.select("trial", "study", "attempt", "factors").iter_rows(named=True):
+            check_stored_row(self._layout, row)
         if probes:
             frame = with_probes(self._layout, self._quarantine, frame, probes)
         return with_takers(self._layout, self._quarantine, frame)
@@ -371,6 +374,10 @@ class Store:
     def load_study_record(self, name: str) -> dict[str, Any] | None:
         """Return the record of a study, if there is one."""
         return study_records.load_record(self._layout, self._quarantine, name)
+
+    def damaged_study_record(self, name: str) -> Path | None:
+        """Return where the record of a study is in quarantine, if there was a damaged one."""
+        return study_records.find_damaged(self._layout, name)
 
     def last_study(self) -> str | None:
         """Return the name of the study that was recorded last."""

@@ -1,46 +1,92 @@
-"""Study records: what a study was when it last ran, one JSON file each, with a checksum of all its bytes."""
+"""Study records: what a study was when it last ran, one JSON file each."""
 
-import hashlib
-import json
 import re
 import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from .durable_write import write_durably
 from .integrity.checksum import DamagedError
 from .integrity.quarantine import Quarantine
+from .integrity.record import Record, decode_record, encode_record
 from .integrity.regular_file import UnreadableError, read_regular
 from .paths import Layout, StoreError, entries, study_name_fault
 
 RECORD_VERSION: Final = 1
 
-_BEFORE_CHECKSUM: Final = b'{\n  "checksum": "'
-_CHECKSUM_BYTES: Final = 64  # SHA-256 in hexadecimal digits, of the file without them
-_KEYS: Final = ("schema", "remembered", "record")
+_LEFT: Final = "run the study again from its file: that writes its record anew"
+
+
+class _OwnCorpus(Record):
+    """The table that names files of the user's own, and what was read from them."""
+
+    written: str
+    facts: dict[str, Any]
+
+
+class _FreeGpu(Record):
+    """The bytes of each GPU that a run found free."""
+
+    run: str
+    free: int
+
+
+class StudyRecord(BaseModel):
+    """A study file's text with its overrides, and what else a run knew of the study."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(strict=True, frozen=True, extra="allow")
+
+    text: str
+    overrides: list[str] = Field(default_factory=list[str])
+    path: str | None = None
+    own_corpus: _OwnCorpus | None = None
+    run: str | None = None
+    gpu: _FreeGpu | None = None
+    renamed: str | None = None
+
+
+class _Page(Record):
+    """A study record with its version and the time of writing."""
+
+    schema_: int
+    remembered: str
+    record: StudyRecord
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=lambda name: name.rstrip("_"))
 
 
 def save_record(layout: Layout, name: str, record: Mapping[str, Any]) -> None:
     """Write a study's record in place of the one before."""
     now = datetime.now(UTC).isoformat(timespec="microseconds")
-    page = {"checksum": "", "schema": RECORD_VERSION, "remembered": now, "record": dict(record)}
-    data = (json.dumps(page, indent=2) + "\n").encode()
-    before, after = data[: len(_BEFORE_CHECKSUM)], data[len(_BEFORE_CHECKSUM) :]
-    write_durably(layout, layout.study(name), before + _digest(before + after) + after)
+    page = {"schema": RECORD_VERSION, "remembered": now, "record": dict(record)}
+    write_durably(layout, layout.study(name), encode_record(page, indent=2))
 
 
 def load_record(layout: Layout, quarantine: Quarantine, name: str) -> dict[str, Any] | None:
-    """Return a study's record, or nothing if there is none; raises `StoreError` for an unknown version."""
+    """Return a study's record, or None if there is none; raises `StoreError` for an unknown version.
+
+    It has `text` and, where they were saved, the other keys of `StudyRecord`.
+    """
     path = layout.study(name)
     layout.pull_file(path)
     page = _page(path, quarantine)
-    return None if page is None else page["record"]
+    return None if page is None else page.record.model_dump(exclude_unset=True)
+
+
+def find_damaged(layout: Layout, name: str) -> Path | None:
+    """Return where a damaged record of a study is in quarantine; None if there is none."""
+    folder = layout.quarantine / "studies"
+    layout.pull_names(folder)
+    found = [path for path in entries(folder) if path.name.startswith(f"{name}.json")]
+    return found[-1] if found else None
 
 
 def renamed(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """The record of a study with another name in its text, and a note of which it had."""
+    """Return the record of a study with another name in its text, and a note of which it had."""
     text = re.sub(
         rf"""^(\s*name\s*=\s*)["']{re.escape(old)}["']""",
         rf'\g<1>"{new}"',
@@ -48,9 +94,18 @@ def renamed(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
         count=1,
         flags=re.M,
     )
-    fits = tomllib.loads(text)["study"]["name"] == new
-    overrides = [*record["overrides"], *([] if fits else [f'study.name="{new}"'])]
+    fits = _study_name(text) == new
+    overrides = [*record.get("overrides", ()), *([] if fits else [f'study.name="{new}"'])]
     return {**record, "text": text if fits else record["text"], "overrides": overrides, "renamed": old}
+
+
+def _study_name(text: str) -> object:
+    """Return the name that a study file gives its study; None where the text is no such file."""
+    try:
+        study = tomllib.loads(text).get("study")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return None
+    return study.get("name") if isinstance(study, dict) else None
 
 
 def latest_study(layout: Layout, quarantine: Quarantine) -> str | None:
@@ -59,47 +114,29 @@ def latest_study(layout: Layout, quarantine: Quarantine) -> str | None:
     layout.pull(layout.studies)
     for path in entries(layout.studies, ".json"):
         if study_name_fault(path.stem) is None and (page := _page(path, quarantine)):
-            times[path.stem] = page["remembered"]
+            times[path.stem] = page.remembered
     return max(times, key=lambda name: times[name], default=None)
 
 
-def read_page(path: Path) -> dict[str, Any]:
-    """Return a record with its version and time; records of earlier releases have no checksum.
+def read_page(path: Path) -> _Page:
+    """Return a record with its version and time.
 
     Raises `FileNotFoundError`, `UnreadableError`, `DamagedError`, and `StoreError` for an unknown version.
     """
-    data = read_regular(path)
-    start, end = len(_BEFORE_CHECKSUM), len(_BEFORE_CHECKSUM) + _CHECKSUM_BYTES
-    try:
-        page = json.loads(data)
-    except (ValueError, RecursionError):
-        page = None
-    match page:
-        case {"schema": int(version), "remembered": str(), "record": dict()}:
-            sealed = data.startswith(_BEFORE_CHECKSUM)
-            if sealed and data[start:end] != _digest(data[:start] + data[end:]):
-                raise DamagedError("its bytes do not match its checksum")
-            if not sealed and tuple(page) != _KEYS:
-                raise DamagedError("its checksum is missing")
-            if version != RECORD_VERSION:
-                raise StoreError(f"{path}: expected schema {RECORD_VERSION}, got {version}")
-            return page
-        case _:
-            raise DamagedError("it is not a study record")
+    page = decode_record(read_regular(path), _Page)
+    if page.schema_ != RECORD_VERSION:
+        raise StoreError(f"{path}: expected schema {RECORD_VERSION}, got {page.schema_}")
+    return page
 
 
-def _page(path: Path, quarantine: Quarantine) -> dict[str, Any] | None:
-    """Return a record as `read_page` does, and nothing where it cannot; a damaged file is quarantined."""
+def _page(path: Path, quarantine: Quarantine) -> _Page | None:
+    """Return a record as `read_page` does, and None where it cannot; a damaged file is quarantined."""
     try:
         return read_page(path)
     except FileNotFoundError:
         return None
     except DamagedError as error:
-        quarantine.move(path, str(error))
+        quarantine.move(path, f"it is no study record: {error}", _LEFT)
     except UnreadableError as error:
         quarantine.leave(path, str(error))
     return None
-
-
-def _digest(data: bytes) -> bytes:
-    return hashlib.sha256(data).hexdigest().encode()

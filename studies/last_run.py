@@ -12,7 +12,7 @@ from ..plugins import loaded_files
 from ..storage import Store
 from .outline import StudyOutline, known_traits, outline
 from .rounds import follow_rounds
-from .study import Study, load_study
+from .study import Study, load_recorded_study, load_study
 from .study_files import is_path, shipped_studies
 from .text.errors import StudyError, StudyFault
 
@@ -31,7 +31,7 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
         _check_known(name, store)
         return follow_rounds(load_study(name, overrides), store)
     try:
-        found = load_study(record["text"], (*record["overrides"], *overrides), record.get("own_corpus"))
+        found = load_recorded_study(record, overrides)
     except StudyError as error:
         told = (StudyFault(message=each) for each in _lacking_plugins(name, store))
         raise StudyError(f"{name}, as it last ran", [*told, *error.faults]) from error
@@ -43,6 +43,12 @@ def _check_known(name: str, store: Store) -> None:
     shipped = shipped_studies()
     if is_path(name) or name in shipped or Path(name).exists():
         return
+    if (damaged := store.damaged_study_record(name)) is not None:
+        message = (
+            f"its record in the store is damaged, and was moved to {damaged}; run the study again from its "
+            f"file, which writes the record anew: activemem study run {name}.toml"
+        )
+        raise StudyError(f"{name}, as it last ran", [StudyFault(message=message)])
     known = {*shipped, *store.trials()["study"].unique()}
     near = hint(name, known) or ". Train it first: activemem study run FILE; other stores: --results PATH"
     message = f"there is no such file, and no study of that name has run in {store.absolute_place}{near}"

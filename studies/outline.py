@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from ..storage import Store
-from ..storage.checkpoint_notes import STARTS_FILE
+from ..storage import Store, StoreError
+from ..storage.checkpoint_notes import STARTS_FILE, read_begun
 from .study_contents import read_size
 from .text.diagnostics import Diagnostics
 from .text.document import read_document
@@ -72,11 +73,13 @@ def known_traits(store: Store, outcomes: pl.DataFrame) -> set[Traits]:
     """The traits of all trials that a store has outcomes of or that have begun there."""
     texts = outcomes["settings"].to_list()
     for path in store.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
-        try:
-            texts.append(json.loads(path.read_bytes().partition(b"\n")[0])["settings"])
-        except (OSError, ValueError, KeyError, TypeError):  # told where it is read as a trial
-            continue
-    return {traits(json.loads(text)) for text in texts}
+        with suppress(OSError, StoreError):  # reported where it is read as a trial
+            texts += [] if (begun := read_begun(path.parent)) is None else [begun[0].settings]
+    found = set[Traits]()
+    for text in texts:
+        with suppress(ValueError, RecursionError, AttributeError):
+            found.add(traits(json.loads(text)))
+    return found
 
 
 def _agree(written: object, stored: object) -> bool:

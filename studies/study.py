@@ -13,7 +13,7 @@ from ..grammar.nodes import Dimension
 from .claims.spec import Claim
 from .fidelity import Fidelity
 from .ladder import Ladder
-from .own_data.own_corpus import OwnCorpus, read_own_corpus
+from .own_data.own_corpus import OwnCorpus, read_own_corpus, recall_own_corpus
 from .population import check_population, check_shown, course_settings, read_course
 from .presentation.reader import AnyCurveSpec, AnyTableSpec
 from .resolve.draft import Draft
@@ -272,26 +272,43 @@ class Study:
         }
 
 
-def load_study(
-    source: str | Path, overrides: Sequence[str] = (), own_corpus: Mapping[str, Any] | None = None
-) -> Study:
-    """The study of a file, of a shipped study's name, or of a text with line ends, with overrides applied.
+def load_study(source: str | Path, overrides: Sequence[str] = ()) -> Study:
+    """Return the study of a file, of a shipped study's name, or of a text with line ends.
 
-    An override is `train.epochs=2`: TOML on the right, or a bare word. Files of one's own are looked for
-    beside the study's file, or in the working directory for a text; `own_corpus` is what is known of them
-    since an earlier run. Raises StudyError with every fault.
+    Overrides are applied, such as `train.epochs=2`: TOML on the right, or a bare word. The user's own data
+    files are looked for beside the study's file, or in the working directory for a text. Raises StudyError
+    with every fault.
     """
     if isinstance(source, str) and "\n" in source:
-        path, document = None, parse_document("study", source, overrides)
+        document, path = parse_document("study", source, overrides), None
     else:
         path = find_study_file(source)
         document = read_document(path, overrides)
     diagnostics = Diagnostics(document)
-    corpus = read_own_corpus(diagnostics, Path() if path is None else path.parent, own_corpus)
+    corpus = read_own_corpus(diagnostics, Path() if path is None else path.parent)
+    return _study_of(diagnostics, path, overrides, corpus)
+
+
+def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
+    """Return the study of a store's record, with further overrides; raises StudyError with every fault.
+
+    Whoever wrote the store chose what the record says, so no file that it names is opened: its text is never
+    a path, and what is known of the user's own data files is in the record.
+    """
+    applied = (*record.get("overrides", ()), *overrides)
+    diagnostics = Diagnostics(parse_document("study", record["text"], applied))
+    corpus = recall_own_corpus(diagnostics, record.get("own_corpus"))
+    return _study_of(diagnostics, None, applied, corpus)
+
+
+def _study_of(
+    diagnostics: Diagnostics, path: Path | None, overrides: Sequence[str], corpus: OwnCorpus | None
+) -> Study:
+    """Return the study of a document, if it has no faults."""
     contents = read_contents(diagnostics, corpus)
     study = contents and _make_study(contents, path, tuple(overrides), corpus)
     if study is None or diagnostics.faults:
-        raise StudyError(document.source, diagnostics.faults)
+        raise StudyError(diagnostics.document.source, diagnostics.faults)
     return study
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import pickle
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from ...storage import MetricRow, Store, checkpoint_notes
 from ...storage.checkpoint_notes import STARTS_FILE
 from ...storage.durable_write import replacing
 from ...storage.integrity.checksum import DamagedError
-from ...storage.integrity.regular_file import UnreadableError, open_regular, read_regular
+from ...storage.integrity.regular_file import UnreadableError, open_regular
 from ...storage.integrity.seal import sealing, verify_seal
 from ...storage.objects.mirror import Mirror
 from ...studies.planning.shorter_trials import ShorterTrial
@@ -72,12 +72,18 @@ class Checkpoint:
     def record_start(self, trial: str, run: str, place: str) -> Deaths:
         """Record that a run starts the trial, as JSON, at a place, a word; the deaths after it before."""
         start = f"{run} {place}"
-        if not checkpoint_notes.is_begun(self._folder):
+        try:
+            begun = checkpoint_notes.read_begun(self._folder)
+        except (DamagedError, UnreadableError) as error:
+            _log.warning("%s; the trial goes on, and how often its workers died is counted anew", error)
+            begun = None
+        if begun is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             _set_aside(self._starts)
-            self._starts.write_text(f"{trial}\n{start}\n", encoding="utf-8")
+            first = checkpoint_notes.encode_begun(trial)
+            self._starts.write_text(f"{first}{start}\n", encoding="utf-8")
             return Deaths(in_run=0, in_all=0)
-        deaths = self._deaths(run, place)
+        deaths = _count_deaths(begun[1], run, place)
         with self._starts.open("a", encoding="utf-8") as starts:
             starts.write(start + "\n")
         return deaths
@@ -90,7 +96,7 @@ class Checkpoint:
         _set_aside(self._starts)
         try:
             with self._starts.open("x", encoding="utf-8") as starts:
-                starts.write(f"{trial}\n")
+                starts.write(checkpoint_notes.encode_begun(trial))
         except FileExistsError:
             return False
         return True
@@ -101,17 +107,6 @@ class Checkpoint:
             if self._starts.is_file():
                 with self._starts.open("a", encoding="utf-8") as starts:
                     starts.write(f"{STOPPED}\n")
-
-    def _deaths(self, run: str, place: str) -> Deaths:
-        """The starts at a place that nothing followed."""
-        starts: list[str] = []
-        for line in self._starts.read_text(encoding="utf-8", errors="replace").splitlines()[1:]:
-            if line != STOPPED:
-                starts.append(line)
-            elif starts:
-                starts.pop()
-        same = [start for start in starts if start.rpartition(" ")[2] == place]
-        return Deaths(in_run=same.count(f"{run} {place}"), in_all=len(same))
 
     def save(self, saved: CheckpointData) -> None:
         """Replace the state; a crash at any moment leaves the old one or the new one intact."""
@@ -225,10 +220,22 @@ def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None)
 def dies_often(folder: Path) -> bool:
     """Whether a trial's last starts have all died, so that others had better come first."""
     try:
-        lines = read_regular(folder / STARTS_FILE).decode(errors="replace").splitlines()[1:]
-    except (OSError, UnreadableError):
+        begun = checkpoint_notes.read_begun(folder)
+    except (OSError, DamagedError, UnreadableError):
         return False
-    return len(lines) > 1 and STOPPED not in lines[-2:]
+    return begun is not None and len(begun[1]) > 1 and STOPPED not in begun[1][-2:]
+
+
+def _count_deaths(lines: Sequence[str], run: str, place: str) -> Deaths:
+    """Count the starts at a place that nothing followed."""
+    starts: list[str] = []
+    for line in lines:
+        if line != STOPPED:
+            starts.append(line)
+        elif starts:
+            starts.pop()
+    same = [start for start in starts if start.rpartition(" ")[2] == place]
+    return Deaths(in_run=same.count(f"{run} {place}"), in_all=len(same))
 
 
 def save_final(path: Path, saved: CheckpointData) -> None:
@@ -247,8 +254,11 @@ def _write(path: Path, saved: CheckpointData) -> None:
 def _read(path: Path, device: torch.device) -> CheckpointData:
     """The checkpoint in a file; raises as `_load_sealed`."""
     saved = _load_sealed(path, device)
-    metrics = [MetricRow(**row) for row in saved["metrics"]]
-    return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
+    try:
+        metrics = [MetricRow(**row) for row in saved["metrics"]]
+        return CheckpointData(state=saved["state"], metrics=metrics, totals=Totals(**saved["totals"]))
+    except (KeyError, TypeError, AttributeError) as error:  # whoever sealed it was not this program
+        raise DamagedError("expected a training's state, metrics and totals, got other values") from error
 
 
 def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:

@@ -16,12 +16,11 @@ from hashlib import sha256
 
 import polars as pl
 
-from ...storage import CheckpointNote, Store, StoreState
-from ...storage.checkpoint_notes import STARTS_FILE
-from ...storage.integrity.regular_file import UnreadableError, read_regular
+from ...storage import CheckpointNote, Store, StoreError, StoreState
 from ...storage.latest_attempts import LatestAttempts
 from ...studies.last_run import load_last_run
 from ...studies.planning.status import study_outcomes
+from ...studies.planning.trials_to_run import read_unfinished
 from ...studies.resolve.trial import Trial
 from ...studies.rounds import follow_rounds
 from ...studies.study import Study
@@ -179,11 +178,10 @@ class StoreReader:
         """The trial that a folder of checkpoints says it has; None if that cannot be read."""
         if trial not in self._trials:
             try:
-                text = read_regular(self._store.checkpoint_dir(trial) / STARTS_FILE).decode(errors="replace")
-                found = Trial.from_json(text.partition("\n")[0])
-                self._trials[trial] = found if found.id == trial else None
-            except (OSError, UnreadableError, ValueError, KeyError, TypeError, AttributeError):
+                found = read_unfinished(self._store.checkpoint_dir(trial))
+            except (OSError, StoreError):
                 return None
+            self._trials[trial] = found and found.trial
         return self._trials[trial]
 
     def _note(self, trial: str, written: int) -> CheckpointNote | None:

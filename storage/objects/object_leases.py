@@ -7,11 +7,8 @@ over by creating the next object, and no renewal of the one before brings it bac
 
 from __future__ import annotations
 
-import json
-import secrets
 import threading
 from contextlib import suppress
-from dataclasses import asdict
 
 from ..leases import ENDED, Lease, Leases, Owner
 from .bucket import Bucket, Version
@@ -98,8 +95,7 @@ class ObjectLeases(Leases):
                 return None
 
     def _create(self, trial: str, attempt: int) -> Lease | None:
-        page = {"owner": asdict(self.owner), "lease_s": self.lease_s, "token": secrets.token_hex(8)}
-        header = json.dumps(page).encode() + b"\n"
+        header = self._header()
         keys = self._key(trial, attempt), self._key(trial, attempt + 1)
         try:
             version = self._bucket.create(keys[0], header)

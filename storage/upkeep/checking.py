@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from ..checkpoint_notes import NOTE_FILE, STARTS_FILE, read_begun, verify_note
 from ..integrity.checksum import DamagedError
 from ..integrity.model_checksum import read_model
 from ..integrity.quarantine import Quarantine, UnreadFile
@@ -20,7 +21,7 @@ from ..study_records import read_page
 from .findings import Finding, FindingKind, size_bytes
 from .leftovers import find_leftovers
 
-_CHECKPOINTS: Final = ("state.pt", "previous.pt")
+_CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def _data_paths(layout: Layout) -> Iterator[Path]:
 
 
 def _sealed_paths(layout: Layout) -> Iterator[Path]:
-    """Yield the files of weights and checkpoints."""
+    """Yield the files of weights and checkpoints, and the records beside these."""
     kept = entries(layout.weights_folder, ".safetensors"), entries(layout.final_checkpoints_folder, ".pt")
     yield from (path for path in chain(*kept) if not path.name.startswith("."))
     for folder in entries(layout.checkpoints_folder):
@@ -86,6 +87,10 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
             fault = _unsealed(path)
         elif path.suffix == ".safetensors":
             read_model(path)
+        elif path.name == STARTS_FILE:
+            read_begun(path.parent)
+        elif path.name == NOTE_FILE:
+            verify_note(path.parent)
         elif path.suffix == ".json":
             read_page(path)
         else:
@@ -95,9 +100,9 @@ def _check(path: Path, quarantine: Quarantine) -> Finding | None:
     except FileNotFoundError:  # removed meanwhile
         return None
     except DamagedError as error:
-        fault = FindingKind.DAMAGED, str(error)
+        fault = FindingKind.DAMAGED, str(error).removeprefix(f"{path}: ")
     except UnreadableError as error:
-        fault = FindingKind.UNREADABLE, str(error)
+        fault = FindingKind.UNREADABLE, str(error).removeprefix(f"{path}: ")
     except StoreError as error:
         fault = FindingKind.FOREIGN, str(error).removeprefix(f"{path}: ")
     if fault is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from ..catalog.own_corpora import OwnPairs, OwnSequences, OwnText
 from ..text.diagnostics import Diagnostics
@@ -36,29 +36,59 @@ class OwnCorpus:
         return {"written": self.written, "facts": self.facts.model_dump(mode="json")}
 
 
-def read_own_corpus(
-    diagnostics: Diagnostics, folder: Path, earlier: Mapping[str, Any] | None = None
-) -> OwnCorpus | None:
-    """The corpus of one's own that `[task] corpus` describes, if it is a table; faults are noted.
+def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
+    """Read the user's own corpus that `[task] corpus` describes, if it is a table; faults are reported.
 
-    Paths are relative to `folder`. `earlier` is what `OwnCorpus.to_dict` gave: where it is of the same table,
-    no file is read.
+    Paths are relative to `folder`.
     """
-    task = diagnostics.document.data.get("task")
-    table = task.get("corpus") if isinstance(task, Mapping) else None
-    kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None
-    if not isinstance(table, Mapping) or kind is None:
+    found = _own_table(diagnostics)
+    if found is None:
         return None
-    facts_class, read = kind
-    written = json.dumps(table, sort_keys=True, default=str)
-    if earlier is not None and earlier["written"] == written:
-        return OwnCorpus(written=written, facts=facts_class.model_validate(earlier["facts"]))
+    table, _, read = found
     reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
     facts = read(diagnostics, reader, table)
     if facts is None or len(diagnostics.faults) > before:
         diagnostics.invalid.add(CORPUS)
         return None
-    return OwnCorpus(written=written, facts=facts, files=reader.files)
+    return OwnCorpus(written=_written(table), facts=facts, files=reader.files)
+
+
+def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
+    """Return the user's own corpus of a recorded study from what `OwnCorpus.to_dict` gave; no file is read.
+
+    Where the record does not fit the table, that is reported as a fault.
+    """
+    found = _own_table(diagnostics)
+    if found is None:
+        return None
+    table, facts_class, _ = found
+    written = _written(table)
+    try:
+        if earlier is not None and earlier["written"] == written:
+            return OwnCorpus(written=written, facts=facts_class.model_validate(earlier["facts"]))
+    except ValidationError:
+        pass
+    message = (
+        "the record of this study in the store does not describe these files, and a record's files are "
+        "never opened: name the study's file instead"
+    )
+    diagnostics.report_error(CORPUS, message)
+    diagnostics.invalid.add(CORPUS)
+    return None
+
+
+def _own_table(
+    diagnostics: Diagnostics,
+) -> tuple[Mapping[str, Any], type[BaseModel], _Read] | None:
+    """Return the table of files, the class of its facts and what reads it; None where no table is."""
+    task = diagnostics.document.data.get("task")
+    table = task.get("corpus") if isinstance(task, Mapping) else None
+    kind = _KINDS.get(str(task.get("name"))) if isinstance(task, Mapping) else None
+    return None if not isinstance(table, Mapping) or kind is None else (table, *kind)
+
+
+def _written(table: Mapping[str, Any]) -> str:
+    return json.dumps(table, sort_keys=True, default=str)
 
 
 _KINDS: Mapping[str, tuple[type[BaseModel], _Read]] = {

@@ -253,15 +253,15 @@ def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial 
 
 def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
     """The trial of a search that has these levels."""
-    values = study.read_point(levels)
     try:
+        values = study.read_point(levels)
         at = next((each for each in study.point_levels if each.items() <= levels.items()), None)
         if values is None or at is None:
             return None
         if study.fidelity is not None and (rung := study.fidelity.rung_of(levels)) is not None:
             at = {**at, **study.fidelity.level(rung)}
         return study.trial_for(values, int(levels.get(SEED, 0)), at)
-    except ValueError:  # the file has other settings now, and these values no longer fit them
+    except (ValueError, TypeError):  # the file has other settings now, and these values no longer fit them
         return None
 
 

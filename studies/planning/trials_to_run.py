@@ -15,10 +15,9 @@ from typing import Any
 
 import polars as pl
 
-from ...storage import Store
-from ...storage.checkpoint_notes import STARTS_FILE
-from ...storage.integrity.regular_file import UnreadableError, read_regular
-from ..resolve.trial import Trial
+from ...storage import Store, StoreError
+from ...storage.checkpoint_notes import STARTS_FILE, read_begun
+from ..resolve.trial import Trial, settings_from_json
 from ..schema.search_settings import SearchBudget
 from ..schema.settings import Level
 from ..study import Study
@@ -38,21 +37,38 @@ class UnfinishedTrial:
 
 
 def unfinished_trials(root: Path) -> list[UnfinishedTrial]:
-    """The trials that have a checkpoint below a folder, in the order of their JSON.
+    """Return the trials that have a checkpoint below a folder, in the order of their JSON.
 
-    One whose first line is not what was written is named in the log and left out.
+    A trial whose record is damaged is named in the log and left out.
     """
-    found: list[tuple[str, UnfinishedTrial]] = []
+    found: list[UnfinishedTrial] = []
     for path in root.glob(f"*/{STARTS_FILE}"):
         try:
-            line, ended, starts = read_regular(path).decode(errors="replace").partition("\n")
-            if ended and (trial := Trial.from_json(line)).id == path.parent.name:
-                found.append((line, UnfinishedTrial(trial=trial, has_started=bool(starts.strip()))))
-            elif ended:
-                _log.warning("%s is left out: expected trial %s, got another", path, path.parent.name)
-        except (OSError, UnreadableError, ValueError, KeyError, TypeError, AttributeError) as error:
-            _log.warning("%s is left out: expected a trial (%s)", path, error)
-    return [each for _, each in sorted(found, key=lambda each: each[0])]
+            unfinished = read_unfinished(path.parent)
+        except (OSError, StoreError) as error:
+            _log.warning("%s; it is left out", error)
+        else:
+            found += [] if unfinished is None else [unfinished]
+    return sorted(found, key=lambda each: each.trial.to_json())
+
+
+def read_unfinished(folder: Path) -> UnfinishedTrial | None:
+    """Return the trial of a checkpoint's folder; None if its writer was killed before it named one.
+
+    Raises `StoreError`, which names the file, and OSError.
+    """
+    found = read_begun(folder)
+    if found is None:
+        return None
+    begun, starts = found
+    try:
+        settings = settings_from_json(begun.settings)
+    except ValueError as error:
+        raise StoreError(f"{folder / STARTS_FILE}: expected a trial's settings: {error}") from error
+    trial = Trial(study=begun.study, levels=begun.levels, settings=settings)
+    if trial.id != folder.name:
+        raise StoreError(f"{folder / STARTS_FILE}: expected trial {folder.name}, got {trial.id}")
+    return UnfinishedTrial(trial=trial, has_started=bool(starts))
 
 
 def trials_to_run(

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from ...grammar import RecipeError
 from ...grammar.nodes import BlockNode, walk
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
@@ -55,9 +54,9 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
 
     Of plug-ins that are not loaded here nothing is said.
     """
-    record = json.loads(stored)
-    then: Mapping[str, str] = record.get("code", {})
     try:
+        record = json.loads(stored)
+        then: Mapping[str, str] = record.get("code", {})
         model, train = record["model"], record["train"]
         here = _code_of(
             model["recipe"],
@@ -70,7 +69,7 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
             *((LOSS_TERMS, each["name"]) for each in train.get("loss_terms", ())),
             *((CALLBACKS, each["name"]) for each in train.get("callbacks", ())),
         )
-    except (KeyError, RecipeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # RecipeError is a ValueError
         return {}
     changed = {what: (then.get(what, ""), now) for what, now in here.items()}
     return {what: both for what, both in changed.items() if digest(both[0]) != digest(both[1])}

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...storage import StoreError
 from ..catalog.tasks import TaskSettings, require_task
 from ..schema.level_names import level_name
 from ..schema.settings import Level, TrialSettings, read_recipe
@@ -56,18 +57,24 @@ def settings_to_json(settings: TrialSettings) -> str:
 
 
 def settings_from_json(text: str) -> TrialSettings:
-    """The settings that `settings_to_json` wrote.
+    """Return the settings that `settings_to_json` wrote; raises `StoreError` for any other text.
 
     Keys that the task does not have are dropped: rows of earlier versions have the keys of all tasks.
     """
-    record = json.loads(text)
-    return TrialSettings.model_validate_json(json.dumps({**record, "task": _known_keys(record["task"])}))
+    try:
+        record = json.loads(text)
+        return TrialSettings.model_validate_json(json.dumps({**record, "task": _known_keys(record["task"])}))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreError(f"expected the settings of a trial ({' '.join(str(error).split())})") from error
 
 
 def task_from_json(text: str) -> TaskSettings:
-    """The task of settings that `settings_to_json` wrote, given its part of them."""
-    stored = json.loads(text)
-    return require_task(stored["name"]).settings.model_validate(_known_keys(stored))
+    """Return the task of settings that `settings_to_json` wrote, given its part of them; raises as that."""
+    try:
+        stored = json.loads(text)
+        return require_task(stored["name"]).settings.model_validate(_known_keys(stored))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreError(f"expected the task of a trial ({' '.join(str(error).split())})") from error
 
 
 def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,12 +21,12 @@ def test_a_study_is_recalled_as_it_was_remembered(store):
 def test_the_last_study_is_the_one_remembered_last(store):
     assert store.last_study() is None
     for study in ("alpha", "beta", "alpha"):
-        store.save_study_record(study, {})
+        store.save_study_record(study, RECORD)
         assert store.last_study() == study
 
 
 def test_a_record_replaces_the_one_before_and_leaves_nothing_else(root, store):
-    store.save_study_record("alpha", {"long": "x" * 10_000})
+    store.save_study_record("alpha", {"text": "x" * 10_000})
     store.save_study_record("alpha", RECORD)
     assert store.load_study_record("alpha") == RECORD
     assert [path.name for path in (root / "studies").iterdir()] == ["alpha.json"]
@@ -40,7 +40,17 @@ def test_a_record_that_cannot_be_written_leaves_the_one_before(root, store):
     assert store.load_study_record("alpha") == RECORD
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1, "remembered": 0, "record": {}}', "\x00", "7"])
+def page(record):
+    return json.dumps({"schema": 1, "remembered": "2026", "record": record})
+
+
+UNFIT = [
+    *({}, {"text": None}, {"text": 7}, {"text": "a\n", "overrides": None}, {"text": "a\n", "overrides": [1]}),
+    *({"text": "\ud800"}, {"text": "a\n", "gpu": {"run": 1}}, {"text": "a\n", "own_corpus": []}, [], "a"),
+]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\x00", "7", "[" * 100_000, *map(page, UNFIT)])
 def test_a_damaged_record_is_quarantined(root, store, text, caplog):
     store.save_study_record("beta", RECORD)
     store.save_study_record("alpha", RECORD)
@@ -48,9 +58,9 @@ def test_a_damaged_record_is_quarantined(root, store, text, caplog):
     assert store.last_study() == "beta"
     assert store.load_study_record("alpha") is None
     assert store.damaged == (root / "quarantine/studies/alpha.json",)
-    assert caplog.messages == [
-        "studies/alpha.json is quarantined: it is not a study record; its contents count as missing"
-    ]
+    (message,) = caplog.messages
+    assert message.startswith("studies/alpha.json is quarantined: it is no study record: ")
+    assert message.endswith("; run the study again from its file: that writes its record anew")
 
 
 def test_every_truncation_of_a_record_is_found(root, store):

@@ -47,7 +47,7 @@ def test_a_study_is_made_where_another_has_run_or_begun_one_of_its_trials(tmp_pa
 
 def test_files_that_are_no_trials_are_passed_over(tmp_path):
     store = Store(tmp_path)
-    for name, content in (("a", "no json\n"), ("b", "[]\n"), ("c", "{}\n")):
+    for name, content in (("a" * 16, "no json\n"), ("b" * 16, "[]\n"), ("c" * 16, "{}\n")):
         starts = store.checkpoint_dir(name) / STARTS_FILE
         starts.parent.mkdir(parents=True)
         starts.write_text(content, encoding="utf-8")

@@ -1,0 +1,169 @@
+"""Records of a store that somebody shares: whatever they say, commands end with a documented exit status."""
+
+import json
+import logging
+import random
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from activemem.storage import Store
+from activemem.storage.checkpoint_notes import NOTE_FILE, STARTS_FILE, write_note
+from activemem.storage.durable_write import encode
+from activemem.studies.study import load_study
+
+from .store_factories import make_partial_store
+
+COMMANDS = (
+    ("study", "status", "tiny"),
+    ("study", "list"),
+    ("study", "show", "tiny"),
+    ("study", "plan", "tiny.toml"),
+    ("table", "render", "tiny"),
+    ("claim", "check", "tiny"),
+    ("curve", "render", "tiny"),
+    ("store", "check"),
+)
+UNFIT_VALUES = (
+    None,
+    7,
+    "secret.toml",
+    "[study]\nname = 3\n",
+    [],
+    {},
+    ["x"],
+    [None],
+    "\ud800",
+    -1,
+    1e300,
+    True,
+)
+
+
+@pytest.fixture
+def shared(tiny):
+    """A store with outcomes, a record, and a trial that has begun, kept in the folder `whole`."""
+    Path("secret.toml").write_text("[study]\npassword = hunter2\n", encoding="utf-8")
+    store = make_partial_store(tiny)
+    text = Path(tiny).read_text(encoding="utf-8")
+    store.save_study_record("tiny", {"text": text, "overrides": ["train.epochs=2"], "path": "secret.toml"})
+    (left,) = [trial for trial in load_study(tiny).trials if trial.id not in store.latest_attempts()]
+    folder = store.checkpoint_dir(left.id)
+    folder.mkdir(parents=True)
+    (folder / STARTS_FILE).write_text(f"{left.to_json()}\nrun 0\n", encoding="utf-8")
+    write_note(folder, 1, {"loss": 0.5})
+    store.leases("one").claim(left.id, 0).beat()
+    shutil.copytree("results", "whole")
+    return store
+
+
+FEW = (("study", "status", "tiny"), ("study", "list"))
+"""The commands of every run; all of `COMMANDS` take minutes."""
+
+
+@pytest.fixture(
+    params=[pytest.param(FEW, id="few"), pytest.param(COMMANDS, id="all", marks=pytest.mark.slow)]
+)
+def every_command_ends_in_order(run, caplog, request):
+    caplog.set_level(logging.CRITICAL)
+
+    def check(what):
+        damaged = Path("results")
+        for command in request.param:
+            shutil.rmtree("given", ignore_errors=True)
+            shutil.copytree(damaged, "given")
+            ended = run(*command, "--results", "given")
+            assert ended.exit_code in {0, 1, 2}, (what, command)
+            assert "hunter2" not in ended.stdout + ended.stderr, (what, command)
+            if ended.exit_code == 2:
+                assert ended.stderr.strip(), (what, command)
+        shutil.rmtree(damaged)
+        shutil.copytree("whole", damaged)
+
+    return check
+
+
+def unsealed(page):
+    return {name: value for name, value in page.items() if name != "checksum"}
+
+
+def records(store):
+    """The files of JSON in a store, each with the JSON in its first line or in all of it."""
+    (folder,) = (store.root / "checkpoints").iterdir()
+    (lease,) = (store.root / "leases").iterdir()
+    return store.root / "studies/tiny.json", folder / STARTS_FILE, folder / NOTE_FILE, lease
+
+
+@pytest.mark.slow
+def test_a_value_of_another_kind_in_any_record_is_no_traceback(shared, every_command_ends_in_order):
+    draw = random.Random(1)
+    for path in records(shared):
+        head, _, rest = (path.read_text(), "", "") if path.suffix else path.read_text().partition("\n")
+        page = unsealed(json.loads(head))
+        inner = page.get("record", page)
+        for key in inner:
+            value = draw.choice(UNFIT_VALUES)
+            changed = {**inner, key: value}
+            whole = {**page, "record": changed} if "record" in page else changed
+            path.write_text(f"{json.dumps(whole)}\n{rest}")
+            every_command_ends_in_order((path.name, key, value))
+
+
+def test_a_text_of_a_record_that_is_a_path_is_never_opened(shared, every_command_ends_in_order):
+    path = shared.root / "studies/tiny.json"
+    page = unsealed(json.loads(path.read_text()))
+    corpus = '[study]\nname = "tiny"\n[task]\nname = "language_model"\ncorpus = { path = "secret.toml" }\n'
+    for text in ("secret.toml", str(Path("secret.toml").absolute()), "quickstart", corpus):
+        path.write_text(json.dumps({**page, "record": {**page["record"], "text": text}}))
+        every_command_ends_in_order(text)
+
+
+@pytest.mark.slow
+def test_a_flipped_byte_in_any_record_is_no_traceback(shared, every_command_ends_in_order):
+    draw = random.Random(2)
+    for path in records(shared):
+        for _ in range(2):
+            data = bytearray(path.read_bytes())
+            data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
+            path.write_bytes(data)
+            every_command_ends_in_order((path.name, bytes(data)))
+
+
+@pytest.mark.parametrize("column", ["factors", "settings", "study", "trial"])
+def test_a_row_whose_json_or_names_do_not_fit_is_no_traceback(shared, every_command_ends_in_order, column):
+    texts = {
+        "factors": ("{}", '{"mixer": null}', '{"mixer": [1], "seed": {}}', "[]", "x", "null"),
+        "settings": ("{}", "null", "x", '{"model": 1}', '{"task": {"name": "not"}}'),
+        "study": ("../x", "", "a b"),
+        "trial": ("../../secret", "", "x" * 300),
+    }
+    path = min((shared.root / "trials/tiny").iterdir())
+    for text in texts[column]:
+        path.write_bytes(encode(pl.read_parquet(path).with_columns(pl.lit(text).alias(column))))
+        every_command_ends_in_order((column, text))
+
+
+@pytest.mark.heavy
+def test_a_run_goes_on_where_its_records_are_damaged(run, shared, caplog):
+    caplog.set_level(logging.CRITICAL)
+    study, begun, note, lease = records(shared)
+    lease.unlink()
+    for path in (study, begun, note):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    assert run("study", "run", "tiny.toml", "--local").exit_code in {0, 1}
+    assert run("study", "status", "tiny").exit_code == 0
+
+
+def test_a_damaged_record_of_a_study_says_how_to_go_on(run, shared):
+    (shared.root / "studies/tiny.json").write_text(
+        '{"schema": 1, "remembered": "", "record": {"text": null}}'
+    )
+    ended = run("study", "status", "tiny", "--results", "results")
+    assert ended.exit_code == 2
+    assert "quarantine/studies/tiny.json" in ended.stderr
+    assert "activemem study run tiny.toml" in ended.stderr
+    assert Store("results").load_study_record("tiny") is None
