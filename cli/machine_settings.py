@@ -16,6 +16,7 @@ from ..engine.core.resources import Gpus, gpus_fault
 from ..errors import ActivememError
 from ..reporting.tables.render import FORMATS
 from ..storage.objects.address import address_fault, is_address
+from ..studies.own_data.limits import MAX_DATA_VARIABLE
 from ..studies.text.document import Document, read_document
 from ..studies.text.errors import StudyError, StudyFault, fault_at
 from ..studies.text.pydantic_messages import InvalidTableError, ValidationProblem, validate
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ..storage import Store
 
 _RAY_ADDRESS = "RAY_ADDRESS"
-_NO_SETTINGS = ("ACTIVEMEM_TEST_", TOKEN_VARIABLE)
+_NO_SETTINGS = ("ACTIVEMEM_TEST_", TOKEN_VARIABLE, MAX_DATA_VARIABLE)
 
 _ADDRESS = re.compile(r"auto|[^/:\s]+:[0-9]{1,5}")
 

@@ -53,7 +53,8 @@ class LabelledObjective(Objective[Model]):
         batch = LabelledBatch(*(rows[here] for rows in whole))
         sequences, outputs, labels = self._answers(model, batch)
         self._show(sequences, *self._measured(outputs, labels))
-        return self._losses(outputs, labels).sum() * parts / int((whole.labels != IGNORED).sum())
+        scored = max(1, int((whole.labels != IGNORED).sum()))  # a batch may have no label that is scored
+        return self._losses(outputs, labels).sum() * parts / scored
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """The scores of the dev split, and after the last epoch of the test split."""

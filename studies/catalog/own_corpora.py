@@ -6,7 +6,14 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+)
 
 from .datasets import Corpus, Dataset, FileSlice, SourceFile
 
@@ -79,8 +86,9 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 class OwnLayout(_Facts):
     """How rows stand in files: the format, the SHA-256 of the files of each split, the columns that are read.
 
-    Where `split` names a column, that says of each row in which split it is. Shares of the rows to train on
-    are held out for a split that has none.
+    If `split` names a column, it says which split each row is in; `split_names` are the values that stand for
+    train, dev and test there, if these have other names. Rows of splits that are `left_out` are not read.
+    Shares of the rows to train on are held out for a split that has none.
     """
 
     form: str
@@ -91,6 +99,14 @@ class OwnLayout(_Facts):
     split: str | None = None
     dev_share: float = 0.0
     test_share: float = 0.0
+    split_names: Texts = ()
+    left_out: Texts = ()
+
+    @model_serializer(mode="wrap")
+    def _without_later_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, object]:
+        """Leave out keys of later versions at their defaults, so that the names of older corpora stay."""
+        found = serialize(self)
+        return {key: value for key, value in found.items() if value or key not in ("split_names", "left_out")}
 
 
 class OwnCounts(_Facts):

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Protocol
 
 from .datasets import Corpus, CorpusError
 from .own_corpora import OwnText
 from .registry import require_dataset
+
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def split_words(sentence: str) -> list[str]:
+    """Return the words of a sentence in lower case, with each mark as a word of its own."""
+    return _WORD.findall(sentence.lower())
 
 
 class TextSettings(Protocol):

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...diagnostics import MAX_QUOTE_LENGTH, hint, printable
 from ..catalog.datasets import CorpusError
 
 MOST_FAULTS = 5
-"""So many faults of a file are told; of more, how many there are."""
+"""The number of a file's faults that are reported; of more there is a count."""
+
+_MAX_NAMED = 12
 
 
 class RowsError(CorpusError):
@@ -33,6 +36,16 @@ class Cells:
     columns: Sequence[Sequence[Any]]
 
 
-def missing_column(wanted: str, found: Sequence[str]) -> str:
-    """What is wrong with a file that lacks a column."""
-    return f"expected a column '{wanted}', got {', '.join(found) or 'none'}"
+def missing_column(wanted: str, found: Sequence[str], more: int = 0) -> str:
+    """Say that a file lacks a column, with the names that it has; `more` are not among those given."""
+    names = ", ".join(quoted(name) for name in found[:_MAX_NAMED])
+    more += max(0, len(found) - _MAX_NAMED)
+    names += f" and {more:,} more" if more else ""
+    near = hint(wanted, found) if len(found) > _MAX_NAMED else ""
+    return f"expected a column '{wanted}', got {names or 'none'}{near}"
+
+
+def quoted(text: str) -> str:
+    """Return the beginning of a file's text in one line, with stand-ins for what cannot be printed."""
+    shown = printable(text[: MAX_QUOTE_LENGTH + 1])
+    return shown if len(text) <= MAX_QUOTE_LENGTH else f"{shown[: MAX_QUOTE_LENGTH - 1]}…"

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..catalog.datasets import CorpusError
+from .cells import quoted
+from .limits import read_limited
 from .values import split_named
 
 _FORMS = {
@@ -20,24 +23,36 @@ _FORMS = {
 }
 _SPLIT = re.compile(r"^([a-z]+)(?=$|[-_.])")
 
+_SHARD = re.compile(r"-[0-9]+-of-[0-9]+$")
+
 Files = Mapping[str, Sequence[Path]]
 """The files of each split, by its name; of one file, or of a folder without splits, all are to train on."""
 
 
-def find_files(path: Path) -> tuple[str, Files]:
-    """The format of what is at a path, and its files; CorpusError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundFiles:
+    """The format of what is at a path, its files, and the names of splits that are left out."""
+
+    form: str
+    files: Files
+    left_out: Sequence[str] = ()
+
+
+def find_files(path: Path, names: Mapping[str, str] | None = None) -> FoundFiles:
+    """Return the files at a path; CorpusError. `names` says how splits are called there, if not as usual."""
     if not path.is_dir():
         form = _FORMS.get(path.suffix.lower())
         if form is None:
             raise CorpusError(
                 f"{path}: expected a file that ends in {', '.join(_FORMS)}, got '{path.suffix}'"
             )
-        return form, {"train": [path]}
+        return FoundFiles(form=form, files={"train": [path]})
     if (path / "dataset_dict.json").is_file():
-        names = _strings(path / "dataset_dict.json", "splits")
-        return "arrow", _by_split(path, {name: _arrow_files(path / name) for name in names})
+        listed = _strings(path / "dataset_dict.json", "splits")
+        splits = {name: _arrow_files(path / name) for name in listed}
+        return _by_split(path, "arrow", splits, names)
     if (path / "state.json").is_file():
-        return "arrow", {"train": _arrow_files(path)}
+        return FoundFiles(form="arrow", files={"train": _arrow_files(path)})
     found = sorted(path.rglob("*.parquet"))
     if not found:
         raise CorpusError(
@@ -46,16 +61,27 @@ def find_files(path: Path) -> tuple[str, Files]:
         )
     splits: dict[str, list[Path]] = {}
     for each in found:
-        splits.setdefault(_split_in_name(each.relative_to(path)), []).append(each)
-    return "parquet", _by_split(path, splits)
+        inside = each.relative_to(path)
+        splits.setdefault(_full_name(inside) if names else _split_in_name(inside), []).append(each)
+    return _by_split(path, "parquet", splits, names)
 
 
-def _by_split(path: Path, found: Files) -> Files:
-    """The files of the splits that are known; others, such as one without labels, are left out."""
+def _by_split(path: Path, form: str, found: Files, names: Mapping[str, str] | None) -> FoundFiles:
+    """Return the files of the splits that are known, or that have these names."""
+    known = ", ".join(map(quoted, found)) or "none"
+    if names:
+        if lacking := [name for name in names.values() if name not in found]:
+            raise CorpusError(f"{path}: expected splits called {', '.join(lacking)}, got {known}")
+        splits = {split: found[name] for split, name in names.items()}
+        return FoundFiles(form=form, files=splits, left_out=[name for name in found if name not in names.values()])
     splits = {split: files for name, files in found.items() if (split := split_named(name)) is not None}
     if "train" not in splits:
-        raise CorpusError(f"{path}: expected a split train, got {', '.join(found) or 'none'}")
-    return splits
+        raise CorpusError(
+            f"{path}: expected a split train, got {known}; name the splits, as in splits = {{ train = "
+            f'"{quoted(next(iter(found), "train"))}" }}'
+        )
+    left_out = [name for name in found if split_named(name) is None]
+    return FoundFiles(form=form, files=splits, left_out=left_out)
 
 
 def _split_in_name(path: Path) -> str:
@@ -67,6 +93,15 @@ def _split_in_name(path: Path) -> str:
     return "train"
 
 
+def _full_name(path: Path) -> str:
+    """Return the whole name of a split: validation_matched of validation_matched-00000-of-00001.parquet.
+
+    Files that have only a number are named by their folder.
+    """
+    name = _SHARD.sub("", path.stem)
+    return path.parent.name if name.isdecimal() and path.parent.name else name
+
+
 def _arrow_files(folder: Path) -> list[Path]:
     """The files of one split, in their order."""
     return [folder / name for name in _strings(folder / "state.json", "_data_files")]
@@ -75,7 +110,12 @@ def _arrow_files(folder: Path) -> list[Path]:
 def _strings(path: Path, key: str) -> list[str]:
     """The names that a file of `datasets` lists below a key; CorpusError if it is no such file."""
     try:
-        listed = json.loads(path.read_text(encoding="utf-8"))[key]
-        return [each if isinstance(each, str) else str(each["filename"]) for each in listed]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        listed = json.loads(read_limited(path))[key]
+        names = [each if isinstance(each, str) else str(each["filename"]) for each in listed]
+        if outside := [name for name in names if Path(name).name != name]:
+            raise ValueError(f"the path {quoted(outside[0])}, which leaves its folder")
+        return names
+    except CorpusError:
+        raise
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorpusError(f"{path}: expected what save_to_disk writes, with {key}, got: {error}") from error

@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from .cells import Cells, RowsError
+from ...diagnostics import hint
+from .cells import Cells, RowsError, quoted
 
 
 def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
@@ -24,13 +25,17 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
             faults.append(f"line {number:,}: expected JSON, got: {error}")
             continue
         if not isinstance(found, dict):
-            faults.append(f"line {number:,}: expected an object, got {line.strip()[:40]}")
+            faults.append(f"line {number:,}: expected an object, got {quoted(line.strip())}")
             continue
-        faults += [
-            f"line {number:,}: expected a key '{name}', got none" for name in columns if name not in found
-        ]
+        cells, lacking = [], list[str]()
+        for name in columns:
+            try:
+                cells.append(_find(found, name))
+            except KeyError:
+                lacking.append(name)
+        faults += [f"line {number:,}: {_missing_key(name, found)}" for name in lacking]
         numbers.append(number)
-        values.append([found.get(name) for name in columns])
+        values.append(cells)
     if faults:
         raise RowsError(faults)
     return Cells(
@@ -38,3 +43,20 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
         numbers=numbers,
         columns=[[row[place] for row in values] for place in range(len(columns))],
     )
+
+
+def _find(found: dict[str, Any], name: str) -> Any:  # noqa: ANN401 -- whatever stands in a file
+    """Return the value of a key, or of one in nested objects: `translation.en`; KeyError if there is none."""
+    if name in found or "." not in name:
+        return found[name]
+    root, _, rest = name.partition(".")
+    inner = found[root]
+    if not isinstance(inner, dict):
+        raise KeyError(name)
+    return _find(inner, rest)
+
+
+def _missing_key(name: str, found: dict[str, Any]) -> str:
+    """Say that an object lacks a key, with the nearest that it has."""
+    nested = [f"{key}.{inner}" for key, value in found.items() if isinstance(value, dict) for inner in value]
+    return f"expected a key '{name}', got none{hint(name, [*found, *nested][:100])}"

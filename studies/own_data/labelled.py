@@ -38,7 +38,7 @@ def read_classes(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, A
 def read_tags(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnSequences | None:
     """Sequences with a class for each token; None if faults are noted."""
     found = _read_table(diagnostics, reader, table, TAGS)
-    return found and _classified(reader, *found, {label for row in found[1] for label in row.target})
+    return found and _classified(reader, *found, {label for row in found[1] for label in row.target if label is not None})
 
 
 def read_numbers(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnSequences | None:
@@ -59,16 +59,17 @@ def _read_table(
     """How the rows stand in files, and all of them; None if faults are noted."""
     if "path" in table:
         one = diagnostics.validate(_OneLabelled, CORPUS, table)
-        files = one and find_one(reader, one.path)
+        files = one and find_one(reader, one)
         if one is None or files is None:
             return None
-        return read_rows(reader, files, kind, (one.text, one.label), split=one.split, shares=one)
+        columns = (one.text, one.label)
+        return read_rows(reader, files, kind, columns, split=one.split, splits=one.splits, shares=one)
     if "train" in table:
         three = diagnostics.validate(_ThreeLabelled, CORPUS, table)
         files = three and find_three(reader, three)
         if three is None or files is None:
             return None
-        return read_rows(reader, files, kind, (three.text, three.label))
+        return read_rows(reader, files, kind, (three.text, three.label), shares=three.shares)
     reader.report('expected { path = "my.csv" }, or a file each for train, dev and test')
     return None
 

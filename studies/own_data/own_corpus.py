@@ -15,6 +15,7 @@ from ..text.diagnostics import Diagnostics
 from .labelled import read_classes, read_numbers, read_tags
 from .pairs import read_pairs
 from .reader import CORPUS, Reader
+from .summary import CorpusSummary
 from .texts import read_own_text
 
 _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
@@ -24,12 +25,14 @@ _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 class OwnCorpus:
     """A corpus of one's own: the table that names its files, what is known of them, and where they are.
 
-    `files` has the path of each content by its SHA-256; it is empty where the content was read earlier.
+    `files` has the path of each content by its SHA-256, and `summary` what a plan says of it; there are none
+    if the content was read earlier.
     """
 
     written: str  # the table as JSON
     facts: BaseModel
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    summary: CorpusSummary | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """What a store keeps, so that a study that ran is read without its files."""
@@ -50,7 +53,8 @@ def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
     if facts is None or len(diagnostics.faults) > before:
         diagnostics.invalid.add(CORPUS)
         return None
-    return OwnCorpus(written=_written(table), facts=facts, files=reader.files)
+    summary = reader.summary and reader.summary.with_notes(reader.notes)
+    return OwnCorpus(written=_written(table), facts=facts, files=reader.files, summary=summary)
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:

@@ -14,6 +14,7 @@ from .tables import (
     HeldOutRows,
     NamedFiles,
     OneTable,
+    SplitNames,
     ThreeTables,
     count_rows,
     find_one,
@@ -63,10 +64,10 @@ def read_pairs(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any
         return six and _of_lines(reader, {(split,): getattr(six, split) for split in SPLITS})
     if "path" in table:
         one = diagnostics.validate(_OneTableOfPairs, CORPUS, table)
-        return one and _of_table(reader, find_one(reader, one.path), one, split=one.split, shares=one)
+        return one and _of_table(reader, find_one(reader, one), one, one=one)
     if "train" in table:
         three = diagnostics.validate(_ThreeTablesOfPairs, CORPUS, table)
-        return three and _of_table(reader, find_three(reader, three), three)
+        return three and _of_table(reader, find_three(reader, three), three, shares=three.shares)
     if "source" in table or "target" in table:
         two = diagnostics.validate(_TwoFilesInShares, CORPUS, table)
         return two and _of_lines(reader, {(): two}, shares=two)
@@ -81,17 +82,18 @@ def _of_table(
     files: NamedFiles | None,
     named: _PairColumns,
     *,
-    split: str | None = None,
+    one: OneTable | None = None,
     shares: HeldOutRows | None = None,
 ) -> OwnPairs | None:
-    """Pairs in columns; None if faults are noted."""
+    """Return pairs in columns; None if faults are noted."""
     if files is None:
         return None
+    split, shares = (one.split, one) if one else (None, shares)
     if files.form == "tsv" and named.source is None and named.target is None and split is None:
         plain = NamedFiles(form="pairs", digests=files.digests)
         return _facts(reader, plain, (), shares=shares)
     columns = (named.source or "source", named.target or "target")
-    return _facts(reader, files, columns, split=split, shares=shares)
+    return _facts(reader, files, columns, split=split, splits=one.splits if one else None, shares=shares)
 
 
 def _of_lines(
@@ -115,7 +117,8 @@ def _facts(
     columns: tuple[str, ...],
     *,
     split: str | None = None,
+    splits: SplitNames | None = None,
     shares: HeldOutRows | None = None,
 ) -> OwnPairs | None:
-    found = read_rows(reader, files, PAIRS, columns, split=split, shares=shares)
+    found = read_rows(reader, files, PAIRS, columns, split=split, splits=splits, shares=shares)
     return found and OwnPairs(layout=found[0], rows=count_rows(found[1]))

@@ -8,18 +8,26 @@ from pathlib import Path
 from ..catalog.datasets import CorpusError
 from ..text.diagnostics import Diagnostics
 from ..text.toml_positions import KeyPath
+from .limits import read_limited
+from .summary import CorpusSummary
 
 CORPUS: KeyPath = ("task", "corpus")
 """The key whose table names files."""
 
 
 class Reader:
-    """Reads files that are named relative to a folder; `files` has each content's path by its SHA-256."""
+    """Reads files that are named relative to a folder.
+
+    `files` has the path of each content by its SHA-256; `notes` say what of the files is left out, and
+    `summary` what a plan says of the corpus.
+    """
 
     def __init__(self, diagnostics: Diagnostics, folder: Path) -> None:
         self._diagnostics, self._folder = diagnostics, folder
         self._read: dict[Path, tuple[str, bytes] | None] = {}
         self.files: dict[str, Path] = {}
+        self.notes: list[str] = []
+        self.summary: CorpusSummary | None = None
 
     def locate(self, name: str) -> Path:
         """The path of a name."""
@@ -30,7 +38,7 @@ class Reader:
         if path not in self._read:
             self._read[path] = None
             try:
-                data = _read_text(path) if text else _read_bytes(path)
+                data = _read_text(path) if text else read_limited(path)
             except CorpusError as error:
                 self.report(str(error), *keys)
             else:
@@ -38,25 +46,19 @@ class Reader:
                 self._read[path], self.files[digest] = (digest, data), path
         return self._read[path]
 
+    @property
+    def tokens(self) -> object:
+        """The task's kind of tokens as the file has it."""
+        return self._diagnostics.document.data["task"].get("tokens")
+
     def report(self, message: str, *keys: str) -> None:
         """Note what is wrong at a key of the table."""
         self._diagnostics.report_error((*CORPUS, *keys), message)
 
 
-def _read_bytes(path: Path) -> bytes:
-    """The bytes of a file; CorpusError if there are none to be had."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise CorpusError(f"{path}: expected a file, got none") from error
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise CorpusError(f"{path}: expected a file: {reason}") from error
-
-
 def _read_text(path: Path) -> bytes:
     """The bytes of a text; CorpusError if there are none, or if they are not UTF-8."""
-    data = _read_bytes(path)
+    data = read_limited(path)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

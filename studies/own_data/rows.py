@@ -12,7 +12,7 @@ from .cells import Cells, RowsError
 from .columnar import read_columnar
 from .delimited import read_csv, read_tsv, read_two_columns
 from .json_lines import read_json_lines
-from .values import read_label, read_number, read_sentence, read_sequence, read_split, read_tags
+from .values import is_missing, read_label, read_number, read_sentence, read_sequence, read_split, read_tags
 
 _TEXTS = {"csv": read_csv, "tsv": read_tsv, "jsonl": read_json_lines}
 
@@ -25,16 +25,25 @@ class Row(NamedTuple):
     target: Any
 
 
+class Unlabelled(NamedTuple):
+    """A row without a label: its split, and the fault that it is unless its whole split is left out."""
+
+    split: str
+    fault: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKind:
     """What the two values of a row are made of, by what raises ValueError for what they cannot be.
 
-    A row with a None is left out. Rows that are `aligned` have a target for each token.
+    A row with a None is left out. Rows that are `aligned` have a target for each token. Targets that are
+    `labels` may be missing in all rows of a split, which is then left out.
     """
 
     read_sequence: Callable[[Any], str | None]
     read_target: Callable[[Any], Any]
     aligned: bool = False
+    labels: bool = True
 
 
 CLASSES = RowKind(read_sequence=read_sequence, read_target=read_label)
@@ -46,7 +55,7 @@ NUMBERS = RowKind(read_sequence=read_sequence, read_target=read_number)
 TAGS = RowKind(read_sequence=read_sequence, read_target=read_tags, aligned=True)
 """The tokens of a list, or between the spaces of a text, and a class for each."""
 
-PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence)
+PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence, labels=False)
 """A sentence and its translation."""
 
 
@@ -62,29 +71,45 @@ def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
             yield split, digests[place : place + together]
 
 
-def read_part(layout: OwnLayout, kind: RowKind, split: str, *data: bytes) -> list[Row]:
-    """The rows of a file, or of two side by side, with their splits as written.
+def read_part(
+    layout: OwnLayout, kind: RowKind, split: str, *data: bytes, unlabelled: list[Unlabelled] | None = None
+) -> list[Row]:
+    """Return the rows of a file, or of two side by side, with their splits as written.
 
-    Raises RowsError with what is wrong, without the name of the file.
+    Rows of dev and test without a label are added to `unlabelled`, if that is given. Raises RowsError with
+    what is wrong, without the name of the file.
     """
-    columns = list(layout.columns) or ["source", "target"]
-    columns += [] if layout.split is None else [layout.split]
+    names = list(layout.columns) or ["source", "target"]
+    columns = names + ([] if layout.split is None else [layout.split])
     cells = _read_cells(layout.form, data, columns)
-    readers = [kind.read_sequence, kind.read_target, read_split][: len(columns)]
     rows, faults = list[Row](), list[str]()
     for index, values in enumerate(zip(*cells.columns, strict=True)):
-        found: list[Any] = []
-        for name, read, value in zip(columns, readers, values, strict=True):
+        place, where = f"{cells.unit} {cells.numbers[index]:,}", split
+        if layout.split is not None:
+            try:
+                where = read_split(values[-1], layout.split_names)
+            except ValueError as error:
+                faults.append(f"{place}, column {layout.split}: {error}")
+                continue
+        if where is None or where in layout.left_out:
+            continue
+        found, readers = list[Any](), (kind.read_sequence, kind.read_target)
+        for name, read, value in zip(names, readers, values, strict=False):
             try:
                 found.append(read(value))
             except ValueError as error:
-                faults.append(f"{cells.unit} {cells.numbers[index]:,}, column {name}: {error}")
-        if len(found) < len(columns) or None in found:
+                fault = f"{place}, column {name}: {error}"
+                deferred = unlabelled is not None and where != "train" and name == names[1]
+                if deferred and kind.labels and is_missing(value):
+                    unlabelled.append(Unlabelled(where, fault))
+                else:
+                    faults.append(fault)
+        if len(found) < len(names) or None in found:
             continue
         if kind.aligned and (tokens := len(found[0].split())) != len(found[1]):
-            place = f"{cells.unit} {cells.numbers[index]:,}, column {columns[1]}"
-            faults.append(f"{place}: expected {tokens:,} labels, one for each token, got {len(found[1]):,}")
-        rows.append(Row(found[2] if layout.split is not None else split, found[0], found[1]))
+            expected = f"expected {tokens:,} labels, one for each token, got {len(found[1]):,}"
+            faults.append(f"{place}, column {names[1]}: {expected}")
+        rows.append(Row(where, found[0], found[1]))
     if faults:
         raise RowsError(faults)
     return rows

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import model_validator
 
 from ..catalog.datasets import CorpusError
 from ..catalog.own_corpora import SPLITS, OwnCounts, OwnLayout
 from ..text.strict_model import StrictModel
-from .cells import RowsError
+from ..text.units import plural
+from .cells import RowsError, quoted
 from .folders import find_files
 from .reader import Reader
-from .rows import Row, RowKind, draw_split, iter_parts, read_part
+from .rows import Row, RowKind, Unlabelled, draw_split, iter_parts, read_part
+from .summary import summarise_rows
 from .texts import Share, check_shares
 
 _DEFAULT_SHARE = 0.1
@@ -34,19 +37,34 @@ class HeldOutRows(StrictModel):
         return self
 
 
+class SplitNames(StrictModel):
+    """How the splits are called in a folder, or in the column `split`; those without a name are drawn."""
+
+    train: str
+    dev: str | None = None
+    test: str | None = None
+
+
 class OneTable(HeldOutRows):
     """A file, or a folder with splits; the column `split` may say of each row in which split it is."""
 
     path: str
     split: str | None = None
+    splits: SplitNames | None = None
 
 
 class ThreeTables(StrictModel):
-    """A file for each split."""
+    """A file for each split; a share of the rows to train on is drawn for one that has no file."""
 
     train: str
-    dev: str
-    test: str
+    dev: str | Share | None = None
+    test: str | Share | None = None
+
+    @property
+    def shares(self) -> HeldOutRows:
+        """The shares that are held out."""
+        given = {split: getattr(self, split) for split in ("dev", "test")}
+        return HeldOutRows(**{split: value for split, value in given.items() if isinstance(value, float)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,26 +75,32 @@ class NamedFiles:
     digests: Mapping[str, tuple[str, ...]]
 
 
-def find_one(reader: Reader, name: str) -> NamedFiles | None:
-    """The files of the splits at a path; None if faults are noted."""
-    return _find(reader, name, "path")
+def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
+    """Return the files of the splits at a path; None if faults are noted."""
+    if named.splits is None or named.split is not None:
+        return _find(reader, named.path, "path")
+    if not reader.locate(named.path).is_dir():
+        reader.report("it has no effect on one file without a column `split`: leave it out", "splits")
+        return None
+    return _find(reader, named.path, "path", named.splits.model_dump(exclude_none=True))
 
 
 def find_three(reader: Reader, named: ThreeTables) -> NamedFiles | None:
     """A file for each split, all of one format; None if faults are noted."""
-    found = {split: _find(reader, getattr(named, split), split) for split in SPLITS}
+    paths = {split: path for split in SPLITS if isinstance(path := getattr(named, split), str)}
+    found = {split: _find(reader, path, split) for split, path in paths.items()}
     sound = {split: files for split, files in found.items() if files is not None}
     for split, files in sound.items():
         if files.digests.keys() != {"train"}:
             reader.report(
-                f"{getattr(named, split)}: expected one split, got {', '.join(files.digests)}", split
+                f"{paths[split]}: expected one split, got {', '.join(files.digests)}", split
             )
             return None
     forms = {files.form for files in sound.values()}
     if len(forms) > 1:
-        names = ", ".join(getattr(named, split) for split in SPLITS)
+        names = ", ".join(paths.values())
         reader.report(f"expected files of one format, got {names}")
-    if len(sound) < len(SPLITS) or len(forms) > 1:
+    if len(sound) < len(paths) or len(forms) > 1:
         return None
     digests = {split: files.digests["train"] for split, files in sound.items()}
     return NamedFiles(form=forms.pop(), digests=digests)
@@ -89,9 +113,13 @@ def read_rows(
     columns: Sequence[str],
     *,
     split: str | None = None,
+    splits: SplitNames | None = None,
     shares: HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """How rows stand in files, and all of them in their splits; None if faults are noted."""
+    """Return how rows stand in files, and all of them in their splits; None if faults are noted.
+
+    A dev or test split in which no row has a label is left out, and what was left out is noted.
+    """
     layout = OwnLayout(
         form=files.form,
         train=files.digests.get("train", ()),
@@ -99,10 +127,14 @@ def read_rows(
         test=files.digests.get("test", ()),
         columns=tuple(columns),
         split=split,
+        split_names=tuple((splits.train, splits.dev or "", splits.test or "")) if split and splits else (),
     )
-    rows = _all_rows(reader, layout, kind)
+    rows, unlabelled = _all_rows(reader, layout, kind)
     if rows is None:
         return None
+    if kind.labels:
+        rows, left_out = _leave_out_unlabelled(reader, rows, unlabelled)
+        layout = layout.model_copy(update={"left_out": left_out})
     if shares is not None:
         layout = _with_shares(reader, layout, shares, {row.split for row in rows})
         rows = [draw_split(layout, row) for row in rows]
@@ -111,6 +143,7 @@ def read_rows(
         without = " and ".join(missing)
         reader.report(f"expected rows in every split, got none in {without} of {len(rows):,} rows")
         return None
+    reader.summary = summarise_rows(rows, kind, reader.tokens)
     return layout, rows
 
 
@@ -119,16 +152,21 @@ def count_rows(rows: Sequence[Row]) -> OwnCounts:
     return OwnCounts(**Counter(row.split for row in rows))
 
 
-def _find(reader: Reader, name: str, key: str) -> NamedFiles | None:
-    """The files of the splits at a path; None if faults are noted at a key."""
+def _find(
+    reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None
+) -> NamedFiles | None:
+    """Return the files of the splits at a path; None if faults are noted at a key."""
     try:
-        form, files = find_files(reader.locate(name))
+        found = find_files(reader.locate(name), names)
     except CorpusError as error:
         reader.report(str(error), key)
         return None
+    if found.left_out:
+        reader.notes.append(f"{name}: the files of {', '.join(map(quoted, found.left_out[:5]))} are left out")
+    form = found.form
     read = {
         split: [reader.read(path, key, text=form not in _BINARY) for path in paths]
-        for split, paths in files.items()
+        for split, paths in found.files.items()
     }
     if any(None in each for each in read.values()):
         return None
@@ -136,19 +174,50 @@ def _find(reader: Reader, name: str, key: str) -> NamedFiles | None:
     return NamedFiles(form=form, digests=digests)
 
 
-def _all_rows(reader: Reader, layout: OwnLayout, kind: RowKind) -> list[Row] | None:
-    """The rows of all files; None if faults are noted."""
-    rows, sound = list[Row](), True
+def _all_rows(
+    reader: Reader, layout: OwnLayout, kind: RowKind
+) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
+    """Return the rows of all files, None if faults are noted, and by file those of dev and test without a label."""
+    rows, sound, unlabelled = list[Row](), True, dict[str, list[Unlabelled]]()
     for split, digests in iter_parts(layout):
         paths = [reader.files[digest] for digest in digests]
         read = [reader.read(path, text=layout.form not in _BINARY) for path in paths]
+        name = " and ".join(map(str, paths))
         try:
-            rows += read_part(layout, kind, split, *(each[1] for each in read if each))
+            data = [each[1] for each in read if each]
+            rows += read_part(layout, kind, split, *data, unlabelled=unlabelled.setdefault(name, []))
         except RowsError as error:
             sound = False
             for fault in error.faults:
-                reader.report(f"{' and '.join(map(str, paths))}: {fault}")
-    return rows if sound else None
+                reader.report(f"{name}: {fault}")
+    return (rows if sound else None), unlabelled
+
+
+def _leave_out_unlabelled(
+    reader: Reader, rows: list[Row], unlabelled: Mapping[str, list[Unlabelled]]
+) -> tuple[list[Row], tuple[str, ...]]:
+    """Return the rows without those of splits in which none has a label, and the names of these splits.
+
+    Labels that are all -1 are none if the train split has no such class: so public test sets hide them. A
+    row without a label in any other split is a fault.
+    """
+    labels: dict[str, set[Any]] = {split: set() for split in SPLITS}
+    for row in rows:
+        labels[row.split].update(row.target if isinstance(row.target, tuple) else (row.target,))
+    missing = Counter(each.split for found in unlabelled.values() for each in found)
+    hidden = {"-1", -1.0} - labels["train"]
+    left_out = []
+    for split in ("dev", "test"):
+        known = labels[split] - hidden - {None}
+        if not known and (missing[split] or labels[split]):
+            left_out.append(split)
+            count = missing[split] + sum(row.split == split for row in rows)
+            reader.notes.append(f"{split}: {plural(count, 'row')} left out, since none has a label: rows to train on are drawn instead")
+    for path, found in unlabelled.items():
+        if faults := [each.fault for each in found if each.split not in left_out]:
+            for fault in RowsError(faults).faults:
+                reader.report(f"{path}: {fault}")
+    return [row for row in rows if row.split not in left_out], tuple(left_out)
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:

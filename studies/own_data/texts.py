@@ -12,6 +12,7 @@ from ..catalog.own_corpora import SPLITS, OwnPart, OwnText
 from ..text.diagnostics import Diagnostics
 from ..text.strict_model import StrictModel
 from .reader import CORPUS, Reader
+from .summary import summarise_text
 
 Share = Annotated[float, Field(gt=0, lt=1)]
 """How much of a file is held out."""
@@ -65,7 +66,7 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
         if not found or None in found.values():
             return None
         whole = {split: (*read, _first_byte(read[1]), len(read[1])) for split, read in found.items() if read}
-        return _facts(whole)
+        return _facts(reader, whole)
     one = diagnostics.validate(_OneText, CORPUS, table)
     read = one and reader.read(reader.locate(one.path), "path")
     if one is None or read is None:
@@ -81,7 +82,7 @@ def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, 
         return None
     starts = (_first_byte(read[1]), *ends[:-1])
     parts = zip(SPLITS, starts, ends, strict=True)
-    return _facts({split: (*read, start, stop) for split, start, stop in parts})
+    return _facts(reader, {split: (*read, start, stop) for split, start, stop in parts})
 
 
 def _first_byte(data: bytes) -> int:
@@ -89,10 +90,11 @@ def _first_byte(data: bytes) -> int:
     return len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
 
 
-def _facts(splits: Mapping[str, tuple[str, bytes, int, int]]) -> OwnText:
+def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) -> OwnText:
     """Return what is known of a text; each split has the SHA-256 and the bytes of its file, and its part."""
-    texts = (data[start:stop] for _, data, start, stop in splits.values())
-    alphabet = set[int]().union(*map(set, texts)) - {ord("\n")}
+    texts = {split: data[start:stop] for split, (_, data, start, stop) in splits.items()}
+    reader.summary = summarise_text(texts, reader.tokens or "characters")
+    alphabet = set[int]().union(*map(set, texts.values())) - {ord("\n")}
     parts = {
         split: OwnPart(
             sha256=sha256,

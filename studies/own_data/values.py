@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from typing import Any
 
+from ...diagnostics import printable
 from ..catalog.own_corpora import SPLITS
+
+NOT_SCORED = "-100"
+"""A token's label that is neither trained nor scored, as Hugging Face `transformers` has it; null is the same."""
 
 _SHOWN = 40
 _SPLIT_NAMES = {**{name: name for name in SPLITS}, **dict.fromkeys(("validation", "valid", "val"), "dev")}
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Tokens(str):
@@ -20,7 +29,7 @@ class Tokens(str):
 def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a file
     """A text that is not blank, or the tokens of a list."""
     if isinstance(value, str) and value.strip():
-        return value
+        return _checked(value)
     if not isinstance(value, list) or not value:
         raise ValueError(f"expected a text or a list of tokens, got {shown(value)}")
     for token in value:
@@ -28,14 +37,21 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
             raise ValueError(
                 f"expected tokens that are whole numbers or texts without spaces, got {shown(token)}"
             )
-    return Tokens(" ".join(map(str, value)))
+    return Tokens(_checked(" ".join(map(str, value))))
 
 
 def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
     """A text in one line; None for one that is blank, whose pair is left out."""
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"expected a sentence in one line, got {shown(value)}")
-    return value.strip("\n") if value.strip() else None
+    return _checked(value.strip("\n")) if value.strip() else None
+
+
+def is_missing(value: Any) -> bool:  # noqa: ANN401 -- as above
+    """Return whether there is no label: null, a blank text, or pandas' NaN."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
@@ -43,16 +59,17 @@ def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # what pandas makes of whole numbers where some are missing
     if isinstance(value, str | int) and (text := str(value).strip()):
-        return text
+        return _checked(text)
     raise ValueError(f"expected a label, got {shown(value)}")
 
 
-def read_tags(value: Any) -> tuple[str, ...]:  # noqa: ANN401 -- as above
-    """A class for each token: those of a list, or what stands between the spaces of a text."""
+def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
+    """Return a class for each token, from a list or from a text with spaces; None is not scored."""
     found = value.split() if isinstance(value, str) else value
     if not isinstance(found, list) or not found:
         raise ValueError(f"expected a list of labels, or a text with spaces between them, got {shown(value)}")
-    return tuple(map(read_label, found))
+    labels = (None if label is None else read_label(label) for label in found)
+    return tuple(None if label == NOT_SCORED else label for label in labels)
 
 
 def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
@@ -67,8 +84,10 @@ def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
     raise ValueError(f"expected a number, got {shown(value)}")
 
 
-def read_split(value: Any) -> str:  # noqa: ANN401 -- as above
-    """train, dev or test."""
+def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: ANN401 -- as above
+    """Return train, dev or test; with `names` for these, None for any other value."""
+    if names:
+        return dict(zip(names, SPLITS, strict=True)).get(str(value)) if value else None
     if isinstance(value, str) and (name := _SPLIT_NAMES.get(value.strip().lower())):
         return name
     raise ValueError(f"expected train, dev (or validation) or test, got {shown(value)}")
@@ -80,8 +99,20 @@ def split_named(name: str) -> str | None:
 
 
 def shown(value: Any) -> str:  # noqa: ANN401 -- as above
-    """The beginning of a value."""
+    """Return the beginning of a value, in characters that can be printed."""
     if value is None or value == "":
         return "none"
-    text = repr(value)
+    if isinstance(value, dict) and value.keys() == {""}:
+        text = str(value[""])  # a stand-in of `columnar_worker`
+    else:
+        text = repr(value[:_SHOWN] if isinstance(value, str | list) else value)
+    text = printable(text[: _SHOWN + 1])
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _checked(text: str) -> str:
+    """Return a text; ValueError if it has half of a surrogate pair, which is no character in any encoding."""
+    if not text.isascii() and (half := _SURROGATE.search(text)):
+        place = f"character {half.start() + 1:,}"
+        raise ValueError(f"expected text, got half of a surrogate pair, \\u{ord(half[0]):04x}, at {place}")
+    return text

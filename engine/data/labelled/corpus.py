@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ....studies.catalog.own_corpora import SPLITS
-from ....studies.catalog.tasks import LabelledSettings, TaskKind
+from ....studies.catalog.tasks import IGNORED, LabelledSettings, TaskKind
 from ....studies.own_data.rows import CLASSES, NUMBERS, TAGS, Row, RowKind
 from ...corpora import DataError
 from ..own_rows import iter_own_rows
@@ -138,9 +138,8 @@ def _classes(kind: TaskKind, rows: Sequence[Row]) -> set[str]:
     """All classes of the rows; none where they have numbers."""
     if kind is TaskKind.REGRESSION:
         return set()
-    return {
-        label for row in rows for label in (row.target if isinstance(row.target, tuple) else (row.target,))
-    }
+    targets = (row.target if isinstance(row.target, tuple) else (row.target,) for row in rows)
+    return {label for labels in targets for label in labels if label is not None}
 
 
 def sort_classes(classes: set[str]) -> list[str]:
@@ -167,6 +166,7 @@ def _label_numbers(rows: Sequence[Row], classes: Sequence[str]) -> NDArray[Any]:
     """What is to be learnt: the numbers of classes, those of tokens one behind the other, or numbers."""
     if not classes:
         return np.array([row.target for row in rows], "<f8")
-    numbers = {each: number for number, each in enumerate(classes)}
+    numbers: dict[str | None, int] = {each: number for number, each in enumerate(classes)}
+    numbers[None] = IGNORED
     targets = (row.target if isinstance(row.target, tuple) else (row.target,) for row in rows)
     return np.array([numbers[label] for labels in targets for label in labels], "<i4")

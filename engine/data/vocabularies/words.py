@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Self
 
+from ....studies.catalog.text_vocabulary import split_words
 from ...corpora import DataError
 from .base import FIRST_SYMBOL, UNKNOWN, Vocabulary, most_frequent
 
-_WORD = re.compile(r"\w+|[^\w\s]")
 _UNKNOWN = "<unk>"
 
 
@@ -67,9 +66,9 @@ class WordVocabulary(SymbolVocabulary):
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> WordVocabulary:
         """As many words as there is room for."""
-        counts = Counter(word for sentence in sentences for word in _WORD.findall(sentence.lower()))
+        counts = Counter(word for sentence in sentences for word in split_words(sentence))
         return cls(most_frequent(counts, size - FIRST_SYMBOL), size)
 
     def normalise(self, sentence: str) -> str:
         """The sentence in lower case, with single spaces between words and marks."""
-        return " ".join(_WORD.findall(sentence.lower()))
+        return " ".join(split_words(sentence))

@@ -25,7 +25,7 @@ LONGEST = 5
 
 def label_of(kind, words):
     if kind == "token_classification":
-        return [len(word) for word in words]
+        return [None if word == "five" else len(word) for word in words]
     return len(words) % 3 if kind == "sequence_classification" else 100 + 10 * len(words)
 
 
@@ -77,6 +77,8 @@ def answers_one_by_one(objective, model, rows):
         wanted = row["label"] if isinstance(row["label"], list) else [row["label"]]
         outputs.append(found[0] if corpus.train.of_tokens else found)
         labels += wanted[:LONGEST]
+    scored = [label is not None for label in labels]
+    outputs, labels = [torch.cat(outputs)[scored]], [label for label in labels if label is not None]
     numbers = labels if not corpus.classes else [corpus.classes.index(str(label)) for label in labels]
     return torch.cat(outputs), torch.tensor(numbers)
 

@@ -256,6 +256,78 @@ def test_what_is_wrong_with_pairs_is_told(folder, corpus, expected):
     )
 
 
+def hub_folder(folder, splits, **columns):
+    """A folder of Parquet files, one for each split, whose columns are functions of a row's number."""
+    for split, numbers in splits.items():
+        table = pa.table({name: [value(number) for number in numbers] for name, value in columns.items()})
+        (folder / "hub").mkdir(exist_ok=True)
+        pq.write_table(table, folder / "hub" / f"{split}-00000-of-00001.parquet")
+
+
+def test_fields_of_structs_are_columns(folder):
+    def translation(number):
+        return {"en": f"number {number}", "fr": f"nombre {number}"}
+
+    hub_folder(
+        folder,
+        {"train": range(50), "validation": range(50, 60), "test": range(60, 70)},
+        translation=translation,
+    )
+    columns = {"source": "translation.en", "target": "translation.fr"}
+    _, found = rows_of(folder, {"path": "hub", **columns}, PAIRS, **SENTENCES)
+    assert found["test"] == [tuple(translation(number).values()) for number in range(60, 70)]
+    objects = [json.dumps({"translation": translation(number)}) for number in range(60)]
+    (folder / "nested.jsonl").write_text("\n".join(objects), encoding="utf-8")
+    _, lines = rows_of(folder, {"path": "nested.jsonl", **columns}, PAIRS, **SENTENCES)
+    assert sorted(every(lines)) == sorted(tuple(translation(number).values()) for number in range(60))
+    (message, _, _) = told(folder, {"path": "hub", **columns, "target": "translation.de"}, **SENTENCES)
+    assert message.endswith("expected a column 'translation.de', got translation.en, translation.fr")
+
+
+@pytest.mark.parametrize("hidden", [-1, None])
+def test_a_split_without_labels_is_left_out_and_drawn_and_that_is_said(folder, hidden):
+    splits = {"train": range(100), "validation": range(100, 120), "test": range(120, 150)}
+    hub_folder(folder, splits, text=lambda n: f"text {n}", label=lambda n: n % 2 if n < 120 else hidden)
+    facts, found = rows_of(folder, {"path": "hub"})
+    assert (facts.layout.left_out, facts.layout.test_share, facts.classes) == (("test",), 0.1, 2)
+    assert found["dev"] == [(f"text {n}", str(n % 2)) for n in range(100, 120)]
+    assert 0 < len(found["test"]) < 30
+    assert not {f"text {n}" for n in range(120, 150)} & {text for text, _ in every(found)}
+    (note,) = load_study(folder / "study.toml").own_corpus.summary.notes
+    assert note == "test: 30 rows left out, since none has a label: rows to train on are drawn instead"
+
+
+def test_splits_are_chosen_by_their_names(folder):
+    splits = {"train_sft": range(60), "validation_matched": range(60, 80), "validation_odd": range(80, 90)}
+    hub_folder(folder, splits, text=lambda n: f"text {n}", label=lambda n: n % 2)
+    names = {"train": "train_sft", "dev": "validation_matched", "test": "validation_odd"}
+    _, found = rows_of(folder, {"path": "hub", "splits": names})
+    assert [len(rows) for rows in found.values()] == [60, 20, 10]
+    lines = [f"text {n},{n % 2},{split}" for split, numbers in splits.items() for n in numbers]
+    (folder / "column.csv").write_text("\n".join(["text,label,part", *lines]), encoding="utf-8")
+    two = {"train": "train_sft", "test": "validation_odd"}
+    _, chosen = rows_of(folder, {"path": "column.csv", "split": "part", "splits": two})
+    assert chosen["test"] == found["test"]
+    assert len(chosen["train"]) + len(chosen["dev"]) == 60
+    (message,) = told(folder, {"path": "hub", "splits": {"train": "sft"}})
+    assert "expected splits called sft, got train_sft, validation_matched, validation_odd" in message
+
+
+def test_a_corpus_without_the_later_keys_keeps_its_name(folder):
+    facts, _ = rows_of(folder, {"path": "my.csv"})
+    assert not {"split_names", "left_out"} & facts.layout.model_dump().keys()
+    assert '"left_out"' not in facts.model_dump_json()
+
+
+def test_tokens_labelled_minus_100_or_null_are_no_class(folder):
+    labels = [["B", -100, "O"], ["O", None, "B"], ["O", "B", "-100"]] * 20
+    rows = [{"text": ["a", str(n), "c"], "label": each} for n, each in enumerate(labels)]
+    (folder / "tags.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    facts, found = rows_of(folder, {"path": "tags.jsonl"}, TAGS, **TOKENS)
+    assert facts.classes == 2
+    assert {label for _, tags in every(found) for label in tags} == {"B", "O", None}
+
+
 def test_an_id_is_that_of_the_content_and_of_what_is_read_of_it(folder):
     (first,) = load_study(study(folder, {"path": "my.csv"})).trials
     assert Trial.from_json(first.to_json()).id == first.id

@@ -1,0 +1,195 @@
+"""What a plan says of a corpus of one's own: its rows, classes and lengths, and what is odd about them.
+
+Nothing of it is part of a trial's id. Rows that a trial reads are those of `rows` again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ..catalog.datasets import source_key
+from ..catalog.own_corpora import SPLITS
+from ..catalog.text_vocabulary import split_words
+from ..text.units import plural
+from .cells import quoted
+from .rows import Row, RowKind
+
+KINDS = ("words", "symbols", "characters")
+"""The kinds of tokens whose number is known without learning a vocabulary."""
+
+_MAX_NAMED = 3
+_OFTEN = 0.1
+"""The share of lines of dev or test that may also be in the training text without a warning."""
+
+_MIN_LINE = 20  # bytes; shorter lines are alike by chance
+
+Lengths = Sequence[Sequence[int]]
+"""The tokens of each training row; of pairs those of each side."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusSummary:
+    """Facts about a corpus of one's own.
+
+    `rows` are those of each split, called `unit`, after `num_held_out` pairs were left out of training because
+    their source is in another split. `classes` has the number of labels of each class in training. `lengths`
+    and `symbols`, the number of different tokens in training, are known by the kind of tokens. `tokens` has
+    the length of a training text.
+    """
+
+    unit: str
+    rows: Mapping[str, int]
+    num_held_out: int = 0
+    classes: Mapping[str, int] = field(default_factory=dict[str, int])
+    lengths: Mapping[str, Lengths] = field(default_factory=dict[str, Lengths])
+    symbols: Mapping[str, int] = field(default_factory=dict[str, int])
+    tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    train_bytes: int = 0
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def with_notes(self, notes: Iterable[str]) -> CorpusSummary:
+        """Return the summary with further notes."""
+        return replace(self, notes=(*notes, *self.notes))
+
+
+def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> CorpusSummary:
+    """Return the facts about labelled rows or pairs; `tokens` is the task's kind of tokens, if it is known."""
+    train = [row for row in rows if row.split == "train"]
+    counts = Counter(row.split for row in rows)
+    if not kind.labels:
+        return _summarise_pairs(rows, tokens)
+    labels = {split: Counter[str | None]() for split in SPLITS}
+    for row in rows:
+        if not isinstance(row.target, float):
+            labels[row.split].update(row.target if isinstance(row.target, tuple) else (row.target,))
+    warnings = [*_shared(rows), *_unseen(labels)]
+    notes = [
+        f"{split}: {found[None]:,} of {found.total():,} tokens are not scored"
+        for split, found in labels.items()
+        if found[None]
+    ]
+    kinds = ("symbols",) if kind.aligned else _kinds(tokens)
+    return CorpusSummary(
+        unit="row",
+        rows={split: counts[split] for split in SPLITS},
+        classes={name: count for name, count in labels["train"].most_common() if name is not None},
+        lengths={each: (array("Q", (_length(row.sequence, each) for row in train)),) for each in kinds},
+        symbols={each: _num_symbols((row.sequence for row in train), each) for each in kinds},
+        train_bytes=sum(len(row.sequence) for row in train),
+        notes=tuple(notes),
+        warnings=tuple(warnings),
+    )
+
+
+def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
+    """Return the facts about a text, given the bytes of each split."""
+    lines = {split: data.splitlines() for split, data in parts.items()}
+    train = lines["train"]
+    known = {line.strip() for line in train}
+    warnings = []
+    for split in ("dev", "test"):
+        long = [line.strip() for line in lines[split] if len(line.strip()) >= _MIN_LINE]
+        shared = sum(line in known for line in long)
+        if parts[split] == parts["train"]:
+            warnings.append(f"{split} is the very text of train")
+        elif long and shared > _OFTEN * len(long):
+            warnings.append(f"{split}: {shared:,} of {len(long):,} lines of {_MIN_LINE} bytes or more are also in train")
+    kinds = [each for each in _kinds(tokens) if each != "symbols"]
+    sizes = {
+        each: array("Q", ((len(line) if each == "characters" else len(line.split())) + 1 for line in train))
+        for each in kinds
+    }
+    symbols = {
+        each: len(set(parts["train"]) - {10}) if each == "characters" else len(set(parts["train"].split()))
+        for each in kinds
+    }
+    return CorpusSummary(
+        unit="line",
+        rows={split: len(found) for split, found in lines.items()},
+        lengths={each: (found,) for each, found in sizes.items()},
+        symbols=symbols,
+        tokens={each: sum(found) for each, found in sizes.items()},
+        train_bytes=len(parts["train"]),
+        warnings=tuple(warnings),
+    )
+
+
+def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
+    """Return the facts about pairs as they are trained: no source of test or dev is in an earlier split."""
+    held_out: set[bytes] = set()
+    kept, lost = dict[str, list[Row]](), Counter[str]()
+    for split in ("test", "dev", "train"):
+        keys = [(source_key(row.sequence), row) for row in rows if row.split == split]
+        kept[split] = [row for key, row in keys if key not in held_out]
+        lost[split] = len(keys) - len(kept[split])
+        held_out.update(key for key, _ in keys)
+    warnings = [
+        f"{split}: {lost[split]:,} of {plural(lost[split] + len(kept[split]), 'pair')} left out, since their source is "
+        f"also in {'test' if split == 'dev' else 'dev or test'}"
+        for split in ("train", "dev")
+        if lost[split]
+    ]
+    train, kinds = kept["train"], [each for each in _kinds(tokens) if each == "words"]
+    return CorpusSummary(
+        unit="pair",
+        rows={split: len(kept[split]) for split in SPLITS},
+        num_held_out=lost["train"],
+        lengths={
+            each: tuple(array("Q", (_length(row[place], each) + 1 for row in train)) for place in (1, 2))
+            for each in kinds
+        },
+        symbols={each: _num_symbols((row[place] for place in (1, 2) for row in train), each) for each in kinds},
+        train_bytes=sum(len(row.sequence) + len(row.target) for row in train),
+        warnings=tuple(warnings),
+    )
+
+
+
+
+def _kinds(tokens: object) -> tuple[str, ...]:
+    """Return the kinds of tokens that a task can have: one, or all where a factor decides."""
+    if not isinstance(tokens, str) or "{" in tokens:
+        return KINDS
+    return (tokens,) if tokens in KINDS else ()
+
+
+def _length(sequence: str, kind: str) -> int:
+    """Return the number of tokens of a sequence."""
+    if kind == "characters":
+        return len(sequence.encode())
+    return len(split_words(sequence)) if kind == "words" else len(sequence.split())
+
+
+def _num_symbols(sequences: Iterable[str], kind: str) -> int:
+    """Return the number of different tokens."""
+    if kind == "characters":
+        return len(set[int]().union(*(set(sequence.encode()) for sequence in sequences)))
+    split = split_words if kind == "words" else str.split
+    return len({symbol for sequence in sequences for symbol in split(sequence)})
+
+
+def _shared(rows: Sequence[Row]) -> Iterable[str]:
+    """Warn of rows of one split that are also in another, whatever their case and spaces."""
+    keys = {split: Counter[bytes]() for split in SPLITS}
+    for row in rows:
+        keys[row.split][source_key(row.sequence)] += 1
+    for split, other in (("dev", "train"), ("test", "train"), ("test", "dev")):
+        if shared := sum(count for key, count in keys[split].items() if key in keys[other]):
+            yield f"{split}: {shared:,} of {plural(keys[split].total(), 'row')} are also in {other}"
+
+
+def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
+    """Warn of classes of dev and test that training lacks, and of a train split with one class."""
+    for split in ("dev", "test"):
+        lacking = {
+            name: count for name, count in labels[split].items() if name is not None and name not in labels["train"]
+        }
+        if lacking:
+            names = ", ".join(quoted(name) for name in list(lacking)[:_MAX_NAMED])
+            more = f" and {len(lacking) - _MAX_NAMED:,} more" if len(lacking) > _MAX_NAMED else ""
+            count = f"{sum(lacking.values()):,} of {labels[split].total():,} labels"
+            yield f"{split}: {count} are of classes that train lacks: {names}{more}"

@@ -1,0 +1,128 @@
+"""Files that are damaged, hostile or endless are faults with their place; none of them ends or fills the process."""
+
+import io
+import json
+import os
+import random
+import socket
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from activemem.studies.own_data.cells import RowsError
+from activemem.studies.own_data.columnar import read_columnar
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from .test_own_tables import study, told
+
+
+def arrow_bytes(table, opened=pa.ipc.new_stream):
+    written = io.BytesIO()
+    with opened(written, table.schema) as writer:
+        writer.write_table(table, max_chunksize=11)
+    return written.getvalue()
+
+
+def parquet_bytes(table):
+    written = io.BytesIO()
+    pq.write_table(table, written)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("form", "write"),
+    [
+        ("arrow", arrow_bytes),
+        ("arrow", lambda table: arrow_bytes(table, pa.ipc.new_file)),
+        ("parquet", parquet_bytes),
+    ],
+)
+def test_a_damaged_file_is_read_or_is_a_fault(form, write):
+    names = pa.array(["ä", "bb"] * 30).dictionary_encode()
+    table = pa.table({"text": [f"naïve {n}" for n in range(60)], "label": names, "tags": [["x", None]] * 60})
+    whole, drawn, faults = write(table), random.Random(form), 0
+    assert len(read_columnar(whole, form, ["text", "tags"]).columns[0]) == 60
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for _ in range(drawn.choice((1, 1, 4))):
+            damaged[drawn.randrange(len(damaged))] = drawn.randrange(256)
+        try:
+            read_columnar(bytes(damaged), form, ["text", "label", "tags"])
+        except RowsError as error:
+            assert f"expected {form.capitalize()}, got: " in str(error) or "expected a column" in str(error)
+            faults += 1
+    assert faults
+
+
+def test_a_file_that_kills_its_reader_is_a_fault_and_the_next_one_is_read(monkeypatch, tmp_path):
+    worker = tmp_path / "worker.py"
+    worker.write_text("import os\nos.abort()\n")
+    with monkeypatch.context() as changed:
+        changed.setattr("activemem.studies.own_data.columnar._WORKER", worker)
+        changed.setattr("activemem.studies.own_data.columnar._WORKERS._process", None)
+        with pytest.raises(RowsError, match="crashes its reader"):
+            read_columnar(parquet_bytes(pa.table({"text": ["a"]})), "parquet", ["text"])
+    assert read_columnar(parquet_bytes(pa.table({"text": ["a"]})), "parquet", ["text"]).columns == [["a"]]
+
+
+def test_rows_that_unpack_to_more_than_the_limit_are_not_unpacked(monkeypatch):
+    monkeypatch.setenv("ACTIVEMEM_MAX_DATA_GB", "0.01")
+    same = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()), pa.array(["x" * 1000]))
+    nothing = pa.array([None] * 1_000_000, pa.string())
+    for column in (same, nothing, pa.array([[None] * 500_000], pa.list_(pa.null()))):
+        table = pa.table({"text": column})
+        for form, data in (("parquet", parquet_bytes(table)), ("arrow", arrow_bytes(table))):
+            with pytest.raises(RowsError, match=r"at most 0\.01 GB.*ACTIVEMEM_MAX_DATA_GB=8"):
+                read_columnar(data, form, ["text"])
+
+
+def test_only_regular_files_of_a_bounded_size_are_read(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "zero.csv").symlink_to("/dev/zero")
+    (tmp_path / "folder.csv").mkdir()
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind("socket.csv")
+        for name, kind in (("pipe", "a pipe"), ("zero", "a device"), ("socket", "cannot be read")):
+            (message,) = told(tmp_path, {"path": f"{name}.csv"})
+            assert kind in message
+    text = {"name": "language_model", "tokens": "characters", "recipe": "conv(k=3)"}
+    for name, kind in (("zero", "a device"), ("folder", "a folder")):
+        assert kind in told(tmp_path, {"path": f"{name}.csv"}, **text)[0]
+    with (tmp_path / "large.csv").open("wb") as file:
+        file.truncate(2 * 10**9)  # without a byte on the disk
+    (message,) = told(tmp_path, {"path": "large.csv"})
+    assert "at most 1 GB" in message
+    monkeypatch.setenv("ACTIVEMEM_MAX_DATA_GB", "much")
+    assert "expected a number of gigabytes, got 'much'" in told(tmp_path, {"path": "large.csv"})[0]
+
+
+def test_a_folder_names_no_files_outside_itself(tmp_path):
+    (tmp_path / "saved").mkdir()
+    listed = {"_data_files": [{"filename": "../../secret.arrow"}]}
+    (tmp_path / "saved" / "state.json").write_text(json.dumps(listed))
+    assert "which leaves its folder" in told(tmp_path, {"path": "saved"})[0]
+
+
+def test_a_message_quotes_little_of_a_file_and_nothing_that_a_terminal_obeys(tmp_path):
+    head = ",".join(f"column{number}\x1b[2J" for number in range(2000))
+    (tmp_path / "wide.csv").write_text(head + "\n")
+    rows = ['"' + "\x1b]0;title\x07" * 1000 + '"', json.dumps({"text": ["\x1b[31m" * 999], "label": 1})]
+    (tmp_path / "long.jsonl").write_text("\n".join(rows))
+    for name in ("wide.csv", "long.jsonl"):
+        messages = told(tmp_path, {"path": name})
+        assert all(len(message) < 600 and "\x1b" not in message for message in messages)
+
+
+def test_half_of_a_surrogate_pair_is_a_fault_with_its_line(tmp_path):
+    lines = ['{"text": "fine", "label": "a"}', '{"text": "an emoji \\ud83d", "label": "b\\udc00"}']
+    (tmp_path / "cut.jsonl").write_text("\n".join(lines))
+    half = "expected text, got half of a surrogate pair"
+    assert sorted(told(tmp_path, {"path": "cut.jsonl"}), reverse=True) == [
+        f"[task] corpus: cut.jsonl: line 2, column text: {half}, \\ud83d, at character 10",
+        f"[task] corpus: cut.jsonl: line 2, column label: {half}, \\udc00, at character 2",
+    ]
+    with pytest.raises(StudyError):
+        load_study(study(tmp_path, {"train": "cut.jsonl", "dev": "cut.jsonl", "test": "cut.jsonl"}))
