@@ -10,6 +10,7 @@ from activemem.engine.core.models import build_model
 from activemem.engine.corpora import keep_files
 from activemem.engine.measures import ClassificationScore
 from activemem.engine.objectives import build_objective
+from activemem.studies.catalog.tasks import IGNORED
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
@@ -135,3 +136,14 @@ def test_a_state_goes_on_with_the_next_batch(trial):
     second.begin_batch(1)
     torch.testing.assert_close(second.loss(model, 0, 1), first.loss(model, 0, 1), rtol=0, atol=0)
     assert second.step_shape == first.step_shape
+
+
+def test_a_batch_without_a_scored_label_has_a_loss_of_zero(trial):
+    objective, model = made(trial)
+    if not objective._corpus.train.of_tokens:
+        return
+    objective.begin_batch(1)
+    objective._drawn.current.labels.fill_(IGNORED)
+    loss = objective.loss(model, 0, 1)
+    loss.backward()
+    assert float(loss) == 0.0
