@@ -9,7 +9,6 @@ from .datasets import Corpus, CorpusError
 from .own_corpora import OwnText
 from .registry import require_dataset
 
-
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -23,9 +24,9 @@ _ADDRESS_SPACE = 6 << 30
 
 
 def read_columnar(data: bytes, form: str, columns: Sequence[str]) -> Cells:
-    """Return these columns of a file whose form is parquet or arrow; `translation.en` is a field of a struct.
+    """Return these columns of a Parquet or Arrow file; `translation.en` is a field of a struct.
 
-    A file that is not valid raises RowsError, even where it crashes its reader, which is a process of its own.
+    A file that is not valid raises RowsError, even if it crashes its reader, a process of its own.
     """
     values, known = _WORKERS.read(data, form, columns)
     if "too_large" in known:
@@ -81,11 +82,14 @@ class _Workers:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        atexit.register(self._stop)
         _limit_memory(self._process.pid, _ADDRESS_SPACE + 4 * max_bytes())
         return self._process
 
     def _stop(self) -> None:
-        if self._process is not None:
+        """End the worker of this process."""
+        atexit.unregister(self._stop)
+        if self._process is not None and self._owner == os.getpid():
             self._process.kill()
             self._process.communicate()
             self._process = None
@@ -109,7 +113,7 @@ def _exchange(
         if isinstance(found, dict):
             return values, found
         for column, cells in zip(values, found, strict=True):
-            column += cells
+            column.extend(cells)
     raise OSError("the reader has died")
 
 

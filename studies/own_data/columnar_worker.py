@@ -1,14 +1,15 @@
-"""Child process that reads Parquet and Arrow files, which can crash, hang or exhaust the process that reads them.
+"""Child process that reads Parquet and Arrow files, since these can crash, stall or fill their reader.
 
-It is run by its path and imports nothing of this package. Each request is a line of JSON, followed by the bytes of
-a file. The answer is one line of JSON for each batch of rows, then a line with what else is known, or with an error.
+It is run by its path and imports nothing of this package. A request is a line of JSON and the bytes of
+a file. The answer is a line of JSON for each few rows, then one with what else is known, or with an error.
 """
 
+import functools
 import io
 import json
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +24,7 @@ _VALUE = 50
 _SHOWN = 60
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """A file that cannot be read, with what to tell of it."""
 
 
@@ -35,7 +36,7 @@ def main() -> None:
         data = requests.read(request["size"])
         try:
             known = _answer(data, request, answers)
-        except _Refused as refused:
+        except _RefusedError as refused:
             known = {"error": str(refused)}
         except MemoryError:
             known = {"too_large": True}
@@ -45,7 +46,7 @@ def main() -> None:
         answers.flush()
 
 
-def _answer(data: bytes, request: dict[str, Any], answers: io.BufferedWriter) -> dict[str, Any]:
+def _answer(data: bytes, request: dict[str, Any], answers: BinaryIO) -> dict[str, Any]:
     """Write the rows of a file, and return what else is known of it."""
     schema, _ = _open(data, request["form"], [])
     paths = [_find_path(schema, name) for name in request["columns"]]
@@ -53,7 +54,9 @@ def _answer(data: bytes, request: dict[str, Any], answers: io.BufferedWriter) ->
         found = _leaves(schema)
         return {"missing": missing, "found": found[:100], "num_found": len(found)}
     size = 0
-    for columns in _iter_columns(data, request, paths):  # nothing becomes Python values before all is measured
+    for columns in _iter_columns(
+        data, request, paths
+    ):  # nothing becomes Python values before all is measured
         for column in columns:
             column.validate(full=True)
             size += _size(column)
@@ -79,10 +82,10 @@ def _size(column: pa.Array) -> int:
     kind, size = column.type, _VALUE * len(column)
     if pa.types.is_dictionary(kind):
         try:
-            lengths = pc.binary_length(column.dictionary)
+            lengths = pc.call_function("binary_length", [column.dictionary])
         except pa.ArrowNotImplementedError:
             return size + len(column) * (column.dictionary.nbytes // max(1, len(column.dictionary)))
-        return size + (pc.sum(pc.take(lengths, column.indices)).as_py() or 0)
+        return size + (pc.call_function("sum", [lengths.take(column.indices)]).as_py() or 0)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return size + _size(column.flatten())
     if pa.types.is_struct(kind):
@@ -108,7 +111,7 @@ def _find_path(schema: pa.Schema, name: str) -> list[str] | None:
     """Return the keys from a column to a field of its structs: `translation.en` is ["translation", "en"]."""
     if name in schema.names:
         if schema.names.count(name) > 1:
-            raise _Refused(f"expected one column '{name}', got {schema.names.count(name)}")
+            raise _RefusedError(f"expected one column '{name}', got {schema.names.count(name)}")
         return [name]
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):
@@ -130,7 +133,12 @@ def _has_fields(kind: pa.DataType, keys: list[str]) -> bool:
 def _column(batch: pa.RecordBatch, path: list[str]) -> pa.Array:
     """Return a column, or a field within its structs."""
     column = batch.column(batch.schema.names.index(path[0]))
-    return pc.struct_field(column, path[1:]) if path[1:] else column
+    return functools.reduce(_field, path[1:], column)
+
+
+def _field(column: pa.Array, name: str) -> pa.Array:
+    """Return a field of structs, null where the struct is."""
+    return column.flatten()[column.type.get_field_index(name)]
 
 
 def _leaves(schema: pa.Schema) -> list[str]:

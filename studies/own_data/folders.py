@@ -73,7 +73,9 @@ def _by_split(path: Path, form: str, found: Files, names: Mapping[str, str] | No
         if lacking := [name for name in names.values() if name not in found]:
             raise CorpusError(f"{path}: expected splits called {', '.join(lacking)}, got {known}")
         splits = {split: found[name] for split, name in names.items()}
-        return FoundFiles(form=form, files=splits, left_out=[name for name in found if name not in names.values()])
+        return FoundFiles(
+            form=form, files=splits, left_out=[name for name in found if name not in names.values()]
+        )
     splits = {split: files for name, files in found.items() if (split := split_named(name)) is not None}
     if "train" not in splits:
         raise CorpusError(

@@ -38,7 +38,9 @@ def read_classes(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, A
 def read_tags(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnSequences | None:
     """Sequences with a class for each token; None if faults are noted."""
     found = _read_table(diagnostics, reader, table, TAGS)
-    return found and _classified(reader, *found, {label for row in found[1] for label in row.target if label is not None})
+    return found and _classified(
+        reader, *found, {label for row in found[1] for label in row.target if label is not None}
+    )
 
 
 def read_numbers(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnSequences | None:

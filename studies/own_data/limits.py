@@ -16,21 +16,24 @@ _GB = 10**9
 
 
 def max_bytes() -> int:
-    """Return how many bytes a file of one's own may have, and how many its rows may take once they are unpacked."""
+    """Return how many bytes a file of one's own may have, and its rows once they are unpacked."""
     given = os.environ.get(MAX_DATA_VARIABLE, "").strip()
     try:
         size = float(given) if given else _DEFAULT_GB
         if not 0 < size < 10**6:
             raise ValueError
     except ValueError:
-        raise CorpusError(f"{MAX_DATA_VARIABLE}: expected a number of gigabytes, got {given[:40]!r}") from None
+        raise CorpusError(
+            f"{MAX_DATA_VARIABLE}: expected a number of gigabytes, got {given[:40]!r}"
+        ) from None
     return int(size * _GB)
 
 
 def too_large(what: str) -> str:
     """Say that something is larger than the limit, and how to raise it."""
     size = max_bytes() / _GB
-    return f"expected at most {size:g} GB, and {what} take more: set {MAX_DATA_VARIABLE}, as in {MAX_DATA_VARIABLE}=8"
+    remedy = f"raise the limit, as in {MAX_DATA_VARIABLE}=8"
+    return f"expected at most {size:g} GB, and {what} take more: {remedy}"
 
 
 def read_limited(path: Path) -> bytes:

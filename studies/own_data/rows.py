@@ -99,8 +99,8 @@ def read_part(
                 found.append(read(value))
             except ValueError as error:
                 fault = f"{place}, column {name}: {error}"
-                deferred = unlabelled is not None and where != "train" and name == names[1]
-                if deferred and kind.labels and is_missing(value):
+                deferred = kind.labels and where != "train" and name == names[1]
+                if deferred and unlabelled is not None and is_missing(value):
                     unlabelled.append(Unlabelled(where, fault))
                 else:
                     faults.append(fault)

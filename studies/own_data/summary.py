@@ -34,8 +34,8 @@ Lengths = Sequence[Sequence[int]]
 class CorpusSummary:
     """Facts about a corpus of one's own.
 
-    `rows` are those of each split, called `unit`, after `num_held_out` pairs were left out of training because
-    their source is in another split. `classes` has the number of labels of each class in training. `lengths`
+    `rows` are those of each split, called `unit`, without `num_held_out` pairs of training whose source is in
+    another split. `classes` has the number of labels of each class in training. `lengths`
     and `symbols`, the number of different tokens in training, are known by the kind of tokens. `tokens` has
     the length of a training text.
     """
@@ -57,7 +57,7 @@ class CorpusSummary:
 
 
 def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> CorpusSummary:
-    """Return the facts about labelled rows or pairs; `tokens` is the task's kind of tokens, if it is known."""
+    """Return the facts about labelled rows or pairs; `tokens` is the task's kind of tokens, if known."""
     train = [row for row in rows if row.split == "train"]
     counts = Counter(row.split for row in rows)
     if not kind.labels:
@@ -97,7 +97,9 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
         if parts[split] == parts["train"]:
             warnings.append(f"{split} is the very text of train")
         elif long and shared > _OFTEN * len(long):
-            warnings.append(f"{split}: {shared:,} of {len(long):,} lines of {_MIN_LINE} bytes or more are also in train")
+            warnings.append(
+                f"{split}: {shared:,} of {len(long):,} lines of {_MIN_LINE} bytes or more are also in train"
+            )
     kinds = [each for each in _kinds(tokens) if each != "symbols"]
     sizes = {
         each: array("Q", ((len(line) if each == "characters" else len(line.split())) + 1 for line in train))
@@ -128,8 +130,8 @@ def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
         lost[split] = len(keys) - len(kept[split])
         held_out.update(key for key, _ in keys)
     warnings = [
-        f"{split}: {lost[split]:,} of {plural(lost[split] + len(kept[split]), 'pair')} left out, since their source is "
-        f"also in {'test' if split == 'dev' else 'dev or test'}"
+        f"{split}: {lost[split]:,} of {plural(lost[split] + len(kept[split]), 'pair')} left out, since their "
+        f"source is also in {'test' if split == 'dev' else 'dev or test'}"
         for split in ("train", "dev")
         if lost[split]
     ]
@@ -142,12 +144,12 @@ def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
             each: tuple(array("Q", (_length(row[place], each) + 1 for row in train)) for place in (1, 2))
             for each in kinds
         },
-        symbols={each: _num_symbols((row[place] for place in (1, 2) for row in train), each) for each in kinds},
+        symbols={
+            each: _num_symbols((row[place] for place in (1, 2) for row in train), each) for each in kinds
+        },
         train_bytes=sum(len(row.sequence) + len(row.target) for row in train),
         warnings=tuple(warnings),
     )
-
-
 
 
 def _kinds(tokens: object) -> tuple[str, ...]:
@@ -186,7 +188,9 @@ def _unseen(labels: Mapping[str, Counter[str | None]]) -> Iterable[str]:
     """Warn of classes of dev and test that training lacks, and of a train split with one class."""
     for split in ("dev", "test"):
         lacking = {
-            name: count for name, count in labels[split].items() if name is not None and name not in labels["train"]
+            name: count
+            for name, count in labels[split].items()
+            if name is not None and name not in labels["train"]
         }
         if lacking:
             names = ", ".join(quoted(name) for name in list(lacking)[:_MAX_NAMED])

@@ -92,9 +92,7 @@ def find_three(reader: Reader, named: ThreeTables) -> NamedFiles | None:
     sound = {split: files for split, files in found.items() if files is not None}
     for split, files in sound.items():
         if files.digests.keys() != {"train"}:
-            reader.report(
-                f"{paths[split]}: expected one split, got {', '.join(files.digests)}", split
-            )
+            reader.report(f"{paths[split]}: expected one split, got {', '.join(files.digests)}", split)
             return None
     forms = {files.form for files in sound.values()}
     if len(forms) > 1:
@@ -127,7 +125,7 @@ def read_rows(
         test=files.digests.get("test", ()),
         columns=tuple(columns),
         split=split,
-        split_names=tuple((splits.train, splits.dev or "", splits.test or "")) if split and splits else (),
+        split_names=(splits.train, splits.dev or "", splits.test or "") if split and splits else (),
     )
     rows, unlabelled = _all_rows(reader, layout, kind)
     if rows is None:
@@ -152,9 +150,7 @@ def count_rows(rows: Sequence[Row]) -> OwnCounts:
     return OwnCounts(**Counter(row.split for row in rows))
 
 
-def _find(
-    reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None
-) -> NamedFiles | None:
+def _find(reader: Reader, name: str, key: str, names: Mapping[str, str] | None = None) -> NamedFiles | None:
     """Return the files of the splits at a path; None if faults are noted at a key."""
     try:
         found = find_files(reader.locate(name), names)
@@ -177,7 +173,7 @@ def _find(
 def _all_rows(
     reader: Reader, layout: OwnLayout, kind: RowKind
 ) -> tuple[list[Row] | None, Mapping[str, list[Unlabelled]]]:
-    """Return the rows of all files, None if faults are noted, and by file those of dev and test without a label."""
+    """Return the rows of all files, None if faults are noted, and by file those without a label."""
     rows, sound, unlabelled = list[Row](), True, dict[str, list[Unlabelled]]()
     for split, digests in iter_parts(layout):
         paths = [reader.files[digest] for digest in digests]
@@ -212,7 +208,10 @@ def _leave_out_unlabelled(
         if not known and (missing[split] or labels[split]):
             left_out.append(split)
             count = missing[split] + sum(row.split == split for row in rows)
-            reader.notes.append(f"{split}: {plural(count, 'row')} left out, since none has a label: rows to train on are drawn instead")
+            reader.notes.append(
+                f"{split}: {plural(count, 'row')} left out, since none has a label: "
+                "rows to train on are drawn instead"
+            )
     for path, found in unlabelled.items():
         if faults := [each.fault for each in found if each.split not in left_out]:
             for fault in RowsError(faults).faults:

@@ -11,7 +11,7 @@ from ...diagnostics import printable
 from ..catalog.own_corpora import SPLITS
 
 NOT_SCORED = "-100"
-"""A token's label that is neither trained nor scored, as Hugging Face `transformers` has it; null is the same."""
+"""A token's label that is neither trained nor scored, as in Hugging Face `transformers`; so is null."""
 
 _SHOWN = 40
 _SPLIT_NAMES = {**{name: name for name in SPLITS}, **dict.fromkeys(("validation", "valid", "val"), "dev")}

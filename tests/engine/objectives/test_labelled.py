@@ -146,4 +146,4 @@ def test_a_batch_without_a_scored_label_has_a_loss_of_zero(trial):
     objective._drawn.current.labels.fill_(IGNORED)
     loss = objective.loss(model, 0, 1)
     loss.backward()
-    assert float(loss) == 0.0
+    assert loss.item() == 0.0

@@ -1,4 +1,4 @@
-"""Files that are damaged, hostile or endless are faults with their place; none of them ends or fills the process."""
+"""Files that are damaged, hostile or endless are faults; none of them ends or fills the process."""
 
 import io
 import json
