@@ -1,4 +1,4 @@
-"""The nodes of a cluster as a run begins: what each brings, and where it puts its results."""
+"""The nodes of a cluster as a run begins: what each brings, and which are left out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from ...engine.core.events import ClusterNode
 def format_nodes(nodes: Sequence[ClusterNode]) -> Iterator[str]:
     """A line for each node, below a heading."""
     width = max(4, *(len(node.host) for node in nodes)) if nodes else 4
-    yield f"{'node':<{width}}   CPUs   GPUs   results"
+    yield f"{'node':<{width}}   CPUs   GPUs"
     for node in nodes:
-        where = f"left out: {node.problem}" if node.problem else _describe_store(node)
-        yield f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}   {where}"
-
-
-def _describe_store(node: ClusterNode) -> str:
-    return "to the store itself" if node.sees_store else "through the driver"
+        line = f"{node.host:<{width}}   {node.cpus:>4g}   {node.gpus:>4g}"
+        yield f"{line}   left out: {node.problem}" if node.problem else line

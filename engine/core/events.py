@@ -47,7 +47,6 @@ class ClusterNode:
     cpus: float
     gpus: float
     versions: Mapping[str, str]
-    sees_store: bool
     problem: str = ""
     gpu_bytes: int = 0
 

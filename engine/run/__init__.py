@@ -1,11 +1,10 @@
-"""A run takes what a study lacks to this process or to Ray, in any order, and survives any crash.
+"""Runs of studies: scheduling what a study lacks in this process or on Ray, surviving any crash.
 
-`driver` hands what `rounds` find missing to this machine, by what is in `local`, or to `ray_cluster`, whose
-workers are `ray_actor`, on nodes that `cluster_nodes` has looked at; those that do not see the store reach
-it by `remote_store`. `ray_connection` starts Ray or connects to it, and `worker_code` checks that workers run
-the driver's code. `head_watch` leaves a cluster whose head is gone, `gpu_share` says what trials have of
-a GPU. Trials come from `cohort_sources`, or from a `search`, and run as `cohorts`, whose short trials
-wait in `held_outcomes` to be stored together. What `other_drivers` of
-the same store train is waited for. `preflight` refuses what cannot be right, `interrupts` stops in order, and
-`memory_guard` ends workers that take too much.
+`driver` trains what `rounds` find missing, in this process (`local`) or on Ray (`ray_cluster`, whose workers
+are `ray_actor`, on nodes that `cluster_nodes` has checked). `ray_connection` starts Ray or connects to it;
+`worker_code` checks that workers run the driver's code; `head_watch` ends a run whose cluster's head is gone;
+`gpu_share` decides each trial's share of a GPU. Trials come from `cohort_sources` or from a `search` and
+run as `cohorts`; short ones wait in `held_outcomes` to be stored together. `other_drivers` watches
+what others train. `preflight` refuses faulty studies, `interrupts` stop a run in order, and `memory_guard`
+kills workers that take too much memory.
 """

@@ -6,7 +6,7 @@ import pickle
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any, TypedDict
 
@@ -26,7 +26,6 @@ from ...studies.text.units import format_bytes
 from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
 from .gpu_share import Accelerators, share
-from .remote_store import StorePlace
 from .worker_code import Code, look_at_code
 
 ANSWER_S = 300.0
@@ -38,6 +37,17 @@ LOOK_S = 2.0
 
 _SEES_GPUS = {"env_vars": {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
 """Of a task that asks for no GPU: it sees those of its node, which earlier versions of Ray hide from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorePlace:
+    """Where workers find the store: its folder or address, and a file in the folder by which it is known.
+
+    A bucket has no such file, nor has a folder that only this machine's workers use.
+    """
+
+    root: str
+    marker: str | None = None
 
 
 class NodeError(ActivememError):
@@ -68,7 +78,6 @@ class _Answer(TypedDict):
     """
 
     gpu_bytes: int
-    sees_store: bool
     versions: dict[str, str]
     problem: str
 
@@ -267,7 +276,7 @@ def marked(store: Store) -> Iterator[str]:
 def _describe(node: dict[str, Any], answer: ray.ObjectRef[_Answer]) -> ClusterNode:
     """A node with its answer; one that does not answer is described as such."""
     host = f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
-    found: _Answer = {"gpu_bytes": 0, "sees_store": False, "versions": {}, "problem": ""}
+    found: _Answer = {"gpu_bytes": 0, "versions": {}, "problem": ""}
     try:
         found = ray.get(answer, timeout=ANSWER_S)
     except ray.exceptions.GetTimeoutError:
@@ -291,8 +300,7 @@ def _make_look() -> Callable[[_Question], _Answer]:
         import pickle  # noqa: PLC0415 -- all of these are those of the node
         from pathlib import Path  # noqa: PLC0415
 
-        seen = asked["marker"] is None or Path(asked["marker"]).exists()
-        found: _Answer = {"gpu_bytes": 0, "sees_store": seen, "versions": {}, "problem": ""}
+        found: _Answer = {"gpu_bytes": 0, "versions": {}, "problem": ""}
         try:
             import torch  # noqa: PLC0415
 
@@ -325,6 +333,12 @@ def _make_look() -> Callable[[_Question], _Answer]:
                 from ...storage import Store  # noqa: PLC0415
 
                 Store(asked["store"]).last_study()
+            elif not Path(asked["marker"]).exists():
+                found["problem"] = (
+                    f"expected to see the results in {asked['store']}, which this node does not: "
+                    "use a folder that all nodes see, or a bucket"
+                )
+                return found
             load_plugin_files(pickle.loads(asked["plugins"]))
             settings = pickle.loads(asked["settings"])
             faults = [fault for each in settings if (fault := plugin_fault(each)) is not None]

@@ -19,7 +19,7 @@ from ..packs.form import form_of
 from ..packs.gate import Gate, machine_file
 from ..training_parts.activation_checkpointing import CheckpointedTrainings
 from ..trial import provenance
-from ..trial.checkpoints import Checkpoint, checkpoint_of
+from ..trial.checkpoints import checkpoint_of
 from ..trial.claims import Claims
 from ..trial.outcome import Job
 from ..trial.resumable_attempt import Attempt, TrainingFactory
@@ -68,7 +68,7 @@ class Worker:
                 self._store,
                 self._device,
                 claims=self._claims_of(job.run),
-                checkpoint=self.make_checkpoint(job),
+                checkpoint=checkpoint_of(self._store, job.trial.id, job.shorter),
                 time_limit_s=self._limit,
                 checkpoint_every_s=self._every,
                 data=self._data,
@@ -108,18 +108,10 @@ class Worker:
                 if isinstance(event, MachineFailed):
                     return
 
-    def make_claims(self, run: str) -> Claims:
-        """The claims of a run."""
-        return Claims(self._store, run)
-
-    def make_checkpoint(self, job: Job) -> Checkpoint:
-        """The checkpoint of a job."""
-        return checkpoint_of(self._store, job.trial.id, job.shorter)
-
     def _claims_of(self, run: str) -> Claims:
         """The claims of a run, which know what they have read of the store."""
         if run not in self._claims:
-            self._claims[run] = self.make_claims(run)
+            self._claims[run] = Claims(self._store, run)
         return self._claims[run]
 
 

@@ -29,7 +29,6 @@ from ..trial.machine_failures import MachineError, lost_gpu
 from ..trial.resumable_attempt import Attempt, TrainingFactory
 from .cohorts import Worker, collect
 from .memory_guard import MemoryGuard
-from .remote_store import RemoteWorker, StorePlace
 from .worker_code import Code, code_fault, look_at_code
 
 REPORT_S = 0.5
@@ -81,7 +80,7 @@ class CohortActor(tune.Trainable):
         self,
         config: dict[str, Any],
         *,
-        place: StorePlace,
+        root: str,
         machine: Machine,
         make_training: TrainingFactory,
         metric: str | None,
@@ -105,7 +104,8 @@ class CohortActor(tune.Trainable):
             if (fault := code_fault(code, look_at_code())) is not None:
                 raise MachineError(fault)
             load_plugin_files(plugins)
-            self._worker = _make_worker(place, machine, make_training)
+            guard = None if machine.memory_limit is None else MemoryGuard(machine.memory_limit)
+            self._worker = Worker(Store(root), machine, make_training, guard)
             self.reset_config(config)
         except Exception as error:  # noqa: BLE001 -- whatever it is, no trial has begun
             what = " ".join(f"{type(error).__name__}: {error}".split())
@@ -212,11 +212,3 @@ def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
 
 def _stop_key(run: str) -> bytes:
     return f"activemem:stop:{run}".encode()
-
-
-def _make_worker(place: StorePlace, machine: Machine, make_training: TrainingFactory) -> Worker:
-    """What trains in this process, whose memory is watched if it has a limit."""
-    guard = None if machine.memory_limit is None else MemoryGuard(machine.memory_limit)
-    if place.is_seen():
-        return Worker(Store(place.root), machine, make_training, guard)
-    return RemoteWorker(place, machine, make_training, guard)

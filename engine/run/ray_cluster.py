@@ -28,14 +28,13 @@ from ..core.resources import Machine
 from ..trial.machine_failures import MachineError
 from ..trial.resumable_attempt import TrainingFactory
 from ..trial.training import Training
-from .cluster_nodes import FitNodes, marked
+from .cluster_nodes import FitNodes, StorePlace, marked
 from .cohort_sources import CohortSource
 from .gpu_share import with_share
 from .head_watch import HeadWatch
 from .interrupts import Stop
 from .ray_actor import COMPLETED, CohortActor, tell_to_stop
 from .ray_connection import connected
-from .remote_store import StorePlace, start_keeper
 from .worker_code import check_workers_here, look_at_code
 
 MAX_COHORT_DEATHS = 12
@@ -217,7 +216,7 @@ def run_cohorts(
         machine, nodes = _ready(machine, place, settings, listener, at_once)
         actor = tune.with_parameters(
             CohortActor,
-            place=place,
+            root=place.root,
             machine=machine,
             make_training=make_training,
             metric=metric,
@@ -304,13 +303,13 @@ def _count_workers(machine: Machine) -> int:
 
 @contextmanager
 def _located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Where the workers find the store; those of a cluster have a keeper in case that they do not see it."""
+    """Yield where the workers find the store; in a cluster's folder a file marks it meanwhile."""
     root = store.address or str(store.root.resolve())
     if machine.address is None or store.address is not None:
         yield StorePlace(root=root)
         return
     with marked(store) as marker:
-        yield StorePlace(root=root, marker=marker, keeper=start_keeper(store))
+        yield StorePlace(root=root, marker=marker)
 
 
 def _resources(cpus: float, gpus: float, config: dict[str, Any]) -> tune.PlacementGroupFactory:

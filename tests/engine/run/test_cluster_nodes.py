@@ -1,4 +1,4 @@
-"""Nodes that do not see the store reach it through the driver; those that cannot train are named."""
+"""Nodes of a cluster that cannot train, or that do not see the store, are named and left out."""
 
 import os
 import pickle
@@ -15,9 +15,8 @@ from activemem.engine.core import gpus
 from activemem.engine.core.events import NOBODY, ClusterNode, Listener
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import cluster_nodes
-from activemem.engine.run.cluster_nodes import FitNodes, NodeError, _Inspector, check_nodes
+from activemem.engine.run.cluster_nodes import FitNodes, NodeError, StorePlace, _Inspector, check_nodes
 from activemem.engine.run.ray_connection import connect
-from activemem.engine.run.remote_store import StorePlace
 from activemem.engine.run.worker_code import look_at_code
 from activemem.storage import Store
 
@@ -25,7 +24,7 @@ from .ray_nodes import ENVIRONMENT, can_mount, head, other_version, worker
 
 
 def node(host, problem=""):
-    return ClusterNode(id=host, host=host, cpus=1, gpus=0, versions={}, sees_store=True, problem=problem)
+    return ClusterNode(id=host, host=host, cpus=1, gpus=0, versions={}, problem=problem)
 
 
 def test_nodes_that_cannot_train_are_refused_or_left_out():
@@ -85,13 +84,15 @@ def look(**others):
         "data": "",
     }
     asked["code"] = look_at_code()
-    return cluster_nodes._make_look()(asked | {"marker": "/nowhere", "store": "", **others})
+    return cluster_nodes._make_look()(asked | {"marker": "/", "store": "", **others})
 
 
 def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(tmp_path, monkeypatch):
-    fit = look()
-    assert (fit["sees_store"], fit["problem"]) == (False, "")
-    assert look(marker=str(tmp_path))["sees_store"]
+    assert look(marker=str(tmp_path))["problem"] == ""
+    assert look(marker=str(tmp_path / "elsewhere"), store="/home/me/results")["problem"] == (
+        "expected to see the results in /home/me/results, which this node does not: "
+        "use a folder that all nodes see, or a bucket"
+    )
     other = {"activemem": f"0.0.{__version__}", "torch": torch.__version__}
     assert look(versions=other)["problem"] == (
         f"expected activemem 0.0.{__version__}, torch {torch.__version__}, "
@@ -184,9 +185,9 @@ def test_a_node_that_is_asked_sees_its_gpus_whatever_ray_hides_from_who_asks_for
     assert seen == ["0", ""]
 
 
-@pytest.mark.slow  # four programs with Ray; a worker without the store is in test_remote_store
+@pytest.mark.slow  # four programs with Ray
 @pytest.mark.skipif(not can_mount(), reason="needs mounts of its own")
-def test_a_node_without_the_store_trains_and_one_of_another_version_is_named(tmp_path, tiny):
+def test_nodes_without_the_store_or_of_another_version_are_named_and_left_out(tmp_path, tiny):
     work, packages = tmp_path / "work", tmp_path / "packages"
     for folder in (work, packages):
         folder.mkdir()
@@ -205,7 +206,7 @@ def test_a_node_without_the_store_trains_and_one_of_another_version_is_named(tmp
     assert f"(127.0.0.3): expected activemem {__version__}, torch" in refused.stderr
     assert f"got activemem 0.0.{__version__}, torch" in refused.stderr
     assert done.returncode == 0, done.stderr
-    assert "through the driver" in done.stderr
+    assert "(127.0.0.2)" in done.stderr and "expected to see the results in" in done.stderr
     store = Store(work / "results")
     assert set(store.trials()["status"]) == {"done"}
     assert len(store.trials()) == 8

@@ -110,7 +110,8 @@ def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
 
 
 def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_by_side(tiny):
-    from activemem.engine.run.ray_cluster import COMPLETED, RAY_ENVIRONMENT, _CohortSearcher
+    from activemem.engine.run.ray_cluster import COMPLETED, _CohortSearcher
+    from activemem.engine.run.ray_connection import RAY_ENVIRONMENT
 
     jobs = [Job(trial=trial, attempt=0, run="run") for trial in load_study(tiny).trials]
     assert len(jobs) > 3
