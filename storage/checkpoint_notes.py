@@ -32,7 +32,7 @@ Course = Mapping[str, Sequence[tuple[int, float]]]
 """By metric, epochs and the values after them."""
 
 
-class BegunTrial(Record):
+class StartRecord(Record):
     """The trial of a checkpoint: its study, the levels of its factors, its settings as JSON."""
 
     study: str
@@ -82,11 +82,11 @@ def write_note(
 
 
 def encode_begun(trial: str) -> str:
-    """Return the first line of `STARTS_FILE` for a trial, given the values of `BegunTrial` as JSON."""
+    """Return the first line of `STARTS_FILE` for a trial, given the values of `StartRecord` as JSON."""
     return encode_record(json.loads(trial)).decode()
 
 
-def read_begun(folder: Path) -> tuple[BegunTrial, list[str]] | None:
+def read_begun(folder: Path) -> tuple[StartRecord, list[str]] | None:
     """Return the trial of a checkpoint's folder and its starts; None if none is there, or only a part of one.
 
     Raises `DamagedError` and `UnreadableError`, which name the file, and OSError.
@@ -96,7 +96,7 @@ def read_begun(folder: Path) -> tuple[BegunTrial, list[str]] | None:
         line, ended, starts = read_regular(path).partition(b"\n")
         if not ended:  # its writer was killed
             return None
-        return decode_record(line + ended, BegunTrial), starts.decode(errors="replace").splitlines()
+        return decode_record(line + ended, StartRecord), starts.decode(errors="replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except DamagedError as error:
@@ -117,7 +117,7 @@ def is_begun(folder: Path) -> bool:
     return _begun_or_none(folder) is not None
 
 
-def _begun_or_none(folder: Path) -> BegunTrial | None:
+def _begun_or_none(folder: Path) -> StartRecord | None:
     try:
         found = read_begun(folder)
     except (OSError, StoreError):

@@ -18,7 +18,7 @@ _RANGE = re.compile(r"(-?\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LevelNames:
+class AxisLabels:
     """The names of the levels that the frame numbers, for x and series, and the number that is accented."""
 
     x: Sequence[str] = ()
@@ -36,7 +36,7 @@ def mean_interval(values: Sequence[float], band: Band) -> tuple[float, float | N
 
 
 def build_lines(
-    frame: pl.DataFrame, level_names: LevelNames, at: Mapping[object, float], band: Band
+    frame: pl.DataFrame, level_names: AxisLabels, at: Mapping[object, float], band: Band
 ) -> tuple[Line, ...]:
     """The lines of a panel, one for each series, from left to right; `at` gives the position of each x.
 
@@ -58,7 +58,7 @@ def build_lines(
 
 
 def build_bars(
-    frame: pl.DataFrame, level_names: LevelNames, band: Band, metric: Metric, placeholders: Mapping[int, str]
+    frame: pl.DataFrame, level_names: AxisLabels, band: Band, metric: Metric, placeholders: Mapping[int, str]
 ) -> tuple[Bar, ...]:
     """A bar for every level of x; without a value it has only a word."""
     values = dict(_groups(frame, "x"))
@@ -75,7 +75,7 @@ def build_bars(
 
 
 def build_boxes(
-    frame: pl.DataFrame, level_names: LevelNames, at: Mapping[object, float], placeholders: Mapping[int, str]
+    frame: pl.DataFrame, level_names: AxisLabels, at: Mapping[object, float], placeholders: Mapping[int, str]
 ) -> Boxes:
     """A box for each place along x that has values, or for every level, with a word if it has none."""
     values = dict(_groups(frame, "x"))

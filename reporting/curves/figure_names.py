@@ -10,7 +10,7 @@ from ...studies.schema.design import level_key
 from ...studies.schema.factors import ABSENT, SEED
 from ...studies.schema.level_names import level_text, one_line, short_level_names
 from ...studies.schema.settings import Level
-from .aggregate import LevelNames, index_positions
+from .aggregate import AxisLabels, index_positions
 from .samples import Samples
 
 Ticks = tuple[tuple[float, str], ...]
@@ -36,11 +36,11 @@ class FigureNames:
             return texts
         return tuple(f"{one_line(str(factor))} {text}" for text in texts)
 
-    def level_names(self) -> LevelNames:
+    def level_names(self) -> AxisLabels:
         """The names of the levels of x and series, none for indices, and which of them is accented."""
         accented = [level_key(level) for level in self.levels.get(self.spec.accent_factor or "", ())]
         wanted = None if self.spec.accent is None else level_key(self.spec.accent)
-        return LevelNames(
+        return AxisLabels(
             x=self.full_names(self.spec.x),
             series=self.full_names(self.spec.series),
             accent=accented.index(wanted) if wanted in accented else None,
