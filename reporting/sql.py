@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 
 import polars as pl
 
@@ -12,6 +18,7 @@ from ..diagnostics import nearest_hint
 from ..errors import ActivememError
 from ..storage import Store
 from ..storage.schema import SCHEMAS
+from ..studies.text.units import format_bytes
 from .frames import metrics_frame, stored_levels, trials_frame
 
 _NO_TABLE = re.compile(r"relation '(?P<name>.*)' was not found")
@@ -23,17 +30,30 @@ _READS_FILES = re.compile(
 _NO_COLUMN = re.compile(r'unable to find column "(?P<name>.*?)"')
 
 
+_NARROW = "narrow it by WHERE, GROUP BY or LIMIT, or read the Parquet files themselves (docs/store.md)"
+
+
 class QueryError(ActivememError):
     """A query that cannot be answered; the message says why."""
 
 
-def query(store: Store, sql: str) -> pl.DataFrame:
-    """The answer to one statement.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryLimits:
+    """The most rows of an answer, memory beside the tables, and seconds that one statement may take."""
+
+    rows: int = 1_000_000
+    memory_bytes: int = 4 << 30
+    seconds: float = 60.0
+
+
+def query(store: Store, sql: str, limits: QueryLimits | None = None) -> pl.DataFrame:
+    """Return the answer to one statement.
 
     `trials` has a row for each trial's latest attempt, `metrics` one for each value of it that was reported,
     in whatever study; both have the factors' levels as columns. `outputs` has a row for each line that was
     kept of what models wrote for test splits, `tuned_outputs` so with searches that were tuned. All but the
-    trials are read only if they are asked for. No statement reads another file. Raises QueryError.
+    trials are read only if they are asked for. A process of its own answers, within `limits`; no statement
+    reads another file. Raises QueryError.
     """
     if found := _READS_FILES.search(sql):
         raise QueryError(f"query: expected a statement about the store, got {found[0]}, which reads files")
@@ -45,10 +65,57 @@ def query(store: Store, sql: str) -> pl.DataFrame:
         "outputs": _read_when_asked(store.outputs, "outputs"),
         "tuned_outputs": _read_when_asked(partial(store.outputs, tuned=True), "tuned_outputs"),
     }
-    try:
-        return pl.SQLContext(frames=tables, eager=True).execute(sql)
-    except pl.exceptions.PolarsError as error:
-        raise QueryError(_explain_error(str(error), tables)) from error
+    return _answer(sql, tables, limits or QueryLimits())
+
+
+def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -> pl.DataFrame:
+    """Have a process answer a statement about these tables; only those that it names are read."""
+    with tempfile.TemporaryDirectory(prefix="activemem-query-") as folder:
+        files, answer = dict[str, str](), Path(folder, "answer")
+        for name, table in tables.items():
+            is_named = re.search(rf"\b{name}\b", sql, re.IGNORECASE) is not None
+            frame = table.collect() if is_named else pl.DataFrame(schema=table.collect_schema())
+            files[name] = str(Path(folder, f"{name}.arrow"))
+            frame.write_ipc(files[name])
+        request = {"sql": sql, "tables": files, "answer": str(answer), **asdict(limits)}
+        try:
+            ended = subprocess.run(
+                [sys.executable, "-P", str(Path(__file__).with_name("sql_process.py"))],
+                input=json.dumps(request).encode(),
+                capture_output=True,
+                timeout=limits.seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise QueryError(f"query: stopped after {limits.seconds:g} s; {_NARROW}") from None
+        fault = _read_fault(ended)
+        if not fault:
+            return pl.read_ipc(answer)
+    raise QueryError(_explain_fault(fault, tables, limits))
+
+
+def _read_fault(ended: subprocess.CompletedProcess[bytes]) -> Mapping[str, str]:
+    """Return what the answering process says went wrong; empty where nothing did."""
+    if ended.returncode == 0:
+        return json.loads(ended.stdout)
+    if b"memory allocation" in ended.stderr or b"Cannot allocate memory" in ended.stderr:
+        return {"kind": "memory"}
+    return {"kind": "crash", "message": f"status {ended.returncode}"}
+
+
+def _explain_fault(fault: Mapping[str, str], tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -> str:
+    """Return what is wrong with a statement, and what to do."""
+    message = fault.get("message", "")
+    match fault["kind"]:
+        case "statement":
+            return _explain_error(message, tables)
+        case "rows":
+            return f"query: its answer has more than {limits.rows:,} rows; {_NARROW}"
+        case "memory":
+            return f"query: it needs more than {format_bytes(limits.memory_bytes)} of memory; {_NARROW}"
+        case _:
+            first = message.partition("\n")[0]
+            return f"query: Polars failed on this statement ({first}); {_NARROW}"
 
 
 def _read_when_asked(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:
@@ -62,7 +129,7 @@ def _with_study(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
     return studies.join(levels, on="trial", how="left", maintain_order="left")
 
 
-def _explain_error(message: str, tables: dict[str, pl.LazyFrame]) -> str:
+def _explain_error(message: str, tables: Mapping[str, pl.LazyFrame]) -> str:
     """What Polars says, without its plan, and with the name that was probably meant."""
     what = message.partition("\n\nResolved plan")[0].partition("\n\n")[0]
     if found := _NO_TABLE.search(what):

@@ -1,6 +1,6 @@
 import pytest
 
-from activemem.reporting.sql import QueryError, query
+from activemem.reporting.sql import QueryError, QueryLimits, query
 from activemem.storage import Store
 
 from ..storage.factories import make_outputs, make_trial_row
@@ -73,3 +73,28 @@ def test_no_statement_reads_a_file_that_is_not_of_the_store(store, tmp_path, tab
         query(store, f"SELECT * FROM {table.format(secret)}".lower())
     with pytest.raises(QueryError, match=r"which reads files$"):
         query(store, f"CREATE TABLE copy AS SELECT * FROM {table.format(secret)}")
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT lpad(mixer, 100000000000, 'x') FROM trials", "needs more than 536.9 MB of memory"),
+        ("SELECT * FROM generate_series(1, 100000000000)", "needs more than 536.9 MB of memory"),
+        ("SELECT a.trial FROM trials a CROSS JOIN trials b", "has more than 2 rows"),
+    ],
+)
+def test_a_statement_without_bounds_ends_with_what_it_exceeds(store, sql, message):
+    with pytest.raises(QueryError, match=f"^query: it.* {message}; narrow it"):
+        query(store, sql, QueryLimits(rows=2, memory_bytes=1 << 29))
+
+
+def test_an_endless_statement_is_stopped(store):
+    endless = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r"
+    with pytest.raises(QueryError, match=r"^query: stopped after 3 s; narrow it"):
+        query(store, endless, QueryLimits(seconds=3))
+
+
+def test_a_folder_of_the_same_name_as_a_package_changes_no_answer(store, tmp_path, monkeypatch):
+    (tmp_path / "polars.py").write_text("raise SystemExit(3)\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert len(query(store, "SELECT trial FROM trials")) > 0

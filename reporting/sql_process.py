@@ -1,0 +1,64 @@
+"""The process that answers one SQL statement, within limits that the system enforces.
+
+It is started by its path, imports Polars alone, and opens nothing but the tables that it is given: whatever a
+statement does to its memory or its time, the process that asked goes on.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+ANSWER_BYTES = 1 << 30
+"""The size of an answer's file at most."""
+
+
+def main() -> None:
+    """Read a request as JSON, write the answer to its file, and print what went wrong as JSON."""
+    request = json.load(sys.stdin)
+    tables = {name: pl.read_ipc(path) for name, path in request["tables"].items()}
+    context = pl.SQLContext(frames=tables, eager=False)
+    pl.DataFrame({"a": [1, 2]}).lazy().group_by("a").len().collect()  # starts Polars' threads
+    _limit(request["memory_bytes"], request["seconds"])
+    try:
+        answer = context.execute(request["sql"]).head(request["rows"] + 1).collect()
+        if len(answer) > request["rows"]:
+            fault = {"kind": "rows"}
+        else:
+            answer.write_ipc(request["answer"])
+            fault = {}
+    except (MemoryError, OSError) as error:
+        fault = {"kind": "memory", "message": str(error)}
+    except pl.exceptions.PolarsError as error:
+        fault = {"kind": "statement", "message": str(error)}
+    except BaseException as error:  # noqa: BLE001 -- a panic of Polars is no Exception
+        fault = {"kind": "panic", "message": str(error)}
+    print(json.dumps(fault))  # noqa: T201 -- to the process that asked
+
+
+def _limit(memory_bytes: int, seconds: float) -> None:
+    """Let this process have so much more memory than now and so much time, where the system can limit it."""
+    try:
+        import resource  # noqa: PLC0415 -- not everywhere
+    except ImportError:
+        return
+    limits: dict[int, int] = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: ANSWER_BYTES,
+        resource.RLIMIT_CPU: int(seconds * (os.cpu_count() or 1)) + 60,  # if the process that asked is gone
+    }
+    statm = Path("/proc/self/statm")
+    if statm.is_file():
+        pages = int(statm.read_text(encoding="ascii").split()[0])
+        limits[resource.RLIMIT_AS] = pages * resource.getpagesize() + memory_bytes
+    for which, most in limits.items():
+        hard: Any = resource.getrlimit(which)[1]
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(which, (allowed, allowed))
+
+
+if __name__ == "__main__":
+    main()
