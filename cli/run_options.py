@@ -11,7 +11,13 @@ import typer
 from ..studies.text.command_line import command_line
 from ..studies.text.units import parse_duration
 
-LocalOption = Annotated[bool, typer.Option("--local", help="Run in this process, without Ray.")]
+LocalOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--local/--ray",
+        help="Train in this process, or with Ray; by default a grid of under two minutes trains here.",
+    ),
+]
 
 ShardOption = Annotated[
     str | None,
@@ -107,7 +113,7 @@ class RunOptions:
 
     study: str
     overrides: Sequence[str] | None
-    local: bool
+    local: bool | None
     only: Sequence[str] | None
     shard: str | None
     max_trials: int | None
@@ -132,7 +138,7 @@ class RunOptions:
 
     def command(self, overrides: Sequence[str]) -> str:
         """The command that continues the run of a study that has these overrides."""
-        given = {name: getattr(self, name) for name in _REPEATED}
+        given = {"ray": self.local is False, **{name: getattr(self, name) for name in _REPEATED}}
         return command_line("study", "run", self.study, set=overrides, **given)
 
     def budget_s(self) -> float | None:

@@ -97,7 +97,7 @@ def run(
     study: StudyFile,
     *,
     overrides: OverridesOption = None,
-    local: LocalOption = False,
+    local: LocalOption = None,
     only: OnlyOption = None,
     shard: ShardOption = None,
     max_trials: MaxTrialsOption = None,

@@ -19,6 +19,7 @@ from ...diagnostics import replace_unprintable
 from ...engine.core.events import ClusterNode, Ended, Event, Listener, Taken
 from ...engine.core.interruption import GRACE_S
 from ...studies.resolve.trial import Trial
+from ...studies.text.units import format_duration, plural
 from ..output import print_stderr
 from ..views import trial_lines
 from ..views.progress import Progress, StudyProgress
@@ -88,6 +89,10 @@ class Display(Listener):
             self._columns.add(trials)
             self._others = ()
 
+    def training_here(self, trials: int, seconds: float) -> None:
+        """Print it above what changes."""
+        self._console.print(_format_short_grid(trials, seconds))
+
     def starting_ray(self, attempt: int) -> None:
         """Print it above what changes."""
         self._console.print(_format_start(attempt))
@@ -130,6 +135,10 @@ class LineDisplay(Listener):
         self._progress.on_planned(trials)
         self._columns.add(trials)
 
+    def training_here(self, trials: int, seconds: float) -> None:
+        """Print it."""
+        print_stderr(_format_short_grid(trials, seconds))
+
     def starting_ray(self, attempt: int) -> None:
         """Print it."""
         print_stderr(_format_start(attempt))
@@ -159,3 +168,9 @@ class LineDisplay(Listener):
 def _format_start(attempt: int) -> str:
     """Return the line that says that Ray is being started."""
     return RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt)
+
+
+def _format_short_grid(trials: int, seconds: float) -> str:
+    """Return the line that says that a short grid trains in this process."""
+    each = format_duration(max(1.0, seconds / trials))
+    return f"{plural(trials, 'trial')} of at most about {each}: run in this process; --ray uses Ray"

@@ -45,7 +45,7 @@ class RunRequest:
     """
 
     study: Study
-    local: bool
+    local: bool | None
     trial_ids: frozenset[str] | None
     max_trials: int | None
     max_failures: int | None

@@ -81,6 +81,9 @@ class Listener:
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Learn of trials that are to run, before their first event."""
 
+    def training_here(self, trials: int, seconds: float) -> None:
+        """Learn that a short grid trains in this process, and about how many seconds it takes."""
+
     def starting_ray(self, attempt: int) -> None:
         """Learn that Ray is being started on this machine, for the first time or once more."""
 
@@ -106,6 +109,10 @@ class Relay(Listener):
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Pass it on."""
         self._listener.on_planned(trials)
+
+    def training_here(self, trials: int, seconds: float) -> None:
+        """Pass it on."""
+        self._listener.training_here(trials, seconds)
 
     def starting_ray(self, attempt: int) -> None:
         """Pass it on."""

@@ -34,6 +34,7 @@ from .local.in_process import run_local
 from .local.last_resort import killed_if_stuck
 from .preflight import check_leaks, check_precisions, check_test_lengths, prepare_corpora
 from .rounds import RunCounter, RunRounds, find_missing
+from .short_grids import short_grid_seconds
 
 MERGED_TOGETHER = 256
 """While a run goes on, the files of so many ended trials become one."""
@@ -68,7 +69,7 @@ def run_study(
     machine: Machine = ONE_CPU,
     listener: Listener = NOBODY,
     *,
-    local: bool = False,
+    local: bool | None = None,
     max_trials: int | None = None,
     max_failures: int | None = None,
     retry_failed: bool = False,
@@ -76,8 +77,9 @@ def run_study(
 ) -> Summary:
     """Train every trial of a study that the store lacks, at most `max_trials` of them.
 
-    `local` trains in this process, without Ray. Of a grid only `trial_ids` may run, if they are given. The
-    run ends once `max_failures` trials have failed in it.
+    `local` trains in this process, without Ray, or with it. By default a grid trains here if its missing
+    trials are so short that Ray is not worth its start; the results are the same. Of a grid only `trial_ids`
+    may run, if they are given. The run ends once `max_failures` trials have failed in it.
 
     What no trial could be trained with raises before anything is: a model that sees its future LeakError,
     one without what a group of weights or a loss term names ParameterGroupError or LossTermError, one that
@@ -117,7 +119,7 @@ def _run_round(
     machine: Machine,
     listener: Listener,
     *,
-    local: bool,
+    local: bool | None,
     max_trials: int | None,
     max_failures: int | None,
     retry_failed: bool,
@@ -128,6 +130,12 @@ def _run_round(
     last = store.last_numbers()
     missing = find_missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
+    times = TimeEstimator(store.trials(), study.trials)
+    if local is None:
+        seconds = short_grid_seconds(study, missing[:max_trials], times, machine)
+        local = seconds is not None
+        if seconds is not None and missing:
+            listener.training_here(len(missing[:max_trials]), seconds)
     machine = with_whole_gpu(machine) if local else machine
     _prepare(study, settings, machine)
     run_id = uuid4().hex
@@ -144,7 +152,7 @@ def _run_round(
             places = {"machine": machine, "listener": counter, "stop": stop, "local": local}
             return _run(source, study, store, settings, at_once=at_once, **places)
 
-        work = measured_work(missing, TimeEstimator(store.trials(), study.trials))
+        work = measured_work(missing, times)
         make_grid = partial(GridCohorts, pack=machine.most_packed, work=work)
         rounds = RunRounds(study, store, counter, stop, run, run_id=run_id, make_grid=make_grid)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)

@@ -44,9 +44,6 @@ later start is quicker, as all files are in memory then.
 """
 
 
-_HINT = "\n  --local trains in this process, without Ray"
-
-
 @contextmanager
 def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
     """Connect to the machine's cluster, or start one for the time of the context.
@@ -111,8 +108,9 @@ def _start(machine: Machine, listener: Listener) -> None:
             ray.shutdown()
             if "timed out" in str(error).lower() and attempt < STARTS:
                 continue
-            cause, times = " ".join(str(error).split()) or type(error).__name__, plural(attempt, "attempt")
-            raise MachineError(f"Ray does not start here ({times}): {cause}{_HINT}") from error
+            cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+            told = f"Ray does not start here ({plural(attempt, 'attempt')}): {cause}"
+            raise MachineError(f"{told}; --local trains in this process, without Ray") from error
         return
 
 

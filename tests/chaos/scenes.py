@@ -88,7 +88,7 @@ SEARCH = Scene(
     ),
     points=_POINTS,
 )
-RAY = Scene(text=_GRID, options=(), drivers=1, faults=4, statuses=("done",), ids=GRID.ids)
+RAY = Scene(text=_GRID, options=("--ray",), drivers=1, faults=4, statuses=("done",), ids=GRID.ids)
 
 BUCKET = Scene(text=_GRID, options=("--local",), drivers=1, faults=6, statuses=("done",), ids=GRID.ids)
 

@@ -111,7 +111,7 @@ def test_an_edited_module_makes_other_trials_of_those_that_use_it(run, site):
 
 @pytest.mark.slow
 def test_the_workers_of_a_cluster_find_it(run):
-    run("activemem", "study", "run", str(PLUGIN / "fading.toml"))
+    run("activemem", "study", "run", str(PLUGIN / "fading.toml"), "--ray")
     assert len(mixers(run)) == 3
 
 

@@ -232,9 +232,12 @@ def test_a_run_that_is_refused_leaves_nothing_behind(run, tiny, monkeypatch):
 
 @pytest.mark.heavy
 def test_ray_runs_a_study_without_a_word_of_its_own(process, tiny):
-    result = process("study", "run", tiny, "--set", "factors.task=['not']", "--set", "factors.seed=[0]")
+    result = process(
+        "study", "run", tiny, "--ray", "--set", "factors.task=['not']", "--set", "factors.seed=[0]"
+    )
     assert (result.returncode, result.stdout) == (0, "")
-    lines = without_times(result.stderr).splitlines()
+    first, *lines = without_times(result.stderr).splitlines()
+    assert first == "starting Ray …"
     assert [line[:13] for line in lines[:2]] == ["1/2   done   ", "2/2   done   "]
     assert {line[14:28] for line in lines[:2]} == {"sa(heads=1, he", "conv(k=3)     "}  # as workers end them
     assert lines[2:] == [

@@ -95,7 +95,7 @@ def test_a_run_says_how_many_of_its_trials_can_train_at_once(tmp_path, tiny, mon
     monkeypatch.setattr(ray_cluster, "run_cohorts", lambda *_, at_once, **__: told.append(at_once) or [])
 
     def run(text, pack="off", **options):
-        run_study(load_study(text), Store(tmp_path), Machine(gpus=0.0, pack=pack), **options)
+        run_study(load_study(text), Store(tmp_path), Machine(gpus=0.0, pack=pack), local=False, **options)
         return told.pop()
 
     study = load_study(tiny)

@@ -60,7 +60,7 @@ def whole(tmp_path_factory):
 @pytest.mark.slow  # two programs with Ray; a local run is told as well, below
 def test_workers_of_ray_are_told_when_the_driver_gets_sigterm(tmp_path, tiny, whole):
     (tmp_path / "tiny.toml").write_text(tiny, encoding="utf-8")
-    first = begin(tmp_path, "cut", "--checkpoint-every", "0.05")
+    first = begin(tmp_path, "cut", "--ray", "--checkpoint-every", "0.05")
     wait_for(lambda: any((tmp_path / "cut").glob("checkpoints/*/state.pt")))
     before = saved(tmp_path / "cut")
     first.send_signal(signal.SIGTERM)

@@ -66,7 +66,7 @@ def test_a_start_that_takes_longer_than_ray_waits_is_tried_again(monkeypatch):
 @pytest.mark.parametrize(
     ("error", "told", "number"),
     [
-        (Exception(SLOW), f"Ray does not start here (4 attempts): {SLOW}", STARTS),
+        (Exception(SLOW), f"Ray does not start here (4 attempts): {SLOW[:-1]}", STARTS),
         (
             PermissionError("no access to\n/tmp/ray"),
             "Ray does not start here (1 attempt): no access to /tmp/ray",
@@ -82,5 +82,5 @@ def test_a_start_that_fails_is_the_machines_failure_and_names_the_next_step(monk
     attempts = Attempts()
     with pytest.raises(MachineError) as failed, connected(HERE, attempts):
         pass
-    assert str(failed.value) == f"{told}\n  --local trains in this process, without Ray"
+    assert str(failed.value) == f"{told}; --local trains in this process, without Ray"
     assert attempts.numbers == list(range(1, number + 1))

@@ -30,7 +30,7 @@ def folder(tmp_path, tiny):
 def begin(folder, modes="", **environment):
     """The study in a process of its own, whose seeds misbehave in these ways."""
     return subprocess.Popen(
-        [sys.executable, "-m", "activemem", "study", "run", "tiny.toml"],
+        [sys.executable, "-m", "activemem", "study", "run", "tiny.toml", "--ray"],
         cwd=folder,
         env={
             **os.environ,

@@ -1,0 +1,63 @@
+"""Short grids train in the driver's process; everything else is left to Ray."""
+
+from dataclasses import replace
+
+import pytest
+
+from activemem.engine.core.events import Listener
+from activemem.engine.core.resources import Machine
+from activemem.engine.run import driver
+from activemem.engine.run.driver import run_study
+from activemem.engine.run.short_grids import SHORT_S, short_grid_seconds
+from activemem.storage import Store
+from activemem.studies.planning.time_estimates import TimeEstimator
+from activemem.studies.study import load_study
+
+from ...study_texts import SEARCH_OF_RUNGS
+
+HERE = Machine(gpus=0.0)
+
+
+def seconds(text, store, machine=HERE):
+    study = load_study(text)
+    times = TimeEstimator(store.trials(), study.trials)
+    return short_grid_seconds(study, study.trials, times, machine)
+
+
+class Said(Listener):
+    def __init__(self):
+        self.here = []
+
+    def training_here(self, trials, seconds):
+        self.here.append((trials, seconds))
+
+
+def test_a_short_grid_trains_in_this_process_and_says_so_once(tiny, tmp_path):
+    said = Said()
+    small = load_study(tiny, ["factors.seed=[0]", "factors.task=['not']"])
+    summary = run_study(small, Store(tmp_path), HERE, said)
+    assert (summary.done, summary.left) == (2, 0)
+    ((trials, told),) = said.here
+    assert trials == 2 and 0 < told < SHORT_S
+    run_study(small, Store(tmp_path), HERE, said)  # nothing is left to train
+    assert len(said.here) == 1
+
+
+def test_a_long_grid_a_search_a_cluster_and_a_limit_of_memory_are_for_ray(tiny, tmp_path):
+    store = Store(tmp_path)
+    assert seconds(tiny, store) < SHORT_S
+    assert seconds(tiny.replace("epochs = 4", "epochs = 4000"), store) is None
+    assert seconds(SEARCH_OF_RUNGS, store) is None
+    assert seconds(tiny, store, replace(HERE, address="127.0.0.1:1")) is None
+    assert seconds(tiny, store, replace(HERE, memory_limit=10**9)) is None
+
+
+@pytest.mark.parametrize(("local", "reached"), [(False, ["ray"]), (True, ["here"]), (None, ["here"])])
+def test_what_is_asked_for_decides_where_a_grid_trains(tiny, tmp_path, monkeypatch, local, reached):
+    from activemem.engine.run import ray_cluster
+
+    places = []
+    monkeypatch.setattr(ray_cluster, "run_cohorts", lambda *_, **__: places.append("ray") or [])
+    monkeypatch.setattr(driver, "run_local", lambda *_, **__: places.append("here"))
+    run_study(load_study(tiny), Store(tmp_path), HERE, local=local, max_trials=1)
+    assert places == reached
