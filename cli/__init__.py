@@ -6,5 +6,6 @@ shared by commands, `run_options` those of `study run` and `study plan`; `plan_c
 `plan_packs` and `plan_ladder` are parts of a plan, `plan_json` is one as data, `coordinates` words a check of
 widths.
 `output` has the two streams and exit statuses, `settings_file` finds activemem.toml, `machine_settings` reads
-it, and `plugin_loading` loads plug-ins before a command runs.
+it, `missing_results` says which store has no results, and `plugin_loading` loads plug-ins before a command
+runs.
 """
