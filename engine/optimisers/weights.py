@@ -30,11 +30,12 @@ class Weights:
         self.model, self._train = model, train
         self.optimizer = build_optimizer(train.optimizer, model, train.groups)
         self._average = WeightAverage(model, train.average) if train.average else None
+        self._replaced = False  # True while the model has other weights
 
     @property
     def settled(self) -> bool:
-        """Whether they are of one moment everywhere."""
-        return self._average is None or self._average.settled
+        """Return whether they are of one moment everywhere."""
+        return not self._replaced and (self._average is None or self._average.settled)
 
     def begin_epoch(self, epoch: int) -> list[float] | None:
         """Have the optimiser go on as [train] says after so many epochs; its highest rates if it is new."""
@@ -61,6 +62,22 @@ class Weights:
         else:
             with self._average.in_place():
                 yield self.model
+
+    @contextmanager
+    def replaced(self, weights: Mapping[str, Tensor]) -> Iterator[None]:
+        """Give the model other weights within a context."""
+        own = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+        self._replaced = True
+        try:
+            self._load(weights)
+            yield
+        finally:
+            self._load(own)
+            self._replaced = False
+
+    def _load(self, weights: Mapping[str, Tensor]) -> None:
+        self.model.load_state_dict(weights)
+        self.model.after_optimiser_step()
 
     def with_room(self) -> AbstractContextManager[None]:
         """A context without steps, in which the device has no gradients and nothing of the optimiser."""
@@ -101,8 +118,8 @@ class Weights:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from a state."""
-        self.model.load_state_dict(state["model"])
-        self.model.after_optimiser_step()
+        self._load(state["model"])
+        self._replaced = False
         self.optimizer.load_state_dict(state["optimizer"])
         keep_steps_on_cpu(self.optimizer)
         if self._average:

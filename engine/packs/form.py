@@ -57,6 +57,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
         "its loss has a term of learnt spans ([train] span_loss)": bool(train.span_loss),
         "its loss has other terms ([train] loss_terms)": bool(train.loss_terms),
         "its optimizer changes ([train] changes)": bool(train.changes),
+        'the weights of its best epoch are kept ([train] keep = "best")': train.keep == "best",
         "it has callbacks ([train] callbacks)": bool(train.callbacks),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)

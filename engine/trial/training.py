@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from ..core.seeds import derive_seed
 from ..core.trainable import TOKENS_PER_S, BetweenSteps
 from ..objectives import Metrics, StepShape, build_objective
 from ..optimisers.weights import make_weights
-from ..training_parts import Callbacks, GradientMeasures, LossTerms, Patience
+from ..training_parts import BestEpoch, Callbacks, GradientMeasures, LossTerms, Patience
 from ..training_parts.early_stopping import have_converged, last_losses
 from .leaks import LeakError, check_future_is_hidden
 from .memory_retries import evaluate_with_room
@@ -54,6 +54,7 @@ class Training:
         self._schedule = Schedule(train.schedule, self.optimizer, train.epochs * train.steps_per_epoch)
         self._losses: list[float] = []  # of the last epochs, as many as decide whether it has converged
         self._patience = Patience()
+        self._best = None if train.best_metric is None else BestEpoch(metric=train.best_metric)
         self._gradients = (
             GradientMeasures(train.measure, self.model, batch_size=train.batch_size, parts=train.accumulate)
             if train.measure
@@ -114,10 +115,10 @@ class Training:
                 raise NotANumberError(f"not a number at epoch {epoch}")
             losses = last_losses(self.settings.train.stop, [*self._losses, loss])
             trained = {"loss": loss, **self._gradient_metrics(), **terms}
-            measured, patience = self._measure(epoch, losses, trained)
+            measured, patience, best = self._measure(epoch, losses, trained)
         seconds, self._amid_step = self._epoch_s, True
         self._schedule.after_epoch(measured)
-        self.epoch, self._losses, self._patience = epoch, losses, patience
+        self.epoch, self._losses, self._patience, self._best = epoch, losses, patience, best
         self._begin_epoch()
         tokens, self._amid_step = self._count_work(shapes), False
         return {**trained, **measured, TOKENS_PER_S: tokens / seconds}
@@ -135,6 +136,7 @@ class Training:
             "schedule": self._schedule.state(),
             "losses": self._losses,
             "patience": self._patience.state(),
+            **({"best": self._best.state()} if self._best else {}),
             "noise": self.noise.state,
             "progress": (self.epoch, self.step, self.seconds + now_s, self.flops, self._tokens),
             **({"packed": self.packed_steps} if self.packed_steps else {}),
@@ -147,12 +149,14 @@ class Training:
     def restore(self, state: dict[str, Any]) -> None:
         """Resume from a state that the same settings gave; only `epochs` may be larger."""
         self.trained.restore(state)
-        given, known = state, ("model", "optimizer", "average", "terms", "callbacks")
+        given, known = state, ("model", "optimizer", "average", "best", "terms", "callbacks")
         state = to_device({name: each for name, each in state.items() if name not in known}, self.device)
         self.objective.restore(state["objective"])
         self._schedule.restore(state["schedule"])
         self._losses = state["losses"]
         self._patience = Patience(**state.get("patience", {}))  # an earlier version has none
+        if self._best:
+            self._best = self._best.restored(given["best"])
         self.noise.state = state["noise"]
         self.packed_steps, self._amid_step = state.get("packed", 0), False
         self.is_stacked = False
@@ -168,7 +172,9 @@ class Training:
             self._callbacks.restore(given["callbacks"])
 
     def weights(self) -> Mapping[str, Tensor]:
-        """The model as it is evaluated now, by name."""
+        """Return the weights to keep, by name: those of the best epoch, or the current ones."""
+        if self._best and self._best.weights is not None:
+            return self._best.weights
         return self.trained.named()
 
     def symbols(self) -> Mapping[str, Any] | None:
@@ -288,23 +294,39 @@ class Training:
         objective.backward()
         return loss.detach()
 
-    def _measure(self, epoch: int, losses: Sequence[float], trained: Metrics) -> tuple[Metrics, Patience]:
-        """What the objective measures after an epoch, and the patience then; `trained` is known of its steps.
+    def _measure(
+        self, epoch: int, losses: Sequence[float], trained: Metrics
+    ) -> tuple[Metrics, Patience, BestEpoch | None]:
+        """Evaluate the model after an epoch, of whose steps `trained` is known.
 
-        One that is left midway is as it was before. An epoch that ends the training by what was measured is
-        measured again as the last.
+        Returns the metrics, the patience and the best epoch. If it is left midway, the training is as it was
+        before. An epoch that ends the training by what was measured is measured again as the last; if the
+        best epoch is kept, with its weights.
         """
         before, stopping = self.objective.state(), self.settings.train.early_stopping
         called_before = self._callbacks.state() if self._callbacks else {}
-        last, patience = self._is_over(epoch, losses), self._patience
+        last, patience, best = self._is_over(epoch, losses), self._patience, self._best
         try:
-            with self.trained.evaluated() as model, float32_products(self.settings.train.precision):
-                measured = self._evaluate(model, last=last)
+            with (
+                self.trained.evaluated() as model,
+                float32_products(self.settings.train.precision),
+                ExitStack() as kept,
+            ):
+                measured = self._evaluate(model, last=last and best is None)
                 if stopping is not None:
                     patience = patience.after(stopping, {**trained, **measured})
-                    if not last and patience.is_over(stopping):
+                if best is not None:
+                    best = best.after(epoch, measured, model)
+                    if self._ends_after(epoch, losses, patience):
                         self.objective.restore(before)
-                        measured = self._evaluate(model, last=True)
+                        of_best = {}
+                        if best.weights is not None:
+                            kept.enter_context(self.trained.replaced(best.weights))
+                            of_best = {"best_epoch": float(best.epoch)}
+                        measured = self._evaluate(model, last=True) | of_best
+                elif not last and stopping is not None and patience.is_over(stopping):
+                    self.objective.restore(before)
+                    measured = self._evaluate(model, last=True)
                 self._check_causality(model, epoch, losses, patience)
                 if self._callbacks:
                     last = self._ends_after(epoch, losses, patience)
@@ -319,7 +341,7 @@ class Training:
         except LeakError:
             self.epoch = epoch
             raise
-        return measured, patience
+        return measured, patience, best
 
     @torch.no_grad()
     def _evaluate(self, model: AnyModel, *, last: bool) -> Metrics:

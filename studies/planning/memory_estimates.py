@@ -156,7 +156,7 @@ def step_memory(
         weights=held.parameters,
         gradients=gradients * (2 if "gradient_noise" in train.measure else 1),
         optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
-        average=held.parameters if train.average else 0,
+        average=held.parameters * (bool(train.average) + (device == "cpu" and train.keep == "best")),
         activations=held.computing,
         moving=gradients if train.clip_step_norm is not None else 0,
         called=held.parameters if train.callbacks else 0,

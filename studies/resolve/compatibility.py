@@ -319,6 +319,28 @@ def _early_stopping(settings: TrialSettings) -> Iterator[ValidationProblem]:
         )
 
 
+def _kept_epoch(settings: TrialSettings) -> Iterator[ValidationProblem]:
+    """Yield what is wrong with the metric that decides which epoch is kept: it must be of the dev split."""
+    metric = settings.train.best_metric
+    if metric is None:
+        return
+    scored = [
+        name
+        for name in epoch_metrics(settings)
+        if name.startswith("dev_") and METRICS[name].higher_is_better is not None
+    ]
+    if metric not in scored:
+        task = settings.task.name
+        have = f"{task} has {', '.join(scored)}" if scored else f"{task} has none of the dev split"
+        yield ValidationProblem(
+            ("train", "keep"),
+            f'keep = "best" compares epochs by {metric}, and needs a metric of the dev split; {have}'
+            + (
+                "; name one as early_stopping's metric" if scored else '; leave out keep, or set it to "last"'
+            ),
+        )
+
+
 def _compiled_terms(settings: TrialSettings) -> Iterator[ValidationProblem]:
     """Loss terms that watch modules which torch compiles, so that these have no outputs of their own."""
     watching = [term.name for term in settings.train.loss_terms if term.watches]
@@ -364,6 +386,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
         (("task",), ("train", "early_stopping"), ("train", "measure"), ("train", "loss_terms"), _LENGTHS),
         _early_stopping,
     ),
+    ((("task",), ("train", "keep"), ("train", "early_stopping"), _LENGTHS), _kept_epoch),
     ((("train", "loss_terms"), ("train", "compile")), _compiled_terms),
     ((("model", "mup"), ("train", "optimizer")), _maximal_updates),
 )

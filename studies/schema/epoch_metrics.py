@@ -30,7 +30,8 @@ def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
 def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
     """All that a trial may have at its end."""
     added = (name for each in settings.train.callbacks for name in sorted(CALLBACKS[each.name].metrics))
-    others = (*settings.train.measure, "tokens_per_s", *added, *last_metrics(settings))
+    best = ("best_epoch",) if settings.train.keep == "best" else ()
+    others = (*settings.train.measure, "tokens_per_s", *best, *added, *last_metrics(settings))
     return tuple(dict.fromkeys((*epoch_metrics(settings), *others)))
 
 

@@ -183,6 +183,9 @@ class TrainSettings(StrictModel):
     """when training ends before the last epoch, since its loss is at rest"""
     early_stopping: EarlyStoppingSettings | None = None
     """when training ends before the last epoch, since a metric gets no better"""
+    keep: Literal["last", "best"] = "last"
+    """the epoch whose model is tested and kept: the last one, or the one with the best value of
+    early_stopping's metric, or of dev_loss without early_stopping"""
     measure: Annotated[tuple[GradientMeasure, ...], Field(strict=False)] = ()
     """what is measured of the gradients in each epoch: gradient_norm, the mean of their norms before they are
     clipped; gradient_noise, the simple noise scale in sequences, from the parts of each step"""
@@ -246,6 +249,13 @@ class TrainSettings(StrictModel):
         if self.changes and (last := self.changes[-1].after) >= self.epochs:
             raise ValueError(f"changes: expected them after fewer epochs than all {self.epochs}, got {last}")
         return self
+
+    @property
+    def best_metric(self) -> str | None:
+        """Return the metric whose best epoch is kept; None if the last epoch is."""
+        if self.keep == "last":
+            return None
+        return self.early_stopping.metric if self.early_stopping else "dev_loss"
 
     def optimizer_after(self, epochs: int) -> OptimizerSettings:
         """The settings of the optimizer once so many epochs are over."""
