@@ -99,7 +99,12 @@ def onednn_has_wider_vectors() -> bool:
 
 
 def onednn_product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The rows of a matrix by a weight, of which either may be transposed."""
+    """Return x Wᵀ + b by oneDNN; either matrix may be transposed.
+
+    Expanded tensors, such as the gradient of a sum, are copied first: oneDNN reads a stride of 0 about 100
+    times slower.
+    """
+    x, weight = (each.contiguous() if 0 in each.stride() else each for each in (x, weight))
     return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 

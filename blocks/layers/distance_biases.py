@@ -32,7 +32,12 @@ class DistanceBias(nn.Module, ABC):
 
 
 class LinearBias(DistanceBias):
-    """−2^(−8 h / heads) for each position between, h from 1 on (Press et al. 2022, section 3)."""
+    """Biases of −2^(−8 h / heads) for each position between, h from 1 on (Press et al. 2022, section 3).
+
+    Departure: the program of its authors has other slopes where the number of heads is no power of two, as
+    with 3, 6 or 12. It takes those of the next smaller power of two, and then every second one of the next
+    larger.
+    """
 
     def __init__(self, heads: int) -> None:
         super().__init__()

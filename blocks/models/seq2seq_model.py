@@ -51,7 +51,7 @@ class TransductionModel(BaseModel[AnyTransducer]):
 
     def begin(self, source: Tensor, lengths: Tensor) -> State:
         """The state before the first symbol; `lengths` (batch,) are those of the targets to be written."""
-        return self.body.begin(self._embed_source(source), source != PAD, lengths)
+        return self.body.begin(self._embed_source(source), _mask(source), lengths)
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:
         """Logits (batch, vocab) of the symbol after `previous` (batch,), PAD at first, and the next state."""
@@ -67,7 +67,17 @@ class TransductionModel(BaseModel[AnyTransducer]):
     def _hidden(self, source: Tensor, target: Tensor) -> Tensor:
         """What enters the output layer, (batch, m, width)."""
         written = self._embed_target(shift_right(target))
-        return self.dropout(self.body(self._embed_source(source), written, source != PAD, target != PAD))
+        return self.dropout(self.body(self._embed_source(source), written, _mask(source), _mask(target)))
+
+
+def _mask(tokens: Tensor) -> Tensor:
+    """Return which positions are valid, (batch, n).
+
+    An empty sequence is computed as one of length 1: a softmax over no position has no finite gradient.
+    """
+    valid = tokens != PAD
+    valid[:, :1] = True
+    return valid
 
 
 def shift_right(target: Tensor) -> Tensor:

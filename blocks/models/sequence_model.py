@@ -57,7 +57,7 @@ class Model(BaseModel[ResidualStack]):
         self.output_act = None if config.output_act == "none" else ACTIVATIONS[config.output_act]
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The outputs; `lengths` (batch,), each at least 1, tells valid positions from padding."""
+        """The outputs; `lengths` (batch,) tells valid positions from padding."""
         return self._outputs(self._hidden(inputs, lengths))
 
     def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -101,7 +101,11 @@ class Model(BaseModel[ResidualStack]):
         return self.body(x, SideInputs(signal=signal))
 
     def _hidden(self, inputs: Tensor, lengths: Tensor | None) -> Tensor:
-        """What enters the output layer: (batch, length, width), or (batch, width) behind a pool."""
+        """Return what enters the output layer: (batch, length, width), or (batch, width) behind a pool.
+
+        An empty sequence is computed as one of length 1: a softmax over no position has no finite gradient.
+        """
+        lengths = None if lengths is None else lengths.clamp(min=1)
         mask = _mask(inputs, lengths)
         x = self._fused_pooling(inputs, mask)
         if x is None:
@@ -281,7 +285,7 @@ def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
 
 
 def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
-    """Which positions are valid, (batch, length); None for all."""
+    """Return which positions are valid, (batch, length); None if all are."""
     if lengths is None:
         return None
     return torch.arange(inputs.shape[1], device=inputs.device) < lengths[:, None]

@@ -261,8 +261,9 @@ SA = register(
         source=(
             "Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; "
             "positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; "
-            "alibi: Press et al. 2022; t5: Raffel et al. 2020; kv_heads: Ainslie et al. "
-            "2023; qk_norm: Henry et al. 2020; logit_cap: Gemma Team 2024 (Gemma 2), section 2"
+            "alibi: Press et al. 2022, with slopes 2^(−8 h / heads) for 3, 6 or 12 heads too, for which the "
+            "program of its authors interpolates; t5: Raffel et al. 2020; kv_heads: Ainslie et al. 2023; "
+            "qk_norm: Henry et al. 2020; logit_cap: Gemma Team 2024 (Gemma 2), section 2"
         ),
         cost=_cost,
         reach=_reach,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -194,3 +195,26 @@ def test_processors_of_intel_keep_what_torch_takes(monkeypatch: pytest.MonkeyPat
         assert not linear_maps.onednn_has_wider_vectors()
     finally:
         linear_maps.onednn_has_wider_vectors.cache_clear()
+
+
+class Strides(TorchDispatchMode):
+    """Notes the strides of all that oneDNN multiplies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[int] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is torch.ops.mkldnn._linear_pointwise.default:
+            self.found += [stride for each in args[:2] for stride in each.stride()]
+        return func(*args, **(kwargs or {}))
+
+
+def test_onednn_never_multiplies_an_expanded_gradient() -> None:
+    """It reads a stride of 0 about a hundred times slower; a sum has such a gradient."""
+    x, weight = draw(ROWS, 8 * INPUTS), draw(OUTPUTS, 8 * INPUTS)
+    with Strides() as strides:
+        linear(x, weight).sum().backward()
+    assert strides.found
+    assert 0 not in strides.found
+    assert_near(x.grad, weight.detach().double().sum(0).expand(ROWS, -1))

@@ -290,3 +290,32 @@ def test_a_second_module_for_a_block_names_both():
     with pytest.raises(ValueError) as caught:
         register_block("conv")(FeedForward)
     assert str(caught.value) == "the module of block 'conv' is already Conv, got FeedForward"
+
+
+@pytest.mark.parametrize("length", [5, 70])
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        "sa(heads=2, head_width=4)",
+        "sa(heads=2, head_width=4, pos=t5)",
+        "diff_attn(heads=2, head_width=2)",
+        "latent_attn(heads=2, head_width=3, latent=4)",
+        "conv(k=3) >> mean_pool",
+        "conv(k=3) >> attention_pool",
+        "lstm >> last",
+    ],
+)
+def test_an_empty_sequence_leaves_all_gradients_finite(recipe, length):
+    model = build(recipe, **SIZES).train()
+    outputs = model(tokens(3, length), torch.tensor([length, 3, 0]))
+    outputs.square().mean().backward()
+    assert outputs.isfinite().all()
+    assert all(each.grad is None or each.grad.isfinite().all() for each in model.parameters())
+
+
+def test_an_empty_sequence_moves_no_loss_of_the_others():
+    model, inputs = made("sa(heads=2, head_width=4)"), tokens(3, 5)
+    together = model.nll(inputs, inputs, torch.tensor([5, 3, 0]))
+    alone = model.nll(inputs[:2], inputs[:2], torch.tensor([5, 3]))
+    torch.testing.assert_close(together[:2], alone)
+    assert not together[2].any()

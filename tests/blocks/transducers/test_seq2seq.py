@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.blocks import Context
+from activemem.blocks import Context, build
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.core.transducer import build_transducer_block
 from activemem.blocks.testing.fixtures import (
@@ -129,3 +129,15 @@ def test_the_weights_of_attention_are_dropped_in_training_alone(text):
     source, target = (x.float() for x in pair())
     assert model.eval()(source, target).equal(model(source, target))
     assert not model.train()(source, target).equal(model(source, target))
+
+
+@pytest.mark.parametrize(
+    "recipe", ["seq2seq(lstm, lstm, attention=bahdanau)", "seq2seq(sa(heads=2), sa(heads=2) >> ff(4))"]
+)
+def test_an_empty_source_and_an_empty_target_leave_all_gradients_finite(recipe):
+    model = build(recipe, d_model=6, vocab=5, source_vocab=4)
+    source, target = torch.tensor([[1, 2, 3], [0, 0, 0]]), torch.tensor([[0, 0], [3, 1]])
+    losses = model.nll(source, target)
+    losses.sum().backward()
+    assert losses.isfinite().all() and not losses[0].any()
+    assert all(each.grad is None or each.grad.isfinite().all() for each in model.parameters())
