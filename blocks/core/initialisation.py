@@ -4,69 +4,85 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from ...grammar.model_config import BiasInit, EmbeddingInit, Init
 from .linear_maps import linear
+from .weight_roles import WeightRole, roles
 
 
 class Initialisable(nn.Module, ABC):
-    """A module whose own weights are empty until they are drawn."""
+    """A module whose own weights are empty until they are drawn; `weight_roles` says what each one is."""
+
+    weight_roles: ClassVar[Mapping[str, WeightRole]]
 
     @abstractmethod
     def initialise(self, generator: torch.Generator | None) -> None:
         """Draw the module's own weights in a fixed order; None draws from the global generator."""
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """How many inputs an output of one of its weights adds up; maximal updates ask for it."""
-        return weight[0].numel() if weight.dim() > 1 else 1
+        """Return how many inputs an output of one of its matrices adds up."""
+        return weight[0].numel()
 
-
-class ChannelWeights(Initialisable):
-    """Weights that channels, heads or places each have of their own, by which no inputs are added up."""
-
-    def fan_in(self, weight: nn.Parameter) -> int:
-        """1, whatever the shape."""
-        return 1
+    def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
+        """Return views of the separate maps in the weight of this name, or in a tensor of its shape."""
+        return [tensor]
 
 
 class Linear(nn.Linear, Initialisable):
-    """A linear map, or several of one input side by side, drawn by its model's rule or as N(0, std²)."""
+    """A linear map, or several of one input side by side, drawn by its model's rule or as N(0, std²).
+
+    `outputs` are those of each of `maps` equal maps, or a number for each of several unequal ones. Each map
+    has a bound of its own, unless they are `drawn_as_one`, as in programs that have a single map there.
+    """
+
+    weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
 
     def __init__(
         self,
         inputs: int,
-        outputs: int,
+        outputs: int | Sequence[int],
         *,
         bias: bool,
         maps: int = 1,
+        drawn_as_one: bool = False,
         std: float | None = None,
         bias_init: BiasInit = "zero",
     ) -> None:
-        super().__init__(inputs, maps * outputs, bias=bias)
-        self.maps = maps
+        sizes = (outputs,) * maps if isinstance(outputs, int) else tuple(outputs)
+        super().__init__(inputs, sum(sizes), bias=bias)
+        self.map_sizes, self.drawn_as_one = sizes, drawn_as_one
         self.std = std
         self.bias_init: BiasInit = bias_init
 
     def reset_parameters(self) -> None:
-        """Nothing, so that building leaves the global generator alone."""
+        """Leave the weights empty, so that building leaves the global generator alone."""
+
+    def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
+        """Split the rows."""
+        return tensor.split(self.map_sizes)
 
     def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] -- "input" in torch
-        """(…, inputs) to (…, maps · outputs)."""
+        """Map (…, inputs) to (…, sum of outputs)."""
         return linear(x, self.weight, self.bias)
 
     def initialise(
         self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False
     ) -> None:
         """Draw the weight, then the bias by its rule, or uniform as that of all maps."""
-        inputs = self.in_features
+        inputs, sizes = self.in_features, self._drawn_sizes()
         match "given" if self.std is not None else rule:
             case "given":
                 nn.init.normal_(self.weight, std=self.std or 0.0, generator=generator)
             case "glorot":
-                glorot(self.weight, inputs, self.out_features // self.maps, generator)
+                # equal maps share a bound and are drawn at once
+                parts = [self.weight] if len(set(sizes)) == 1 else self.weight.split(sizes)
+                for part, outputs in zip(parts, sizes, strict=False):
+                    glorot(part, inputs, outputs, generator)
             case "he":  # He et al. 2015, equation 10
                 nn.init.normal_(self.weight, std=math.sqrt(2.0 / inputs), generator=generator)
             case "lecun":  # LeCun et al. 1998, equation 16
@@ -76,11 +92,16 @@ class Linear(nn.Linear, Initialisable):
                 nn.init.uniform_(self.weight, -bound, bound, generator=generator)
         if self.bias is not None:
             bias_init = "uniform" if uniform_bias else self.bias_init
-            draw_bias(self.bias, bias_init, generator, inputs=inputs, maps=self.maps)
+            draw_bias(self.bias, bias_init, generator, inputs=inputs, sizes=sizes)
+
+    def _drawn_sizes(self) -> tuple[int, ...]:
+        return (self.out_features,) if self.drawn_as_one else self.map_sizes
 
 
 class Embedding(nn.Embedding, Initialisable):
     """Vectors by token, drawn by a rule; what they are multiplied by is left to the model."""
+
+    weight_roles = roles(weight=WeightRole.EMBEDDING)
 
     def __init__(self, symbols: int, width: int, *, rule: EmbeddingInit = "scaled") -> None:
         super().__init__(symbols, width)
@@ -120,9 +141,9 @@ def widen_output(output: Linear, base: int, rule: Init) -> None:
 
 
 def draw_bias(
-    bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, maps: int = 1
+    bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, sizes: Sequence[int]
 ) -> None:
-    """Clear the biases of several maps of so many inputs, or draw them.
+    """Clear the biases of maps with this many inputs and these numbers of outputs, or draw them.
 
     Glorot uniform is that of TensorFlow, as many inputs as outputs; uniform is torch's.
     """
@@ -130,7 +151,9 @@ def draw_bias(
         case "zero":
             nn.init.zeros_(bias)
         case "glorot":
-            glorot(bias, len(bias) // maps, len(bias) // maps, generator)
+            parts = [bias] if len(set(sizes)) == 1 else bias.split(list(sizes))
+            for part, outputs in zip(parts, sizes, strict=False):
+                glorot(part, outputs, outputs, generator)
         case "uniform":
             nn.init.uniform_(bias, -(inputs**-0.5), inputs**-0.5, generator=generator)
 

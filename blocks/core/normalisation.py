@@ -7,6 +7,7 @@ from torch import nn
 from ...grammar.model_config import ModelConfig
 from ...grammar.norms import NORMS, PluginNorm
 from .block import told_by_name
+from .weight_roles import WeightRole, declare_role
 
 
 def build_norm(config: ModelConfig) -> nn.Module:
@@ -14,7 +15,9 @@ def build_norm(config: ModelConfig) -> nn.Module:
     kind = NORMS[config.norm_kind]
     if isinstance(kind, PluginNorm):
         with told_by_name(NORMS, config.norm_kind):
-            return kind.build(config.d_model, config.norm_eps)
+            made = kind.build(config.d_model, config.norm_eps)
+            declare_role(made, WeightRole.NORM)
+            return made
     made = nn.RMSNorm if config.norm_kind == "rms_norm" else nn.LayerNorm
     return made(config.d_model, eps=config.norm_eps)
 

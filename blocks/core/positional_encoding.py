@@ -13,6 +13,7 @@ from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition, Ran
 from .block import BuildError, told_by_name
 from .initialisation import Embedding
 from .random_positions import draw_positions
+from .weight_roles import WeightRole, declare_role
 
 
 class PositionalEncoding(nn.Module):
@@ -29,6 +30,7 @@ class PositionalEncoding(nn.Module):
         elif isinstance(self.kind, PluginPosition):
             with told_by_name(POSITIONS, config.position):
                 self.vectors = self.kind.build(config.d_model)
+                declare_role(self.vectors, WeightRole.EMBEDDING)
 
     def forward(
         self, x: Tensor, start: int = 0, lengths: Tensor | None = None

@@ -14,6 +14,7 @@ from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout, drop_weights
 from ..core.initialisation import Initialisable
+from ..core.weight_roles import WeightRole, roles
 from .window_attention import (
     UniformLinear,
     WindowAttention,
@@ -30,6 +31,8 @@ class Persistent(Initialisable):
 
     Sukhbaatar et al. 2019, section 5.1.
     """
+
+    weight_roles = roles(keys=WeightRole.EMBEDDING, vectors=WeightRole.EMBEDDING)
 
     def __init__(self, *, heads: int, vectors: int, head_width: int) -> None:
         super().__init__()

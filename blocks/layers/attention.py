@@ -53,10 +53,7 @@ class SelfAttention(Block):
         self.positions = PairPositions(config)
         self.bias = build_distance_bias(as_word(settings, "pos"), self.heads, width, causal=context.causal)
         inner, shared = self.heads * head_width, self.kv_heads * head_width
-        if shared == inner:
-            self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
-        else:
-            self.qkv = Linear(width, inner + 2 * shared, bias=False, std=config.attention_std)
+        self.qkv = Linear(width, (inner, shared, shared), bias=False, std=config.attention_std)
         normed = as_word(settings, "qk_norm") == "rms"
         self.query_norm, self.key_norm = (HeadNorm(head_width) if normed else None for _ in range(2))
         self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
@@ -131,12 +128,12 @@ class WindowedSelfAttention(WindowedBlock):
         self.kv_heads = as_int(settings, "kv_heads") or self.heads
         self.scale = head_width**-0.5 / temperature_of(config, head_width, as_float(settings, "temperature"))
         self.inner, shared = self.heads * head_width, self.kv_heads * head_width
-        outputs, maps = (self.inner, 3) if shared == self.inner else (self.inner + 2 * shared, 1)
+        outputs = (self.inner, shared, shared)
         if window.positions is None:
-            self.qkv = Linear(width, outputs, bias=False, maps=maps, std=config.attention_std)
+            self.qkv = Linear(width, outputs, bias=False, std=config.attention_std)
             self.output = Linear(self.inner, width, bias=False, std=config.attention_output_std)
         else:
-            self.qkv = UniformLinear(width, outputs, maps=maps)
+            self.qkv = UniformLinear(width, outputs)
             self.output = UniformLinear(self.inner, width)
         normed = as_word(settings, "qk_norm") == "rms"
         self.query_norm, self.key_norm = (HeadNorm(head_width) if normed else None for _ in range(2))

@@ -11,7 +11,8 @@ from torch.nn import functional
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout, drop_weights
-from ..core.initialisation import ChannelWeights, Linear
+from ..core.initialisation import Initialisable, Linear
+from ..core.weight_roles import WeightRole, roles
 from .attention import Scoring, attend_unfused, causal_mask, temperature_of
 from .head_parts import HeadNorm, turn
 from .kernels.choice import with_kernel
@@ -85,8 +86,10 @@ def visible_keys(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> 
     return visible
 
 
-class DifferenceShare(ChannelWeights):
+class DifferenceShare(Initialisable):
     """λ, how much of the second weights is taken away: vectors begin as N(0, 0.1²)."""
+
+    weight_roles = roles(weight=WeightRole.GAIN)
 
     def __init__(self, head_width: int, share: float) -> None:
         super().__init__()
@@ -179,7 +182,8 @@ class LatentAttention(Block):
         self.heads, self.head_width = as_int(settings, "heads"), as_int(settings, "head_width")
         self.latent, self.turned = as_int(settings, "latent"), as_int(settings, "rope_width")
         asked, inner = as_int(settings, "query_latent"), self.heads * self.head_width
-        self.down = Linear(width, self.latent + self.turned, bias=False, std=std)
+        sizes = tuple(size for size in (self.latent, self.turned) if size)
+        self.down = Linear(width, sizes, bias=False, drawn_as_one=True, std=std)
         self.norm = HeadNorm(self.latent)
         self.up = Linear(self.latent, inner, bias=False, maps=2, std=std)
         self.query_down = Linear(width, asked, bias=False, std=std) if asked else None

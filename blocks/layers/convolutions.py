@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import torch
@@ -13,7 +14,8 @@ from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..core.activations import ACTIVATIONS, saturating_sigmoid
 from ..core.block import Block, Context, register_block
 from ..core.correlation import correlate
-from ..core.initialisation import ChannelWeights, Initialisable, draw_bias, glorot
+from ..core.initialisation import Initialisable, draw_bias, glorot
+from ..core.weight_roles import WeightRole, roles
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
@@ -28,6 +30,8 @@ class Convolution(Initialisable):
     Only the taps that can touch data are computed. `use_frequencies` set to False slides them from position
     to position everywhere, which is the same up to rounding.
     """
+
+    weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
 
     def __init__(self, *, width: int, k: int, causal: bool, bias_init: BiasInit, maps: int = 1) -> None:
         super().__init__()
@@ -49,7 +53,11 @@ class Convolution(Initialisable):
         """Glorot uniform, each map by itself."""
         _, k, width = self.weight.shape
         glorot(self.weight, k * width, k * width, generator)
-        draw_bias(self.bias, self.bias_init, generator, inputs=k * width, maps=self.maps)
+        draw_bias(self.bias, self.bias_init, generator, inputs=k * width, sizes=(width,) * self.maps)
+
+    def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
+        """Split the outputs."""
+        return tensor.chunk(self.maps)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, length, width), zero at masked positions, to (batch, length, maps * width)."""
@@ -117,8 +125,10 @@ class ConvolutionalGRU(Block):
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))
 
 
-class LearnedPadding(ChannelWeights):
+class LearnedPadding(Initialisable):
     """The rows that stand before and after every sequence: a matrix for each side that has any."""
+
+    weight_roles = roles(left=WeightRole.EMBEDDING, right=WeightRole.EMBEDDING)
 
     def __init__(self, *, width: int, left: int, right: int) -> None:
         super().__init__()

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from ...grammar.vocabulary.attention import BUCKETS
-from ..core.initialisation import ChannelWeights
+from ..core.initialisation import Initialisable
+from ..core.weight_roles import WeightRole, roles
 
 FURTHEST = 128
 """Distances from this on share the last bucket of a side."""
@@ -50,11 +51,13 @@ class LinearBias(DistanceBias):
         return -slopes.view(-1, *[1] * distances.dim()) * distances.abs()
 
 
-class BucketBias(DistanceBias, ChannelWeights):
+class BucketBias(DistanceBias, Initialisable):
     """A number for each head and bucket of distances (Raffel et al. 2020, section 2.1, and their program).
 
     Half of the buckets of a side have one distance each; the others grow, and the last has all the rest.
     """
+
+    weight_roles = roles(weight=WeightRole.BIAS)
 
     def __init__(self, heads: int, width: int, *, causal: bool) -> None:
         super().__init__()

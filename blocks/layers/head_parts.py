@@ -16,6 +16,7 @@ from torch.nn import functional
 
 from ..batched_gradients import one_gradient_at_a_time
 from ..core.initialisation import Initialisable
+from ..core.weight_roles import WeightRole, roles
 
 GATES: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,
@@ -47,6 +48,8 @@ NORM_EPSILON = 1e-5
 class ShortConvolution(Initialisable):
     """Each channel by its own taps, of which the last is that of the position; SiLU behind it if `active`."""
 
+    weight_roles = roles(weight=WeightRole.FILTER)
+
     def __init__(self, channels: int, taps: int, *, active: bool = True) -> None:
         super().__init__()
         self.active = active
@@ -56,10 +59,6 @@ class ShortConvolution(Initialisable):
         """As torch's convolution of one channel: uniform up to taps^-0.5."""
         bound = len(self.weight) ** -0.5
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
-
-    def fan_in(self, weight: nn.Parameter) -> int:
-        """The taps, however many channels there are."""
-        return len(weight)
 
     def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
         """The outputs at x (batch, length, channels) behind `past`, and what is then past."""
@@ -137,6 +136,8 @@ def _convolve(x: Tensor, weight: Tensor, length: int) -> Tensor:
 
 class HeadNorm(nn.Module):
     """Each head divided by its root mean square; the gains begin at one (Zhang and Sennrich 2019)."""
+
+    weight_roles = roles(weight=WeightRole.NORM)
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -23,7 +23,8 @@ from ...grammar.vocabulary.convolutions import (
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
 from ..autocast import without_autocast
 from ..core.block import Block, Context, register_block
-from ..core.initialisation import ChannelWeights, Initialisable, Linear
+from ..core.initialisation import Initialisable, Linear
+from ..core.weight_roles import WeightRole, roles
 from .convolutions import zero_masked
 from .head_parts import ShortConvolution
 
@@ -56,6 +57,8 @@ def convolve(x: Tensor, filters: Tensor) -> Tensor:
 class Frequencies(Initialisable):
     """What each channel of a filter's network is multiplied by within its sines."""
 
+    weight_roles = roles(weight=WeightRole.GAIN)
+
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(FILTER_WIDTH))
@@ -65,13 +68,15 @@ class Frequencies(Initialisable):
         nn.init.constant_(self.weight, SINE_RATE)
 
 
-class ImplicitFilters(ChannelWeights):
+class ImplicitFilters(Initialisable):
     """A network of sines from a lag to its tap of each channel, within a window that falls exponentially.
 
     The numbers of a lag are its share of all taps, and sines and cosines of rates up to
     (LAG_FEATURES - 1) / 2 a sequence. Maps begin as torch's do. Beside it each channel has a weight of what
     is at no lag, N(0, 1) (Poli et al. 2023, section 3.3 and their program). It is computed in full precision.
     """
+
+    weight_roles = roles(skip=WeightRole.GAIN)
 
     def __init__(self, channels: int, taps: int, *, filters: int = 1) -> None:
         super().__init__()
@@ -114,6 +119,8 @@ def _lag_features(share: Tensor, taps: int) -> Tensor:
 @register_block("base_conv")
 class BaseConv(Block):
     """y = (W x + b) ⊗ (h ∗ x + b′) (Arora et al. 2023, definition 4.1)."""
+
+    weight_roles = roles(bias=WeightRole.BIAS)
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

@@ -14,6 +14,7 @@ from torch.nn import functional
 from ...grammar.vocabulary.spec import Settings
 from ..core.block import Block, Context, register_block
 from ..core.initialisation import Initialisable
+from ..core.weight_roles import WeightRole, roles
 
 
 class AttentionScore(Initialisable):
@@ -21,6 +22,8 @@ class AttentionScore(Initialisable):
 
     As in the program of Raffel and Ellis 2016.
     """
+
+    weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
 
     def __init__(self, width: int) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -19,6 +19,7 @@ from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, glorot
 from ..core.linear_maps import linear
 from ..core.transducer import State
+from ..core.weight_roles import WeightRole, roles
 
 HELD = 1e9
 """What a gate is moved by that is to be shut, or open, to the last bit."""
@@ -50,6 +51,8 @@ class Trace:
 class RecurrentLayer(Initialisable):
     """One layer: maps of the input and of the state side by side, and the step that joins them."""
 
+    weight_roles = roles(weight_x=WeightRole.MATRIX, weight_h=WeightRole.MATRIX, bias=WeightRole.BIAS)
+
     maps: ClassVar[int]
     state_count: ClassVar[int]  # tensors that go from a position to the next
 
@@ -64,6 +67,10 @@ class RecurrentLayer(Initialisable):
         glorot(self.weight_x, self.weight_x.shape[1], self.weight_x.shape[0], generator)
         nn.init.orthogonal_(self.weight_h, generator=generator)
         nn.init.zeros_(self.bias)
+
+    def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
+        """Split what belongs to each gate."""
+        return tensor.chunk(self.maps) if name in RecurrentLayer.weight_roles else [tensor]
 
     @abstractmethod
     def run_fused(
@@ -153,6 +160,7 @@ class LSTMLayer(RecurrentLayer):
 class GRULayer(RecurrentLayer):
     """A GRU cell; the reset gate acts on the mapped state, which has a bias of its own, as in cuDNN."""
 
+    weight_roles = roles(**RecurrentLayer.weight_roles, state_bias=WeightRole.BIAS)
     maps = 3  # reset gate, update gate, candidate: the kernels' order
     state_count = 1
 

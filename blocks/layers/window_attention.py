@@ -13,8 +13,9 @@ from ...grammar.model_config import Init
 from ...grammar.vocabulary.attention_window import QueryChunk, Window, iter_chunks
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
-from ..core.initialisation import ChannelWeights, Initialisable, Linear
+from ..core.initialisation import Initialisable, Linear
 from ..core.linear_maps import linear
+from ..core.weight_roles import WeightRole, roles
 from .windows.by_distance import masked_score
 from .windows.choice import compute_window
 from .windows.inputs import WindowForm, WindowInputs
@@ -26,7 +27,7 @@ GRANULARITY = 64
 class UniformLinear(Linear):
     """Linear maps without bias that begin as U(-a, a), a = 1 / sqrt(inputs), whatever the model's rule is."""
 
-    def __init__(self, inputs: int, outputs: int, *, maps: int = 1) -> None:
+    def __init__(self, inputs: int, outputs: int | Sequence[int], *, maps: int = 1) -> None:
         super().__init__(inputs, outputs, bias=False, maps=maps)
 
     def initialise(
@@ -36,8 +37,10 @@ class UniformLinear(Linear):
         super().initialise(generator, "uniform")
 
 
-class PositionVectors(ChannelWeights):
+class PositionVectors(Initialisable):
     """A vector for each distance, N(0, 1): the furthest to the left first."""
+
+    weight_roles = roles(weight=WeightRole.EMBEDDING)
 
     def __init__(self, rows: int, head_width: int) -> None:
         super().__init__()
@@ -54,6 +57,8 @@ class AdaptiveSpans(Initialisable):
     Sukhbaatar et al. 2019 (Adaptive Attention Span in Transformers), equation 5; as in their program
     distances count from the `nearest` position that a head sees.
     """
+
+    weight_roles = roles(z=WeightRole.RATE)
 
     def __init__(self, *, heads: int, span: int, ramp: int, nearest: int) -> None:
         super().__init__()

@@ -17,10 +17,13 @@ from torch.nn import functional
 from ...grammar.model_config import BiasInit, Cluster, EmbeddingInit
 from ..core.initialisation import Embedding, Initialisable, Linear, draw_bias
 from ..core.linear_maps import linear
+from ..core.weight_roles import WeightRole, roles
 
 
 class TiedLinear(Initialisable):
     """A linear map whose weight another module owns and draws; its bias, if any, is its own."""
+
+    weight_roles = roles(bias=WeightRole.BIAS)
 
     bias: nn.Parameter | None
 
@@ -33,7 +36,9 @@ class TiedLinear(Initialisable):
     def initialise(self, generator: torch.Generator | None) -> None:
         """Draw the bias."""
         if self.bias is not None:
-            draw_bias(self.bias, self.bias_init, generator, inputs=self.weight.shape[1])
+            draw_bias(
+                self.bias, self.bias_init, generator, inputs=self.weight.shape[1], sizes=self.weight.shape[:1]
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., inputs) to (..., outputs)."""

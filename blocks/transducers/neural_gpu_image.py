@@ -7,6 +7,7 @@ memory, and position i of a sequence stands in its column 0, at [:, 0, i].
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from ..core.block import Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
 from ..core.linear_maps import linear
+from ..core.weight_roles import WeightRole, roles
 from ..layers.convolutions import zero_masked
 
 ORTHOGONAL_GAIN = 1.8 * 0.8
@@ -36,6 +38,14 @@ class ImageCGRU(Initialisable):
 
     With a tape, each of the three convolutions adds one of the tape's.
     """
+
+    weight_roles = roles(
+        gates=WeightRole.MATRIX,
+        gates_bias=WeightRole.BIAS,
+        candidate=WeightRole.MATRIX,
+        candidate_bias=WeightRole.BIAS,
+        tape=WeightRole.MATRIX,
+    )
 
     def __init__(self, *, maps: int, kernel: int, taped: bool) -> None:
         super().__init__()
@@ -61,6 +71,10 @@ class ImageCGRU(Initialisable):
                 tape.copy_(drawn[..., maps:])
         nn.init.constant_(self.gates_bias, GATE_BIAS_INIT)
         nn.init.zeros_(self.candidate_bias)
+
+    def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
+        """Split what belongs to the two gates and the candidate."""
+        return tensor.split(len(self.candidate))
 
     def forward(self, image: Tensor, mask: Tensor | None, tape_contribution: Tensor | None = None) -> Tensor:
         """The next image, zero where `mask` (batch, 1, length, 1) is false.

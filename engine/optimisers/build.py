@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import torch
 from torch import nn
 
+from ...blocks.core.weight_roles import find_weights
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
 from ...studies.schema.training import ParameterGroupSettings
@@ -58,28 +59,28 @@ def keep_steps_on_cpu(optimizer: torch.optim.Optimizer) -> None:
 
 def _adam(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
     rule = torch.optim.Adam if settings.name == "adam" else torch.optim.AdamW
-    groups, decay = _groups(model.parameters(), settings), settings.weight_decay
+    groups, decay = _groups(model, settings), settings.weight_decay
     return rule(groups, settings.lr, settings.betas, settings.eps, decay, fused=True)
 
 
 def _adagrad(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
     """Weight by weight, as on a CPU: all at once, torch's default on a GPU, holds two copies of them."""
-    groups, decay = _groups(model.parameters(), settings), settings.weight_decay
+    groups, decay = _groups(model, settings), settings.weight_decay
     return torch.optim.Adagrad(groups, settings.lr, eps=settings.eps, weight_decay=decay, foreach=False)
 
 
 def _sgd(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    groups, decay = _groups(model.parameters(), settings), settings.weight_decay
+    groups, decay = _groups(model, settings), settings.weight_decay
     return SGD(groups, settings.lr, settings.own_momentum, weight_decay=decay, fused=True)
 
 
 def _lion(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    groups, decay = _groups(model.parameters(), settings), settings.weight_decay
+    groups, decay = _groups(model, settings), settings.weight_decay
     return Lion(groups, lr=settings.lr, betas=settings.betas, weight_decay=decay)
 
 
 def _adafactor(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optimizer:
-    groups, decay = _groups(model.parameters(), settings), settings.weight_decay
+    groups, decay = _groups(model, settings), settings.weight_decay
     return torch.optim.Adafactor(groups, settings.lr, weight_decay=decay)
 
 
@@ -87,7 +88,7 @@ def _muon(settings: OwnOptimizerSettings, model: nn.Module) -> torch.optim.Optim
     maps = muon_maps(model)
     return Muon(
         maps,
-        _groups((weight for weight in model.parameters() if weight not in maps), settings),
+        _groups(model, settings, without=maps),
         lr=settings.lr,
         momentum=settings.own_momentum,
         betas=settings.betas,
@@ -107,14 +108,16 @@ _RULES: Mapping[str, Callable[[OwnOptimizerSettings, nn.Module], torch.optim.Opt
 }
 
 
-def _groups(weights: Iterable[nn.Parameter], settings: OwnOptimizerSettings) -> list[dict[str, Any]]:
-    """The weights in one group, or those of one dimension in another, which does not decay."""
-    weights = list(weights)
+def _groups(
+    model: nn.Module, settings: OwnOptimizerSettings, *, without: Collection[nn.Parameter] = ()
+) -> list[dict[str, Any]]:
+    """Return the weights of a model in one group, or those that do not decay by their role in another."""
+    weights = {each: found for each, found in find_weights(model).items() if each not in without}
     if settings.decay_norms:
-        return [{"params": weights}]
-    flat = [weight for weight in weights if weight.dim() <= 1]
-    wide = [weight for weight in weights if weight.dim() > 1]
-    return [{"params": wide}, {"params": flat, "weight_decay": 0.0}]
+        return [{"params": list(weights)}]
+    decaying = [each for each, found in weights.items() if found.role.decays]
+    others = [each for each, found in weights.items() if not found.role.decays]
+    return [{"params": decaying}, {"params": others, "weight_decay": 0.0}]
 
 
 def _checked(name: str, made: object, model: nn.Module) -> torch.optim.Optimizer:

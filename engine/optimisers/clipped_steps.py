@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from ...blocks import Linear
-from ...blocks.layers.convolutions import Convolution
+from ...blocks.core.weight_roles import find_weights
 from ...studies.schema.training import TrainSettings
 
 
@@ -51,14 +50,7 @@ def take_clipped_step(optimizer: torch.optim.Optimizer, model: nn.Module, norm: 
 
 
 def _maps(model: nn.Module) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each map of a model that has a gradient, and the gradient; one weight may hold several side by side."""
-    counts = {
-        weight: module.maps
-        for module in model.modules()
-        if isinstance(module, Linear | Convolution)
-        for weight in module.parameters(recurse=False)
-    }
-    for weight in model.parameters():
+    """Yield each map of a model that has a gradient, and the gradient; one weight may hold several."""
+    for weight, found in find_weights(model).items():
         if weight.grad is not None:
-            count = counts.get(weight, 1)
-            yield from zip(weight.chunk(count), weight.grad.chunk(count), strict=True)
+            yield from zip(found.split_maps(weight), found.split_maps(weight.grad), strict=True)

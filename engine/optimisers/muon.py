@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ...blocks import Linear
-from ...blocks.layers.convolutions import Convolution
+from ...blocks.core.weight_roles import Weight, WeightRole, find_weights
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5
@@ -22,21 +21,18 @@ _EPSILON = 1e-7
 _RMS_OF_ADAMW = 0.2
 
 
-def muon_maps(model: nn.Module) -> dict[nn.Parameter, int]:
-    """The weights of the maps and convolutions in a model's body, with how many maps each one holds."""
-    return {
-        module.weight: module.maps
-        for module in model.get_submodule("body").modules()
-        if isinstance(module, Linear | Convolution) and isinstance(module.weight, nn.Parameter)
-    }
+def muon_maps(model: nn.Module) -> dict[nn.Parameter, Weight]:
+    """Return the weights in a model's body whose role is that of a matrix."""
+    weights = find_weights(model.get_submodule("body"))
+    return {each: found for each, found in weights.items() if found.role is WeightRole.MATRIX}
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon for `maps`, each with the number of maps side by side in it, and AdamW for the other groups."""
+    """Muon for `maps`, map by map where a weight holds several, and AdamW for the other groups."""
 
     def __init__(
         self,
-        maps: Mapping[nn.Parameter, int],
+        maps: Mapping[nn.Parameter, Weight],
         rest: Iterable[dict[str, Any]],
         *,
         lr: float,
@@ -64,19 +60,17 @@ class Muon(torch.optim.Optimizer):
                 else:
                     self._step_as_adamw(weight, weight.grad, group)
 
-    def _step_maps(self, weight: Tensor, gradient: Tensor, count: int, group: dict[str, Any]) -> None:
+    def _step_maps(self, weight: Tensor, gradient: Tensor, found: Weight, group: dict[str, Any]) -> None:
         """Nesterov's momentum, made orthogonal map by map."""
         if not (state := self.state[weight]):
             state["momentum"] = torch.zeros_like(weight)
         momentum: Tensor = state["momentum"]
         momentum.lerp_(gradient, 1 - group["momentum"])
         direction = gradient.lerp(momentum, group["momentum"])
-        for part, step in zip(weight.chunk(count), direction.chunk(count), strict=True):
-            matrix = orthogonalise(
-                step.flatten(1)
-            )  # (outputs, inputs), of a convolution (outputs, k * inputs)
+        for part, step in zip(found.split_maps(weight), found.split_maps(direction), strict=True):
+            matrix = orthogonalise(step.reshape(len(step), -1))  # (outputs, k * inputs) of a convolution
             size = _RMS_OF_ADAMW * math.sqrt(max(matrix.shape))
-            part.add_(matrix.view_as(part), alpha=-group["lr"] * size)
+            part.add_(matrix.reshape(part.shape), alpha=-group["lr"] * size)
 
     def _step_as_adamw(self, weight: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         state, (first, second) = self.state[weight], group["betas"]

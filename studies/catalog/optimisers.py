@@ -63,7 +63,7 @@ class OwnOptimizerSettings(OptimizerSettings):
     eps: float = Field(default=1e-8, gt=0, allow_inf_nan=False)
     """for rules with a denominator, such as adam: added to it"""
     decay_norms: bool = True
-    """whether norms and biases, all weights of one dimension, decay as well"""
+    """whether norms, biases, gains and gate rates decay as well, not only matrices, filters and embeddings"""
     momentum: float | None = Field(default=None, ge=0, lt=1)
     """for sgd and muon: how much stays of the direction of the steps before; by default 0 and 0.95"""
 

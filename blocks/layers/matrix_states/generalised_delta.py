@@ -17,7 +17,8 @@ from ....grammar.vocabulary.matrix_states.generalised_delta import RWKV_RANK
 from ....grammar.vocabulary.matrix_states.recurrent_heads import LEAST_LOG_DECAY, MAX_VECTOR_CHUNK_LENGTH
 from ....grammar.vocabulary.spec import Settings
 from ...core.block import Context, register_block
-from ...core.initialisation import ChannelWeights, Initialisable, Linear
+from ...core.initialisation import Initialisable, Linear
+from ...core.weight_roles import WeightRole, roles
 from ..kernels.choice import with_kernel
 from ..kernels.recurrences import channel_delta, replaced_keys
 from .chunked_recurrence import join_chunks, split_chunks
@@ -107,11 +108,13 @@ def run_replaced_keys(
     return run_vector_delta(q, removed, removed * rate, log_decay, written=written, state=state, keep=keep)
 
 
-class ChannelRates(ChannelWeights):
+class ChannelRates(Initialisable):
     """How fast each channel forgets: −exp(A_h) · softplus(W₂ W₁ x + b), a logarithm, not below a least one.
 
     A and b begin as those of `HeadRates`.
     """
+
+    weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE)
 
     def __init__(self, width: int, heads: int, head_width: int) -> None:
         super().__init__()
@@ -158,6 +161,14 @@ class RwkvGates(Initialisable):
 
     Decays begin from slow to fast over the channels, as in the program of its authors.
     """
+
+    weight_roles = roles(
+        decay_offset=WeightRole.RATE,
+        rate_offset=WeightRole.RATE,
+        removal=WeightRole.GAIN,
+        replacement=WeightRole.GAIN,
+        bonus=WeightRole.GAIN,
+    )
 
     def __init__(self, width: int, inner: int) -> None:
         super().__init__()

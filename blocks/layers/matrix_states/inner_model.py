@@ -6,6 +6,8 @@ by products; what each position sees of them are sums (Sun et al. 2024, section 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -13,6 +15,7 @@ from torch.nn import functional
 from ....grammar.vocabulary.spec import Settings, as_int
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
+from ...core.weight_roles import WeightRole, roles
 from .recurrent_heads import LinearRecurrence
 
 EPSILON = 1e-6
@@ -21,6 +24,8 @@ EPSILON = 1e-6
 
 class InnerModel(Initialisable):
     """k + norm(Wᵀ [k ; 1]) for each head: W as it begins, and the gains and offsets of its layer norm."""
+
+    weight_roles = roles(begin=WeightRole.MATRIX, gain=WeightRole.NORM, offset=WeightRole.NORM)
 
     def __init__(self, heads: int, width: int) -> None:
         super().__init__()
@@ -37,8 +42,12 @@ class InnerModel(Initialisable):
         nn.init.zeros_(self.offset)
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """The width of a head, and the one beside it."""
-        return weight.shape[1] if weight is self.begin else 1
+        """Return the inputs of a head."""
+        return weight.shape[1]
+
+    def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
+        """Split the heads."""
+        return tensor.unbind()
 
     def added(self, mapped: Tensor) -> Tensor:
         """What is added to a query, of what the weights give for it, (batch, heads, n, width)."""

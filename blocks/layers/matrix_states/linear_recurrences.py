@@ -13,6 +13,7 @@ from ....grammar.vocabulary.matrix_states.recurrent_heads import LEAST_LOG_DECAY
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Linear
+from ...core.weight_roles import WeightRole, roles
 from ..head_parts import turn
 from .chunked_recurrence import run_in_chunks, run_vector_decays
 from .recurrent_heads import HeadRates, LinearRecurrence
@@ -101,6 +102,8 @@ class GatedLinearAttention(LinearRecurrence):
 @register_block("ssd")
 class StateSpaceDuality(LinearRecurrence):
     """S_t = exp(−exp(A_h) Δ_t) S_{t−1} + Δ_t k_t v_tᵀ, keys and queries shared by heads (Dao and Gu 2024)."""
+
+    weight_roles = roles(skip=WeightRole.GAIN)
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context, shared_keys=as_int(settings, "state"))

@@ -14,6 +14,7 @@ from ....grammar.vocabulary.matrix_states.recurrent_heads import longest_chunk
 from ....grammar.vocabulary.spec import Settings, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
+from ...core.weight_roles import WeightRole, roles
 from .chunked_recurrence import add_states, hand_on, join_chunks, split_chunks
 from .recurrent_heads import LinearRecurrence
 
@@ -24,6 +25,8 @@ class ExponentialGates(Initialisable):
     The forget gate is a sigmoid, of offsets that begin evenly from 3 to 6, or an exponential, of ones at 0;
     those of the input gate begin as N(0, 0.1²).
     """
+
+    weight_roles = roles(input_offset=WeightRole.BIAS, forget_offset=WeightRole.BIAS)
 
     def __init__(self, width: int, heads: int, std: float | None, *, bounded: bool) -> None:
         super().__init__()

@@ -13,6 +13,7 @@ from torch.nn import functional
 from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Block, Context
 from ...core.initialisation import Initialisable, Linear
+from ...core.weight_roles import WeightRole, roles
 from ..convolutions import zero_masked
 from ..head_parts import HeadNorm, ShortConvolution, gate_heads
 
@@ -44,7 +45,8 @@ class LinearRecurrence(Block):
             self.qkv = Linear(width, inner, bias=False, maps=1 + 2 * writes, std=std)
         else:
             self.key_heads, self.key_width = 1, shared_keys
-            self.qkv = Linear(width, 2 * shared_keys + inner, bias=False, std=std)
+            sizes = (shared_keys, shared_keys, inner)
+            self.qkv = Linear(width, sizes, bias=False, drawn_as_one=True, std=std)
         self.writes = writes
         self.short_conv = ShortConvolution(self.qkv.out_features, taps) if taps else None
         self.normalises_keys = as_word(settings, "qk_norm") == "l2"
@@ -123,6 +125,8 @@ class HeadRates(Initialisable):
 
     A begins as the logarithm of a number drawn from 1 to 16, and softplus(b) log-uniform from 0.001 to 0.1.
     """
+
+    weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE)
 
     def __init__(self, width: int, heads: int, std: float | None) -> None:
         super().__init__()

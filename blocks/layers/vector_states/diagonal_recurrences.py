@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn import functional
 from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, glorot
+from ...core.weight_roles import WeightRole, roles
 from .recurrent_channels import RecurrentChannels
 from .scan import scan
 
@@ -44,6 +46,8 @@ class MinGRU(RecurrentChannels):
 class BlockMaps(Initialisable):
     """Maps of groups of channels, each by itself, with biases."""
 
+    weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
+
     def __init__(self, groups: int, width: int, *, maps: int) -> None:
         super().__init__()
         self.maps = maps
@@ -57,8 +61,12 @@ class BlockMaps(Initialisable):
         nn.init.zeros_(self.bias)
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """The channels of a group."""
-        return weight.shape[1] if weight is self.weight else 1
+        """Return the inputs of a head."""
+        return weight.shape[1]
+
+    def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
+        """Split the groups and the maps within them, biases by map."""
+        return tensor.unbind() if name == "bias" else _split_groups(tensor, self.maps)
 
     def forward(self, u: Tensor) -> Tensor:
         """(batch, length, channels) to (maps, batch, length, channels)."""
@@ -68,8 +76,14 @@ class BlockMaps(Initialisable):
         return parted.unflatten(1, u.shape[:2]) + self.bias[:, None, None]
 
 
+def _split_groups(tensor: Tensor, maps: int) -> list[Tensor]:
+    return [part for group in tensor.unbind() for part in group.chunk(maps, -1)]
+
+
 class DecayRates(Initialisable):
     """Λ of `rg_lru`, drawn so that σ(Λ)^8 is uniform from 0.9 to 0.999."""
+
+    weight_roles = roles(weight=WeightRole.RATE)
 
     def __init__(self, channels: int) -> None:
         super().__init__()

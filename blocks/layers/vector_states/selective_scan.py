@@ -11,18 +11,21 @@ from torch.nn import functional
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int
 from ....grammar.vocabulary.vector_states.selective_scan import step_rank
 from ...core.block import Context, register_block
-from ...core.initialisation import ChannelWeights, Linear
+from ...core.initialisation import Initialisable, Linear
+from ...core.weight_roles import WeightRole, roles
 from ..matrix_states.recurrent_heads import draw_step_offsets
 from .recomputed_states import read_states
 from .recurrent_channels import RecurrentChannels
 
 
-class SelectiveRates(ChannelWeights):
+class SelectiveRates(Initialisable):
     """How fast the numbers of each channel decay, its steps' offsets, and what passes by its state.
 
     The rates begin as 1, 2, 3 and so on, softplus of the offsets log-uniform from 0.001 to 0.1, the skip as
     1.
     """
+
+    weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE, skip=WeightRole.GAIN)
 
     def __init__(self, channels: int, state: int) -> None:
         super().__init__()
@@ -49,7 +52,9 @@ class SelectiveStateSpace(RecurrentChannels):
         super().__init__(settings, context, as_int(settings, "channels"), active=True)
         self.state, self.rank = as_int(settings, "state"), step_rank(context.width)
         self.negative = as_bool(settings, "negative")
-        self.selection = Linear(self.channels, self.rank + 2 * self.state, bias=False)
+        self.selection = Linear(
+            self.channels, (self.rank, self.state, self.state), bias=False, drawn_as_one=True
+        )
         self.steps = Linear(self.rank, self.channels, bias=False)
         self.rates = SelectiveRates(self.channels, self.state)
 

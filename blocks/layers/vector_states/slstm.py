@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Self
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn import functional
 from ....grammar.vocabulary.spec import Settings, as_int, as_word
 from ...core.block import Block, Context, register_block
 from ...core.initialisation import Initialisable, Linear, glorot
+from ...core.weight_roles import WeightRole, roles
 from ..convolutions import zero_masked
 from ..head_parts import HeadNorm
 
@@ -20,6 +22,8 @@ class HeadTransitions(Initialisable):
 
     Those of a sigmoid forget gate begin evenly from 3 to 6 over the heads, the others as 0.
     """
+
+    weight_roles = roles(weight=WeightRole.MATRIX, offset=WeightRole.BIAS)
 
     def __init__(self, heads: int, width: int, *, bounded: bool) -> None:
         super().__init__()
@@ -37,8 +41,12 @@ class HeadTransitions(Initialisable):
                 self.offset[:, 2 * width : 3 * width] = torch.linspace(3.0, 6.0, heads).unsqueeze(-1)
 
     def fan_in(self, weight: nn.Parameter) -> int:
-        """The width of a head."""
-        return weight.shape[1] if weight is self.weight else 1
+        """Return the inputs of a head."""
+        return weight.shape[1]
+
+    def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
+        """Split the heads and their gates."""
+        return [part for head in tensor.unbind() for part in head.chunk(4, -1)]
 
 
 @register_block("slstm")

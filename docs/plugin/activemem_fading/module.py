@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import MappingProxyType
 from typing import Self
 
 import torch
@@ -19,6 +20,7 @@ class FadingMemory(Block):
     """
 
     state_is_bounded = True
+    weight_roles = MappingProxyType({"log_rate": "rate"})
 
     def __init__(self, *, width: int, half_life: float, causal: bool) -> None:
         super().__init__()

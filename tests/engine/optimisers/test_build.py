@@ -138,10 +138,10 @@ def test_muon_moves_maps_as_torch_does_one_by_one_and_all_else_as_adamw():
     settings = {"name": "muon", "lr": 0.02, "weight_decay": 0.1}
     found = steps(ours, build_optimizer(OwnOptimizerSettings(**settings), ours))
     maps = muon_maps(theirs)
-    assert sorted(maps.values())[-1] == 3  # queries, keys and values of sa
+    assert max(len(each.split_maps(weight)) for weight, each in maps.items()) == 3  # queries, keys, values
     parts = {
-        weight: [nn.Parameter(part.detach().flatten(1).clone()) for part in weight.chunk(count)]
-        for weight, count in maps.items()
+        weight: [nn.Parameter(part.detach().flatten(1).clone()) for part in each.split_maps(weight)]
+        for weight, each in maps.items()
     }
     every = [part for chunks in parts.values() for part in chunks]
     rest = [weight for weight in theirs.parameters() if weight not in maps]
@@ -151,10 +151,9 @@ def test_muon_moves_maps_as_torch_does_one_by_one_and_all_else_as_adamw():
     for _ in range(3):
         for weight in theirs.parameters():
             weight.grad = torch.randn(weight.shape, generator=drawn)
-            for part, gradient in zip(
-                parts.get(weight, ()), weight.grad.chunk(maps.get(weight, 1)), strict=False
-            ):
-                part.grad = gradient.flatten(1)
+            if weight in maps:
+                for part, gradient in zip(parts[weight], maps[weight].split_maps(weight.grad), strict=True):
+                    part.grad = gradient.flatten(1)
         orthogonal.step()
         others.step()
     for weight, moved in zip(theirs.parameters(), found, strict=True):
@@ -162,7 +161,7 @@ def test_muon_moves_maps_as_torch_does_one_by_one_and_all_else_as_adamw():
             expected = torch.cat(
                 [
                     part.detach().view_as(chunk)
-                    for part, chunk in zip(parts[weight], weight.chunk(maps[weight]), strict=True)
+                    for part, chunk in zip(parts[weight], maps[weight].split_maps(weight), strict=True)
                 ]
             )
             torch.testing.assert_close(moved, expected, rtol=0.02, atol=0.002)
