@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..engine.optimisers.parameter_groups import GroupSize
+    from ..studies.catalog.datasets import Dataset
     from ..studies.planning.memory_estimates import FindLongest, LongestBatch, WeightState
     from ..studies.planning.plan import Plan
     from ..studies.schema.settings import TrialSettings
@@ -37,7 +38,17 @@ def plan_here(
         device="cpu" if on_cpu else "gpu",
         cpu_gain=_cpu_gain() if on_cpu else None,
     )
-    return make_plan(study, settings.store, only, memory=memory)
+    return make_plan(
+        study, settings.store, only, memory=memory, locate=lambda dataset: _locate(settings.data, dataset)
+    )
+
+
+def _locate(folder: Path, dataset: Dataset) -> str:
+    """Return where a published corpus is, or the command that fetches it."""
+    from ..engine.corpora import check_availability
+    from .views.datasets import format_location
+
+    return format_location(check_availability(dataset, folder))
 
 
 def group_sizes_of(study: Study) -> list[GroupSize]:

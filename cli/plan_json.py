@@ -69,6 +69,8 @@ def plan_to_dict(
         "device": None
         if plan.memory is None or device_bytes is None
         else _device(plan.memory[1], device_bytes, machine or MachineSettings()),
+        "data": {"facts": list(plan.data.facts), "warnings": list(plan.data.warnings)},
+        "flops": plan.flops,
         "test": None if plan.test is None else asdict(plan.test),
         "groups": _groups_to_list(groups),
         "trials": [

@@ -14,8 +14,11 @@ from .claims.spec import Claim
 from .fidelity import Fidelity
 from .ladder import Ladder
 from .own_data.own_corpus import OwnCorpus, read_own_corpus, recall_own_corpus
+from .own_data.reader import CORPUS
+from .own_data.summary import CorpusSummary
 from .population import check_population, check_shown, course_settings, read_course
 from .presentation.reader import AnyCurveSpec, AnyTableSpec
+from .resolve.data_fit import data_faults
 from .resolve.draft import Draft
 from .resolve.parameter_matching import SizeMatch
 from .resolve.resolve import resolve_settings
@@ -348,7 +351,21 @@ def _make_study(
         source_sheet=contents.source_sheet,
         own_corpus=own_corpus,
     )
+    if own_corpus is not None and own_corpus.summary is not None:
+        _check_data(draft.diagnostics, study, own_corpus.summary)
     return study if contents.search is None else _checked_search(study, contents.search, header, draft)
+
+
+def _check_data(diagnostics: Diagnostics, study: Study, summary: CorpusSummary) -> None:
+    """Report why trials cannot be trained on the user's own corpus, each reason once."""
+    seen = set[str]()
+    for trial in study.trials or (study.boundary_trials() if study.search else ()):
+        task, train = trial.settings.task, trial.settings.train
+        key = repr((task.model_dump_json(), train.batch_size, train.batch_tokens, train.accumulate))
+        if key not in seen:
+            seen.add(key)
+            for fault in data_faults(trial.settings, summary):
+                diagnostics.report_error(CORPUS, fault)
 
 
 def _checked_search(study: Study, search: SearchSettings, header: StudySettings, draft: Draft) -> Study:

@@ -39,6 +39,8 @@ class StudyPlanPage(TypedDict):
     short: list[dict[str, Any]]
     memory: dict[str, Any] | None
     device: dict[str, Any] | None
+    data: dict[str, Any]
+    flops: float
     test: dict[str, Any] | None
     groups: list[dict[str, Any]]
     trials: list[dict[str, Any]]

@@ -60,7 +60,7 @@ def format_check(availability: Availability) -> str:
             ]
         )
     if not availability.complete:
-        return f"{name}: {_format_location(availability)}"
+        return f"{name}: {format_location(availability)}"
     counted = isinstance(availability.dataset, Treebank) and availability.dataset.digest is None
     return f"{name}: {'as many sentences ' if counted else ''}as published"
 
@@ -75,7 +75,7 @@ def _lines(availability: Availability, width: int, sizes: int) -> str:
         about = [" · ".join(about)]
     return "\n".join(
         [
-            f"{dataset.name:<{width}}   {_size(dataset):>{sizes}}   {_format_location(availability)}",
+            f"{dataset.name:<{width}}   {_size(dataset):>{sizes}}   {format_location(availability)}",
             *(
                 textwrap.fill(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
                 for text in (dataset.title, *about)
@@ -113,7 +113,8 @@ def _size(dataset: Dataset) -> str:
             return ""
 
 
-def _format_location(availability: Availability) -> str:
+def format_location(availability: Availability) -> str:
+    """Return where a dataset is, or the command that fetches it."""
     dataset = availability.dataset
     if dataset.installed:
         return "part of activemem"

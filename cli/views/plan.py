@@ -40,6 +40,11 @@ NO_NUMBER = "–"
 _Note = tuple[str, str]
 """What something is about, and what is told of it; nothing if that is empty."""
 
+_CORE_FLOPS = 5e10
+"""The operations that a CPU core does in a second at best; few trainings reach it."""
+
+_MAX_CPU_DAYS = 21
+
 _MAX_MODELS = 24
 _MAX_NAMED = 3
 _MAX_ALIASES = 8
@@ -72,6 +77,8 @@ def format_plan(
     ]
     told = [
         ("in all  ", _format_total_time(plan, machine)),
+        ("data", "; ".join(plan.data.facts)),
+        *(("warning", text) for text in plan.data.warnings),
         ("where", where(plan, machine, run_free, at_once)),
         ("packs", packs),
         *_design_notes(study, plan),
@@ -298,15 +305,33 @@ def _time(estimate: TimeEstimate) -> str:
     return f"{'≤ ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
 
 
+def _cpu_months(plan: Plan) -> str:
+    """Say that a study needs a GPU if its operations alone keep this machine's CPUs busy for weeks."""
+    days = plan.flops / (_CORE_FLOPS * cpus_here()) / 86_400
+    if days < _MAX_CPU_DAYS:
+        return ""
+    months, unit = days / 30, "month"
+    if months >= 24:
+        months, unit = days / 365, "year"
+    unit, size = (f"{unit}s" if round(months) != 1 else unit), max(1, round(months))
+    prefix, scale = si_prefix(plan.flops)
+    return (
+        f"needs a GPU: {plan.flops / scale:,.1f} {prefix}FLOPs take about {size:,} {unit} on this machine's "
+        f"{plural(int(cpus_here()), 'CPU core')}, at {_CORE_FLOPS / 1e9:.0f} GFLOPs a second each"
+    )
+
+
 def _format_total_time(plan: Plan, machine: MachineSettings) -> str:
     """The time of all remaining trials, as far as it is known."""
     seconds = plan.estimate.seconds
+    trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     if seconds is None:
-        return (
+        unknown = (
             "no estimate before a first trial has run on this machine: activemem study run … --max-trials 1"
         )
+        return unknown if trains_on_gpu else _cpu_months(plan) or unknown
     bound = "at most " if plan.estimate.basis == "at most" else ""
-    if machine.gpus and (machine.gpus != "auto" or has_gpu()):
+    if trains_on_gpu:
         return f"{bound}{format_duration(seconds)} of training, one trial after the other"
     workers = max(1, int(cpus_here() / machine.cpus))
     wall_s = max(seconds / workers, plan.max_trial_s)  # no trial is split

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
@@ -12,13 +12,14 @@ import polars as pl
 
 from ...grammar.positions import POSITIONS
 from ...storage import Store
-from ..resolve.costs import REFERENCE_TOKENS, cost, step_flops
+from ..resolve.costs import REFERENCE_TOKENS, cost, flops_of_test, max_training_flops, step_flops
 from ..resolve.parameter_matching import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
 from ..schema.settings import TrialSettings
 from ..study import Study
 from ..text.units import plural
+from .data_facts import DataFacts, Locate, find_data_facts, longest_of_own_data
 from .fitting_trials import count_points
 from .memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator, StepMemory, TrialTest, costliest_test
 from .population import population_standing
@@ -96,6 +97,8 @@ class Plan:
     over_budget: tuple[ModelCost, ...]
     elsewhere: int  # points of a search that other studies have trained
     stale: Mapping[str, StaleTrial]  # those that the store has of plug-ins with other source, by id
+    data: DataFacts
+    flops: float  # of all remaining trials, at most
 
     def __repr__(self) -> str:
         stored, left = sum(self.counts.values()), self.num_remaining
@@ -108,12 +111,14 @@ def make_plan(
     only: Collection[str] | None = None,
     *,
     memory: MemoryEstimator = OF_SETTINGS_ALONE,
+    locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
     """The plan of a study, or of some trials of a grid, given a store; loads neither torch nor Ray.
 
     What an optimiser keeps is for others to count where that needs the names and shapes of weights, and how
-    long sequences are for those who can read them: `memory` asks them.
+    long sequences are for those who can read them: `memory` asks them. `locate` says where a corpus is.
     """
+    memory = replace(memory, find_longest=longest_of_own_data(study, memory.find_longest))
     outcomes = store.trials()
     tried = study_outcomes(study, outcomes).select("trial", "status")
     statuses: dict[str, TrialStatus] = dict(tried.iter_rows())
@@ -148,7 +153,26 @@ def make_plan(
         over_budget=_models(study, study.over_budget, estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
+        data=find_data_facts(study, (trial.settings for trial in trials), locate),
+        flops=_remaining_flops(to_run, trials, len(left)),
     )
+
+
+def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) -> float:
+    """Return at most how many operations remain; each point of a search counts as its costliest end."""
+    known = dict[tuple[str, str, str], float]()
+
+    def flops(trial: Trial) -> float:
+        key = (
+            repr(trial.settings.model),
+            trial.settings.task.model_dump_json(),
+            repr(trial.settings.train),
+        )
+        if key not in known:
+            known[key] = max_training_flops(trial.settings) + flops_of_test(trial.settings)
+        return known[key]
+
+    return sum(map(flops, to_run)) if to_run else left * max(map(flops, ends), default=0.0)
 
 
 def left_of_search(

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from activemem.studies.own_data import columnar
 from activemem.studies.own_data.cells import RowsError
 from activemem.studies.own_data.columnar import read_columnar
 from activemem.studies.study import load_study
@@ -60,8 +61,8 @@ def test_a_file_that_kills_its_reader_is_a_fault_and_the_next_one_is_read(monkey
     worker = tmp_path / "worker.py"
     worker.write_text("import os\nos.abort()\n")
     with monkeypatch.context() as changed:
-        changed.setattr("activemem.studies.own_data.columnar._WORKER", worker)
-        changed.setattr("activemem.studies.own_data.columnar._WORKERS._process", None)
+        changed.setattr(columnar, "_WORKER", worker)
+        changed.setattr(columnar, "_WORKERS", type(columnar._WORKERS)())
         with pytest.raises(RowsError, match="crashes its reader"):
             read_columnar(parquet_bytes(pa.table({"text": ["a"]})), "parquet", ["text"])
     assert read_columnar(parquet_bytes(pa.table({"text": ["a"]})), "parquet", ["text"]).columns == [["a"]]

@@ -220,12 +220,15 @@ def test_pairs_are_the_same_in_two_files_and_in_a_table(folder):
     assert facts.rows.model_dump() == {split: len(rows) for split, rows in expected.items()}
     for corpus in ({"path": "a.tsv"}, {"path": "a.jsonl", "source": "en", "target": "fr"}):
         assert rows_of(folder, {**corpus, "test": 0.3}, PAIRS, **SENTENCES)[1] == expected
-    two = {"source": "a.en", "target": "a.fr"}
-    assert rows_of(folder, {"train": two, "dev": two, "test": two}, PAIRS, **SENTENCES)[1] == dict.fromkeys(
-        ("train", "dev", "test"), pairs
-    )
-    (three,) = load_study(study(folder, dict.fromkeys(expected, "a.tsv"), **SENTENCES)).trials
-    assert three.settings.task.corpus.rows.train == 100
+    two, one = {"source": "a.en", "target": "a.fr"}, {"source": "one.en", "target": "one.fr"}
+    other = {"source": "two.en", "target": "two.fr"}
+    for name, number in (("one", 1000), ("two", 2000)):
+        for side in ("en", "fr"):
+            (folder / f"{name}.{side}").write_text(f"{side} {number}\n", encoding="utf-8")
+    _, six = rows_of(folder, {"train": two, "dev": one, "test": other}, PAIRS, **SENTENCES)
+    assert (six["train"], six["dev"]) == (pairs, [("en 1000", "fr 1000")])
+    (message,) = told(folder, {"train": two, "dev": two, "test": two}, **SENTENCES)
+    assert "got none in train and dev: pairs whose source is also in another split are left out" in message
 
 
 @pytest.mark.parametrize(

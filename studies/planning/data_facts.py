@@ -1,0 +1,136 @@
+"""What a plan says of the data of a study: what there is, what of it is read, and what is odd about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ..catalog.datasets import Corpus, Dataset, ParallelCorpus, Treebank
+from ..catalog.registry import require_dataset
+from ..catalog.tasks import LabelledSettings, TaskSettings
+from ..own_data.cells import quoted
+from ..own_data.summary import CorpusSummary
+from ..resolve.data_fit import train_lengths
+from ..schema.settings import TrialSettings
+from ..study import Study
+from ..text.units import format_bytes, plural
+from .memory_estimates import FindLongest, LongestBatch
+
+Locate = Callable[[Dataset], str]
+"""Says where a published corpus is, or which command fetches it."""
+
+_MAX_CLASSES = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFacts:
+    """Facts about the data of a study, and warnings about them, in words."""
+
+    facts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def find_data_facts(study: Study, all_settings: Iterable[TrialSettings], locate: Locate) -> DataFacts:
+    """Return what is known of the data that trials read."""
+    by_task: dict[str, TrialSettings] = {}
+    for settings in all_settings:
+        by_task.setdefault(settings.task.model_dump_json(), settings)
+    published = dict.fromkeys(
+        name for each in by_task.values() if isinstance(name := getattr(each.task, "corpus", None), str)
+    )
+    facts = [_published(name, locate) for name in published]
+    summary = study.own_corpus.summary if study.own_corpus else None
+    if summary is None:
+        return DataFacts(facts=tuple(facts))
+    facts += [_rows(summary), *_classes(summary), *summary.notes]
+    facts += dict.fromkeys(_lengths(by_task.values(), summary))
+    return DataFacts(facts=tuple(facts), warnings=summary.warnings)
+
+
+def longest_of_own_data(study: Study, found: FindLongest) -> FindLongest:
+    """Return what finds the longest batch: in prepared data, else in the summary of a user's own corpus."""
+    summary = study.own_corpus.summary if study.own_corpus else None
+    if summary is None:
+        return found
+    known = dict[tuple[str, int], LongestBatch | None]()
+
+    def longest(settings: TrialSettings) -> LongestBatch | None:
+        key = settings.task.model_dump_json(), settings.train.batch_size
+        if key not in known:
+            lengths = None if found(settings) else train_lengths(settings, summary)
+            known[key] = found(settings)
+            if lengths is not None and lengths.longest:
+                known[key] = LongestBatch(lengths.longest, lengths.mean / lengths.longest)
+        return known[key]
+
+    return longest
+
+
+def _lengths(all_settings: Iterable[TrialSettings], summary: CorpusSummary) -> Iterator[str]:
+    """Yield for each task its longest training sequence, and how many are cut or left out."""
+    for settings in all_settings:
+        task, lengths = settings.task, train_lengths(settings, summary)
+        yield from _vocabulary(task, summary)
+        if lengths is None or not lengths.num_fitting:
+            continue
+        text = f"the longest {summary.unit} to train on has {plural(lengths.longest, 'token')}"
+        if lengths.num_long:
+            cut = f"cut to {lengths.longest:,} tokens" if lengths.cut else "left out"
+            scored = ", and their other labels are not learnt" if _has_token_labels(task) else ""
+            count = f"{lengths.num_long:,} longer ones are" if lengths.num_long > 1 else "1 longer one is"
+            text += f"; {count} {cut}{scored} (longest = {getattr(task, 'longest', 0):,})"
+        yield text
+
+
+def _has_token_labels(task: TaskSettings) -> bool:
+    return isinstance(task, LabelledSettings) and task.name == "token_classification"
+
+
+def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
+    """Yield how many different tokens there are to train on, and how many a vocabulary leaves out."""
+    kind = task.vocabulary[0] if isinstance(task, LabelledSettings) else getattr(task, "tokens", None)
+    if kind not in summary.symbols:
+        return
+    found, pieces = summary.symbols[kind], getattr(task, "pieces", None)
+    name = "bytes" if kind == "characters" else kind
+    text = f"{found:,} different {name} in train"
+    if kind == "words" and pieces is not None:
+        text += f"; the vocabulary has room for {pieces:,}" + (
+            ", the rarer ones are unknown" if found > pieces else ""
+        )
+    yield text
+
+
+def _rows(summary: CorpusSummary) -> str:
+    """Return the rows of each split."""
+    total = plural(sum(summary.rows.values()), summary.unit)
+    return f"{total}: " + ", ".join(f"{split} {count:,}" for split, count in summary.rows.items())
+
+
+def _classes(summary: CorpusSummary) -> Iterator[str]:
+    """Yield the classes of training with their numbers, the most frequent first."""
+    if not summary.classes:
+        return
+    total = sum(summary.classes.values())
+    shown = list(summary.classes.items())[:_MAX_CLASSES]
+    named = ", ".join(f"{quoted(name)} {100 * count / total:.0f} %" for name, count in shown)
+    more = len(summary.classes) - len(shown)
+    yield f"{len(summary.classes):,} classes in train: {named}" + (f" and {more:,} more" if more else "")
+
+
+def _published(name: str, locate: Locate) -> str:
+    """Return what a published corpus has, and where it is."""
+    dataset = require_dataset(name)
+    match dataset:
+        case ParallelCorpus():
+            size = f"{plural(dataset.pairs, 'pair')} to train on"
+        case Treebank():
+            size = (
+                ", ".join(f"{split} {count:,}" for split, count in dataset.sentences.items()) + " sentences"
+            )
+        case Corpus(size_mb=float(size_mb)):
+            words = f", a vocabulary of {dataset.word_vocab_size:,} words" if dataset.word_vocab_size else ""
+            size = f"{format_bytes(size_mb * 1e6)} of text{words}"
+        case _:
+            size = dataset.title
+    return f"{name}: {size}; {locate(dataset)}"

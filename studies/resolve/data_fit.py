@@ -1,0 +1,105 @@
+"""Whether a corpus of one's own has enough to train on at the lengths that a task reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ..catalog.tasks import LabelledSettings, LanguageModelSettings, TranslationSettings
+from ..own_data.summary import CorpusSummary
+from ..schema.settings import TrialSettings
+from ..text.units import plural
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainLengths:
+    """The tokens of the sequences that a trial trains on.
+
+    `num_long` are longer than the task's `longest`: they are cut to it if `cut`, else left out. `mean` is
+    that of the targets of a batch.
+    """
+
+    num_fitting: int
+    num_long: int
+    cut: bool
+    longest: int
+    mean: float
+    shortest_of_all: int
+
+
+def train_lengths(settings: TrialSettings, summary: CorpusSummary) -> TrainLengths | None:
+    """Return the lengths of a trial's training sequences; None for streams and tokens to be learnt."""
+    task = settings.task
+    if isinstance(task, LabelledSettings):
+        if (found := summary.lengths.get(task.vocabulary[0])) is None:
+            return None
+        read = [min(length, task.longest) for length in found[0]]
+        long = sum(length > task.longest for length in found[0])
+        return _lengths(read, found[0], long, cut=True)
+    if isinstance(task, LanguageModelSettings):
+        found = summary.lengths.get(task.tokens)
+        if found is None or task.batching == "stream":
+            return None
+        read = [length for length in found[0] if 1 < length <= task.longest + 1]
+        return _lengths(read, found[0], sum(length > task.longest + 1 for length in found[0]), cut=False)
+    if isinstance(task, TranslationSettings) and (found := summary.lengths.get(task.tokens)) is not None:
+        sizes = [(max(sides), sides[1]) for sides in zip(*found, strict=True)]
+        fitting = sorted(each for each in sizes if each[0] <= task.longest + 1)
+        widest = fitting[-settings.train.batch_size :]
+        mean = sum(target for _, target in widest) / len(widest) if widest else 0.0
+        return TrainLengths(
+            num_fitting=len(fitting),
+            num_long=len(sizes) - len(fitting),
+            cut=False,
+            longest=fitting[-1][0] if fitting else 0,
+            mean=mean,
+            shortest_of_all=min((size for size, _ in sizes), default=0),
+        )
+    return None
+
+
+def _lengths(read: Sequence[int], whole: Sequence[int], long: int, *, cut: bool) -> TrainLengths:
+    return TrainLengths(
+        num_fitting=len(read),
+        num_long=long,
+        cut=cut,
+        longest=max(read, default=0),
+        mean=sum(read) / len(read) if read else 0.0,
+        shortest_of_all=min((length for length in whole if length > 1), default=0),
+    )
+
+
+def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
+    """Yield why nothing can be trained on these data, with what to change."""
+    task, train = settings.task, settings.train
+    empty = [split for split, count in summary.rows.items() if not count]
+    if summary.num_held_out and empty:
+        yield (
+            f"expected pairs in every split, got none in {' and '.join(empty)}: pairs whose source is also "
+            "in another split are left out; take files without the same sources"
+        )
+        return
+    if isinstance(task, LanguageModelSettings) and task.batching == "stream":
+        found, expected = summary.tokens.get(task.tokens), train.batch_size * task.context + 1
+        if found is not None and found < expected:
+            yield (
+                f"expected at least {expected:,} tokens for {train.batch_size} rows of {task.context}, got "
+                f"{found:,} in the train split: lower [train] batch_size or [task] context"
+            )
+    lengths = train_lengths(settings, summary)
+    rows = train.batch_size if train.batch_tokens is None else train.accumulate
+    if lengths is None or lengths.cut or lengths.num_fitting >= rows:
+        return
+    unit, whole = summary.unit, len(next(iter(summary.lengths.values()))[0])
+    if not lengths.num_long:
+        yield (
+            f"expected at least {plural(rows, unit)} in the train split that can be read, got "
+            f"{lengths.num_fitting:,}: lower [train] batch_size"
+        )
+        return
+    most = getattr(task, "longest", 0)
+    yield (
+        f"expected at least {plural(rows, unit)} of at most {most:,} tokens in the train split, got "
+        f"{lengths.num_fitting:,} of {whole:,}: raise [task] longest, to {lengths.shortest_of_all - 1:,} "
+        "or more for the shortest of them, or shorten them"
+    )

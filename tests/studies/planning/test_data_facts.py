@@ -1,0 +1,91 @@
+"""A plan says what data a study has, warns of what is odd about them, and refuses what cannot be trained."""
+
+import json
+
+import pytest
+
+from activemem.cli.machine_settings import MachineSettings
+from activemem.cli.views.plan import format_plan
+from activemem.storage import Store
+from activemem.studies.planning.plan import make_plan
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ...study_texts import study_text
+
+
+def study(folder, name, corpus, *, recipe="conv(k=3) >> mean_pool", train=None, **keys):
+    text = study_text(
+        model={"recipe": recipe},
+        task={"name": name, "corpus": corpus, **keys},
+        train={"curriculum": None, **(train or {})},
+    )
+    (folder / "study.toml").write_text(text, encoding="utf-8")
+    return load_study(folder / "study.toml")
+
+
+def plan_of(folder, *arguments, **keys):
+    return make_plan(study(folder, *arguments, **keys), Store(folder / "results"))
+
+
+def write_rows(path, rows):
+    path.write_text("\n".join(json.dumps({"text": text, "label": label}) for text, label in rows))
+
+
+def test_rows_classes_shared_rows_and_unseen_labels_are_in_the_plan(tmp_path):
+    train = [(f"row number {n}", ("yes", "no", "no")[n % 3]) for n in range(60)]
+    write_rows(tmp_path / "train.jsonl", train)
+    write_rows(tmp_path / "dev.jsonl", [("ROW  number 3", "yes"), ("unseen", "no")])
+    write_rows(tmp_path / "test.jsonl", [("another", "maybe"), ("one", "no")])
+    files = {split: f"{split}.jsonl" for split in ("train", "dev", "test")}
+    plan = plan_of(tmp_path, "sequence_classification", files, tokens="words")
+    facts = "; ".join(plan.data.facts)
+    assert "64 rows: train 60, dev 2, test 2" in facts
+    assert "2 classes in train: no 67 %, yes 33 %" in facts
+    assert "62 different words in train" in facts
+    assert plan.data.warnings == (
+        "dev: 1 of 2 rows are also in train",
+        "test: 1 of 2 labels are of classes that train lacks: maybe",
+    )
+    assert plan.memory is not None
+    assert plan.memory[1].tokens == 3  # not the 300 that a row may have
+
+
+def test_sequences_that_are_cut_or_left_out_are_counted(tmp_path):
+    rows = [(f"a b c d e {n}" if n % 2 else f"a b {n}", "") for n in range(60)]
+    tags = [(text.split(), ["X", "Y", "X", "Y", None, -100][: len(text.split())]) for text, _ in rows]
+    write_rows(tmp_path / "tags.jsonl", tags)
+    found = plan_of(tmp_path, "token_classification", {"path": "tags.jsonl"}, recipe="conv(k=3)", longest=4)
+    facts = "; ".join(found.data.facts)
+    assert "tokens are not scored" in facts
+    assert "cut to 4 tokens, and their other labels are not learnt (longest = 4)" in facts
+
+
+@pytest.mark.parametrize(
+    ("sources", "expected"),
+    [
+        ([f"s{n} " + "w " * 30 for n in range(40)], r"raise \[task\] longest, to 31 or more"),
+        ([f"s{n}" for n in range(40)], None),
+    ],
+)
+def test_pairs_that_are_all_too_long_are_a_fault_of_the_data(tmp_path, sources, expected):
+    (tmp_path / "a.en").write_text("".join(f"{source}\n" for source in sources))
+    (tmp_path / "a.fr").write_text("".join(f"t{n}\n" for n in range(40)))
+    files, keys = {"source": "a.en", "target": "a.fr"}, {"tokens": "words", "longest": 10}
+    if expected is None:
+        assert plan_of(tmp_path, "translation", files, recipe="seq2seq(gru, gru)", **keys).data.warnings == ()
+    else:
+        with pytest.raises(StudyError, match=expected):
+            study(tmp_path, "translation", files, recipe="seq2seq(gru, gru)", **keys)
+
+
+def test_a_study_that_keeps_a_cpu_busy_for_months_needs_a_gpu(tmp_path):
+    large = load_study("all-attention-words")
+    plan = make_plan(large, Store(tmp_path), locate=lambda dataset: f"get {dataset.name}")
+    assert any(fact.endswith("get wikitext-103") for fact in plan.data.facts)
+    page = " ".join(format_plan(large, plan, MachineSettings(gpus=0.0)).split())
+    assert "needs a GPU: " in page
+    small = load_study("algorithmic-small")
+    assert "needs a GPU" not in format_plan(
+        small, make_plan(small, Store(tmp_path)), MachineSettings(gpus=0.0)
+    )
