@@ -89,7 +89,7 @@ def _has_token_labels(task: TaskSettings) -> bool:
 def _vocabulary(task: TaskSettings, summary: CorpusSummary) -> Iterator[str]:
     """Yield how many different tokens there are to train on, and how many a vocabulary leaves out."""
     kind = task.vocabulary[0] if isinstance(task, LabelledSettings) else getattr(task, "tokens", None)
-    if kind not in summary.symbols:
+    if kind is None or kind not in summary.symbols:
         return
     found, pieces = summary.symbols[kind], getattr(task, "pieces", None)
     name = "bytes" if kind == "characters" else kind
