@@ -177,7 +177,7 @@ class Leases:
 
     layout: Layout
     owner: Owner
-    lease_s: float = LEASE_S
+    lease_s: float = field(default_factory=lambda: LEASE_S)
     clock: Callable[[], float] = time.monotonic
     _held: WeakSet[Lease] = field(default_factory=WeakSet[Lease])
     _watched: dict[tuple[str, int], _Watched] = field(default_factory=dict[tuple[str, int], _Watched])

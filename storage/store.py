@@ -275,28 +275,44 @@ class Store:
     def rename(self, old: str, new: str, trials: Collection[str] = ()) -> int:
         """Give a study another name, and return how many of its trials are stored; `trials` are all of them.
 
-        Raises `StoreError`, and moves nothing, while somebody trains one of them or if the name is taken.
+        Called again after a crash, it finishes the job, or finds that it is done. Raises `StoreError`, and
+        moves nothing, while somebody trains one of the trials or if the name is taken.
         """
         validate_study_name(new)
+        if self.is_renamed(old, new):
+            return self._end_rename(new)
         record, ran = self.load_study_record(old), set(self.trials()["study"])
         if record is None and old not in ran:
             raise StoreError(f"expected a study that has run, got {old!r}")
         taken = self.load_study_record(new)
-        half_done = taken is not None and taken.get("renamed") == old
+        half_done = taken is not None and taken.get("renamed") == old and not taken.get("rename_ended")
         if (taken is not None or new in ran) and not half_done:
             raise StoreError(f"expected a name that is free, got {new!r}, which has run as well")
         leases, last = self.leases(f"rename {token_hex(8)}"), self.last_numbers()
         if record is not None:
             self.save_study_record(new, study_records.renamed(record, old, new))
         try:
-            moved = rename(
+            rename(
                 *(self._layout, self._quarantine, leases), old=old, new=new, trials=trials, last_numbers=last
             )
         except StoreError:
             self._layout.remove(*([] if half_done else [self._layout.study(new)]))
             raise
         self._layout.remove(self._layout.study(old))
-        return moved
+        return self._end_rename(new)
+
+    def is_renamed(self, old: str, new: str) -> bool:
+        """Return whether the study `new` was called `old`, and nothing has that name any more."""
+        if (self.load_study_record(new) or {}).get("renamed") != old:
+            return False
+        return self.load_study_record(old) is None and old not in set(self.trials()["study"])
+
+    def _end_rename(self, new: str) -> int:
+        """Note that a study has its new name in full, so that the old one is free; count its trials."""
+        record = self.load_study_record(new)
+        if record is not None and not record.get("rename_ended"):
+            self.save_study_record(new, {**record, "rename_ended": True})
+        return len(self.trials().filter(pl.col("study") == new))
 
     def copy_outcome(self, trial: str, to: str) -> bool:
         """Give the outcome of a trial, with metrics, outputs and weights, to another trial as well.

@@ -47,6 +47,7 @@ class StudyRecord(BaseModel):
     run: str | None = None
     gpu: _FreeGpu | None = None
     renamed: str | None = None
+    rename_ended: bool = False
 
 
 class _Page(Record):
@@ -96,7 +97,13 @@ def renamed(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
     )
     fits = _study_name(text) == new
     overrides = [*record.get("overrides", ()), *([] if fits else [f'study.name="{new}"'])]
-    return {**record, "text": text if fits else record["text"], "overrides": overrides, "renamed": old}
+    return {
+        **record,
+        "text": text if fits else record["text"],
+        "overrides": overrides,
+        "renamed": old,
+        "rename_ended": False,
+    }
 
 
 def _study_name(text: str) -> object:

@@ -234,7 +234,7 @@ def rename(
 ) -> None:
     """Give a study in the store another name; its rows and its record are moved, and no file of yours.
 
-    Nothing is moved while one of its trials is being trained.
+    Nothing is moved while one of its trials is being trained. After a crash, the same command finishes it.
     """
     from ...studies.last_run import load_last_run
     from ...studies.planning.subset import stored_part
@@ -242,7 +242,9 @@ def rename(
     from ..machine_settings import load_settings
 
     store = load_settings({"results": results}).store
-    moved = store.rename(study, new, stored_part(load_last_run(study, store), store, ()))
+    is_done = store.is_renamed(study, new)
+    trials = () if is_done else stored_part(load_last_run(study, store), store, ())
+    moved = store.rename(study, new, trials)
     if as_json:
         print_json({"study": new, "renamed": study, "trials": moved})
         return

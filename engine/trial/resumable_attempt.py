@@ -166,11 +166,15 @@ class Attempt:
     def advance(self) -> Event:
         """Start, train one more epoch, or end; the event of that. Must not be called after the end.
 
-        A failure of the machine is an event, and leaves the trial as it was before. Raises StoppedMidway.
+        A failure of the machine is an event, and leaves the trial as it was before. Where another process has
+        taken the trial over, as after this one was suspended, whatever fails here is due to that process,
+        which writes and removes the same files. Raises StoppedMidway.
         """
         try:
             return self._claim() or self._advance()
         except Exception as error:
+            if self._is_surely_lost():
+                return self._leave()
             if (reason := machine_failure(error)) is None:
                 raise
             return MachineFailed(reason=reason)
@@ -334,6 +338,13 @@ class Attempt:
 
     def _is_lost(self) -> bool:
         return self._lease is not None and self._lease.is_lost()
+
+    def _is_surely_lost(self) -> bool:
+        """Return whether another process has taken the trial over; False where the store cannot say."""
+        try:
+            return not self.ended and self._is_lost()
+        except OSError:
+            return False
 
     def leave_if_lost(self) -> Taken | None:
         """Leave an outcome that waits to the process that has taken the trial over meanwhile, if one has."""

@@ -86,8 +86,8 @@ def rename(
     new: str,
     trials: Collection[str],
     last_numbers: Mapping[str, int],
-) -> int:
-    """Move all rows of a study to another name, and return how many trials they are of.
+) -> None:
+    """Move all rows of a study to another name.
 
     Until the last rows are there those before are, and rows that are twice count once: done again after a
     crash, it goes on. Raises `StoreError`, and moves nothing, while somebody trains one of these or of the
@@ -101,7 +101,6 @@ def rename(
                 write_merged(layout, dataset, layout.root / dataset / new, rows)
         for dataset in _ORDER:
             _rewrite(layout, quarantine, dataset, old, pl.lit(value=True))
-    return len(stored)
 
 
 def remove_kept(layout: Layout, trials: Iterable[str]) -> None:

@@ -22,6 +22,7 @@ ACTIONS = {
     "write": lambda store: store.write(make_trial_row(9), make_metric_rows(9), make_outputs()),
     "compact": lambda store: store.compact(),
     "merge": lambda store: store.merge_ended("alpha", at_least=2),
+    "rename": lambda store: store.rename("alpha", "beta"),
     "remember": lambda store: store.save_study_record("alpha", {"text": "new"}),
 }
 

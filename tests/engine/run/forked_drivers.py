@@ -1,6 +1,7 @@
 """Starts drivers of shared.toml on one store, each a process of its own, forked so that torch is loaded once.
 
-Usage: forked_drivers.py [STORE], in a folder with shared.toml. It reads lines of a name, or of a name and a
+Usage: forked_drivers.py [STORE], in a folder with shared.toml. LEASE_S in the environment is the length of
+leases, and PACK how many trials train together. It reads lines of a name, or of a name and a
 share like 3/4, and answers each with the number of the process that runs the study, or its share, from then
 on and writes what it hears to NAME.log. At the end of its input it waits for all of them, and prints the
 names of those that ended well.
@@ -17,7 +18,7 @@ import torch._dynamo  # which torch's optimisers import: once, before the forks
 from activemem.engine.core.events import Ended, EpochFinished, Event, Listener, Started
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
-from activemem.storage import Store
+from activemem.storage import Store, leases
 from activemem.studies.planning.subset import select_shard
 from activemem.studies.study import load_study
 
@@ -40,7 +41,9 @@ def drive(name: str, share: str) -> int:
         study = load_study(Path("shared.toml").read_text(encoding="utf-8"))
         trials = select_shard(study, share) if share else None
         store = Store(sys.argv[1] if len(sys.argv) > 1 else "results")
-        run_study(study, store, Machine(), Log(), local=True, trial_ids=trials)
+        leases.LEASE_S = float(os.environ.get("LEASE_S", leases.LEASE_S))
+        machine = Machine(pack=int(os.environ.get("PACK", 1)))
+        run_study(study, store, machine, Log(), local=True, trial_ids=trials)
     except BaseException:  # noqa: BLE001  told to the test
         os.write(1, traceback.format_exc().encode())
         os._exit(1)

@@ -2,6 +2,11 @@
 
 import errno
 import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import polars as pl
@@ -13,6 +18,7 @@ from activemem.engine.core.resources import Machine
 from activemem.engine.run import driver, other_drivers
 from activemem.engine.run.cohorts import Worker
 from activemem.engine.run.driver import run_study
+from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.engine.trial.claims import Claims
 from activemem.engine.trial.last_words import MAX_WORKER_DEATHS
 from activemem.engine.trial.machine_failures import MachineError
@@ -21,8 +27,10 @@ from activemem.engine.trial.pruned import store_pruned
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.reporting.results import StudyResults
 from activemem.storage import Store, durable_write, leases
+from activemem.studies.planning.subset import select_shard
 from activemem.studies.study import load_study
 
+from ...waiting import wait_for
 from .four_drivers import STUDY, run_four_drivers
 
 CPU = torch.device("cpu")
@@ -199,6 +207,112 @@ def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, ca
     ]
     assert pl.read_parquet(store.root / "trials")["attempt"].to_list() == [1]
     assert not store.checkpoint_dir(study.trials[0].id).exists()
+
+
+class LostCheckpoint(Checkpoint):
+    """A checkpoint whose trial another process takes over and ends at the worst moment: amid a save."""
+
+    def __init__(self, folder, job, store):
+        super().__init__(folder)
+        self.job, self.store = job, store
+
+    def save(self, saved):
+        later = Attempt(replace(self.job, run="later", gone=0), self.store, CPU)
+        while not later.ended:
+            later.advance()
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(self.folder))
+
+
+def test_what_fails_in_a_trial_that_was_taken_over_is_no_failure_of_the_machine(tiny, store):
+    job = Job(trial=load_study(tiny).trials[0], attempt=0, run="late")
+    checkpoint = LostCheckpoint(store.checkpoint_dir(job.trial.id), job, store)
+    late = Attempt(job, store, CPU, checkpoint=checkpoint)
+    events = []
+    while not late.ended:
+        events.append(late.advance())
+    assert events[-1] == Taken(trial=job.trial.id, attempt=1, ended=False)
+    assert not any(isinstance(event, MachineFailed | Ended) for event in events)
+    assert store.trials()["attempt"].to_list() == [1]
+
+
+SEARCH = """
+[study]
+name = "shared"
+title = "Points of two seeds"
+
+[model]
+recipe = "{mixer} >> ff(32)"
+d_model = 32
+
+[task]
+name = "reverse"
+
+[train]
+batch_size = 16
+epochs = 6
+steps_per_epoch = 8
+optimizer = { name = "adam", lr = 0.01 }
+
+[factors]
+mixer = ["conv(k=5)", "conv(k=3)"]
+seed = [0, 1]
+
+[search]
+metric = "loss"
+trials = 2
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("text", "pack", "shares"),
+    [
+        pytest.param(STUDY, 1, False, id="grid"),
+        pytest.param(STUDY, 4, False, id="packs", marks=pytest.mark.slow),
+        pytest.param(STUDY, 1, True, id="shards", marks=pytest.mark.slow),
+        pytest.param(SEARCH, 1, False, id="search"),
+    ],
+)
+def test_a_driver_that_is_suspended_for_longer_than_its_lease_drops_what_it_lost_and_goes_on(
+    tmp_path, text, pack, shares
+):
+    (tmp_path / "shared.toml").write_text(text, encoding="utf-8")
+    command = [sys.executable, str(Path(__file__).with_name("forked_drivers.py"))]
+    environment = {**os.environ, "LEASE_S": "1.5", "PACK": str(pack)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as drivers:
+
+        def start(line):
+            drivers.stdin.write(f"{line}\n")
+            drivers.stdin.flush()
+            return int(drivers.stdout.readline())
+
+        def lines(name):
+            log = tmp_path / f"{name}.log"
+            return [line.split() for line in log.read_text().splitlines()] if log.is_file() else []
+
+        share = " 1/2" if shares else ""
+        suspended = start(f"suspended{share}")
+        wait_for(lambda: any(line[0] == "EpochFinished" for line in lines("suspended")))
+        os.kill(suspended, signal.SIGSTOP)
+        try:
+            start(f"other{share}")
+            wait_for(lambda: _has_ended(tmp_path, text, shares))
+        finally:
+            os.kill(suspended, signal.SIGCONT)
+        well, _ = drivers.communicate(timeout=300)
+    assert set(well.split()) == {"suspended", "other"}, [*lines("suspended"), *lines("other")]
+    rows = pl.read_parquet(tmp_path / "results/trials/**/*.parquet")
+    assert set(rows["status"]) == {"done"}
+    assert rows["trial"].n_unique() == len(rows)
+
+
+def _has_ended(folder, text, shares):
+    """Whether all trials of a driver are stored."""
+    study = load_study(text)
+    wanted = len(select_shard(study, "1/2")) if shares else 4 if study.search else len(study.trials)
+    return len(Store(folder / "results").trials()) == wanted
 
 
 def test_what_ends_while_a_run_is_planned_is_not_trained_once_more(tiny, store, notes, monkeypatch):

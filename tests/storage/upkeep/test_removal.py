@@ -88,3 +88,7 @@ def test_a_renamed_study_keeps_its_rows_and_its_record(full, root):
         after.rename("beta", "gamma")
     with pytest.raises(StoreError, match="expected a study that has run, got 'alpha'"):
         after.rename("alpha", "delta")
+    assert after.rename("alpha", "beta") == 3  # called again, it says that it is done
+    after.write(make_trial_row(5, study="alpha"), [])
+    with pytest.raises(StoreError, match="expected a name that is free, got 'beta'"):
+        after.rename("alpha", "beta")
