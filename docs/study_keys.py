@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import types
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any, get_args
 
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
@@ -31,6 +30,7 @@ from activemem.studies.presentation.search import (
 )
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import search_settings, settings, training
+from activemem.studies.text.key_words import default_words, type_words
 from activemem.studies.text.strict_model import StrictModel
 
 TABLES: Mapping[str, type[StrictModel]] = {
@@ -60,8 +60,6 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "claim": ClaimSpec,
 }
 """Each table of a study file whose keys are known, with its model."""
-
-_TYPE_NAMES = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any"}
 
 
 def keys(table: str) -> str:
@@ -120,57 +118,14 @@ def _docstrings(model: type[StrictModel]) -> list[str]:
 
 
 def _type(field: FieldInfo) -> str:
-    """What a key takes, with its bounds."""
-    ends = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-    bounds = [
-        f"{word} {getattr(rule, end):.10g}"
-        for rule in field.metadata
-        for end, word in ends.items()
-        if getattr(rule, end, None) is not None and abs(getattr(rule, end)) < 2**31
-    ]
-    return ", ".join([_format_type(field.annotation), *bounds])
-
-
-def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
-    """A type in words."""
-    if get_origin(kind) in _TYPE_FORMATTERS:
-        return _TYPE_FORMATTERS[get_origin(kind)](get_args(kind))
-    return "table" if isinstance(kind, type) and issubclass(kind, BaseModel) else _TYPE_NAMES[kind]
-
-
-def _format_union(kinds: tuple[Any, ...]) -> str:
-    """Any of several types, or nothing."""
-    return " or ".join(_format_type(one) for one in kinds if one is not type(None))
-
-
-def _format_list(kinds: tuple[Any, ...]) -> str:
-    """A list of any length, or of a fixed one."""
-    plural = kinds[-1] is Ellipsis or len(kinds) == 1
-    return f"list of {_format_type(kinds[0])}s" if plural else f"list of {len(kinds)}"
-
-
-_TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
-    Literal: lambda words: " or ".join(f'`"{word}"`' for word in words),
-    Annotated: lambda kinds: _format_type(kinds[0]),
-    Union: _format_union,
-    types.UnionType: _format_union,
-    list: _format_list,
-    tuple: _format_list,
-    dict: lambda _kinds: "table",
-}
+    """Return what a key takes, its words as code."""
+    return re.sub(r'("[^"]*")', r"`\1`", type_words(field))
 
 
 def _default(field: FieldInfo) -> str:
-    """The value of a key that is left out, as TOML has it."""
-    value = field.get_default(call_default_factory=True)
-    if field.is_required():
-        return "required"
-    if isinstance(value, StrictModel):
-        return "its keys'"
-    if value is None or value in ({}, (), []):
-        return "none" if value is None else "empty"
-    text = f'"{value}"' if isinstance(value, str) else list(value) if isinstance(value, tuple) else value
-    return f"`{str(text).lower() if isinstance(value, bool) else text}`"
+    """Return the value of a key that is left out, as code if it is a value."""
+    words = default_words(field)
+    return words if words in ("required", "none", "empty", "its keys'") else f"`{words}`"
 
 
 KEYS = {f"keys_{table}": partial(keys, table) for table in TABLES} | {"keys_task": task_keys}

@@ -1,14 +1,15 @@
-"""`activemem study show` and `activemem study promote`: what a study says, what its best points are."""
+"""`activemem study show`, `new` and `promote`: what a study says, a new file, its best points."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..options import JsonOption, OverridesOption, ResultsOption
-from ..output import output_width, print_json, print_stdout
+from ..output import EXIT_WRONG_INPUT, output_width, print_json, print_stderr, print_stdout
 from .study import StudyName, app
 
 
@@ -24,13 +25,20 @@ def show(
         int | None,
         typer.Option("--best", min=1, metavar="N", help="List the N best points of a search instead."),
     ] = None,
+    toml: Annotated[
+        bool, typer.Option("--toml", help="Print the study's file instead, as the start of your own.")
+    ] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List every setting of a study with its value, the defaults behind those that its file gives.
 
-    With --best N the best points of a search so far: what they measured, their seeds and their values.
+    With --best N the best points of a search so far: what they measured, their seeds and their values. With
+    --toml the text of its file.
     """
+    given = {"--sources": sources, "--best": best, "--toml": toml, "--json": as_json}
+    if toml and (others := [name for name, value in given.items() if value and name != "--toml"]):
+        raise typer.BadParameter(f"expected --toml or {others[0]}, got both")
     if best is not None:
         return _show_best(study, overrides, best, results, as_json=as_json)
     from ...studies.last_run import load_last_run
@@ -38,7 +46,9 @@ def show(
     from ..views.settings import format_settings, settings_to_dict
 
     found = load_last_run(study, load_settings({"results": results}).store, overrides or ())
-    if as_json:
+    if toml:
+        print_stdout(found.text)
+    elif as_json:
         print_json(settings_to_dict(found))
     else:
         print_stdout(format_settings(found, sources=sources))
@@ -61,6 +71,26 @@ def _show_best(
         print_json({"study": opened.study.name, "points": list(iter_records(table))})
     else:
         print_stdout(rich.render(table, width=output_width()), styled=True)
+
+
+@app.command()
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The study file to write, as my-study.toml.")],
+) -> None:
+    """Write a small study file with a comment at each key, to be changed into your own.
+
+    It runs as it is, in a minute or two on a CPU. A file that exists is not overwritten.
+    """
+    from ...studies.new_study import new_study_text
+
+    text = new_study_text(file.stem)
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        print_stderr(f"{file}: expected a new file, got one that exists; choose another name")
+        raise typer.Exit(EXIT_WRONG_INPUT) from None
+    print_stdout(f"{file}\nsee what it trains: activemem study plan {shlex.quote(str(file))}")
 
 
 @app.command()
@@ -89,10 +119,12 @@ def promote(
     from ...studies.study import load_study
     from ...studies.text.units import plural
     from ..machine_settings import load_settings
+    from ..missing_results import note_missing_results
 
     if out.exists():
         raise PromotionError(f"expected a new file, got {out}, which is there")
     found = open_study(study, load_settings({"results": results}).store, overrides or ())
+    note_missing_results(found)
     text = found.promote(best=best, seeds=seeds, path=path)
     out.write_text(text, encoding="utf-8")
     written = load_study(out)

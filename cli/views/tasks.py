@@ -8,6 +8,7 @@ from typing import Any
 
 from ...plugins import OWN
 from ...studies.catalog.tasks import TASKS, AlgorithmicTask, TaskSpec
+from ...studies.text.key_words import default_words, type_words
 from ...studies.text.units import WIDTH
 
 
@@ -59,7 +60,11 @@ def format_task(spec: TaskSpec, drawn: tuple[str, str] | None) -> Iterator[str]:
     if spec.keys:
         yield "  [task]"
     for key, meaning in spec.keys.items():
-        yield from wrap(f"    {key:<17} {meaning}", WIDTH, subsequent_indent=" " * 22)
+        field = spec.settings.model_fields[key]
+        default = default_words(field)
+        given = default if default == "required" else f"default {default}"
+        yield from wrap(f"    {key} ({type_words(field)}; {given})", WIDTH, subsequent_indent=" " * 6)
+        yield from wrap(meaning, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)
 
 
 def _owner(spec: TaskSpec) -> str:

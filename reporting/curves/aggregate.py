@@ -26,17 +26,23 @@ class AxisLabels:
     accent: int | None = None
 
 
-def mean_interval(values: Sequence[float], band: Band) -> tuple[float, float | None, float | None]:
-    """The mean of the values with its interval, None for a single value; the same in any order of them."""
+def mean_interval(
+    values: Sequence[float], band: Band, metric: Metric
+) -> tuple[float, float | None, float | None]:
+    """Return the mean of a metric's values with its interval, None for a single value.
+
+    It is the same in any order of the values. The interval of a share stays between 0 and 1.
+    """
     if band == "minmax":
         low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
         return mean(sorted(values)), low, high
     found = estimate(values, spread=band)
+    found = found.within_share() if metric.is_share else found
     return found.value, found.low, found.high
 
 
 def build_lines(
-    frame: pl.DataFrame, level_names: AxisLabels, at: Mapping[object, float], band: Band
+    frame: pl.DataFrame, level_names: AxisLabels, at: Mapping[object, float], band: Band, metric: Metric
 ) -> tuple[Line, ...]:
     """The lines of a panel, one for each series, from left to right; `at` gives the position of each x.
 
@@ -44,7 +50,7 @@ def build_lines(
     """
     found: dict[int, list[Point]] = {}
     for series, x, values in _groups(frame, "series", "x"):
-        low_to_high = mean_interval(values, band)
+        low_to_high = mean_interval(values, band, metric)
         found.setdefault(series, []).append(_point(at[x], low_to_high, len(values)))
     return tuple(
         Line(
@@ -66,7 +72,7 @@ def build_bars(
     for number, name in enumerate(level_names.x):
         accent = level_names.accent == number
         if number in values:
-            value, low, high = mean_interval(values[number], band)
+            value, low, high = mean_interval(values[number], band, metric)
             text = metric.format(value)
             found.append(Bar(name=name, text=text, value=value, low=low, high=high, accent=accent))
         else:
@@ -128,6 +134,7 @@ def build_cloud(
     accent: int | None,
     *,
     band: Band,
+    metric: Metric,
     signs: tuple[int, int],
 ) -> Cloud:
     """Every cell by its cost and its result; `signs` are −1 where lower is better.
@@ -139,7 +146,7 @@ def build_cloud(
     for series, cell, values in _groups(frame, "series", "cell", of=("x", "value")):
         name = names(series, cell)
         xs, ys = zip(*values, strict=True)
-        found.setdefault(name, []).append(_point(mean(sorted(xs)), mean_interval(ys, band), len(ys)))
+        found.setdefault(name, []).append(_point(mean(sorted(xs)), mean_interval(ys, band, metric), len(ys)))
         if accent == series:
             accented.add(name)
     every = [point for points in found.values() for point in points]

@@ -133,7 +133,7 @@ class _CurveBuilder:
         naming, band = self.names.level_names(), self.spec.band
         match self.spec.kind:
             case "line":
-                found = aggregate.build_lines(frame, naming, self.names.positions()[0], band)
+                found = aggregate.build_lines(frame, naming, self.names.positions()[0], band, self.metric)
                 return Lines(lines=tuple(self.with_published(line, panel) for line in found))
             case "bar":
                 bars = aggregate.build_bars(frame, naming, band, self.metric, self.placeholders(panel))
@@ -157,7 +157,7 @@ class _CurveBuilder:
                     1 if self.metric.higher_is_better else -1,
                 )
                 return aggregate.build_cloud(
-                    frame, self.names.point_name, naming.accent, band=band, signs=signs
+                    frame, self.names.point_name, naming.accent, band=band, metric=self.metric, signs=signs
                 )
 
     def x_axis(self) -> Axis:

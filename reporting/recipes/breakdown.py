@@ -7,7 +7,15 @@ from textwrap import fill
 from typing import Any
 
 from ...grammar import Analysis, ModelPart, PartKind, Recipe, TrainingMemory
-from ...studies.text.units import WIDTH, format_bytes, format_reach, reach_as_json, si_prefix, truncate
+from ...studies.text.units import (
+    WIDTH,
+    format_bytes,
+    format_reach,
+    plural,
+    reach_as_json,
+    si_prefix,
+    truncate,
+)
 from .sizes import Sizes
 
 STATE_BYTES = 2
@@ -97,7 +105,9 @@ def heading(recipe: Recipe, before: str = "") -> str:
 
 def conditions(analysis: Analysis, sizes: Sizes) -> str:
     """Whether a position sees later ones, and what the figures depend on."""
-    return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.describe()}"
+    config = sizes.config
+    widths = f"width {config.d_model:,}, {plural(config.vocab, 'symbol')}"
+    return f"{'causal' if analysis.causal else 'bidirectional'}, {widths}, {sizes.describe()}"
 
 
 def generation_memory(analysis: Analysis) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,12 @@ class Estimate:
     high: float | None
     spread: float | None
     n: int
+
+    def within_share(self) -> Estimate:
+        """Return the estimate with its ends between 0 and 1, for a metric that is a share."""
+        if self.low is None or self.high is None:
+            return self
+        return replace(self, low=max(self.low, 0.0), high=min(self.high, 1.0))
 
 
 def estimate(

@@ -79,7 +79,7 @@ class CellFiller:
 
     def _estimates(self) -> dict[CellKey, Estimate]:
         return {
-            place: estimate
+            place: estimate.within_share() if find_metric(place[2]).is_share else estimate
             for place, tally in self.tallies.items()
             if (estimate := tally.estimate(self.spec.center, self.spec.spread)) is not None
         }
@@ -141,6 +141,7 @@ class CellFiller:
         if tally is None or estimate is None or self.spec.otherwise is None:
             return None
         metric = find_metric(self.spec.otherwise, self.spec.digits)
+        estimate = estimate.within_share() if metric.is_share else estimate
         spread, interval = spread_texts(estimate, metric, self.spec)
         parts = (metric.format(estimate.value), f"± {spread}" if spread else "", interval)
         return Cell(

@@ -55,6 +55,7 @@ class Metric:
     title: str  # as a caption begins
     higher_is_better: bool | None = None
     decimals: int
+    is_share: bool = False  # whether it lies between 0 and 1, so that no interval of it goes beyond
     axis_title: str = ""  # on an axis, if shorter than the title
     index_titles: tuple[str, ...] = ()  # what each index of a family is
     index_labels: tuple[str, ...] = ()  # families with the number to be written at each index

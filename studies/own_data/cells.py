@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...diagnostics import MAX_QUOTE_LENGTH, hint, printable
 from ..catalog.datasets import CorpusError
+from ..text.units import plural
 
 MOST_FAULTS = 5
 """The number of a file's faults that are reported; of more there is a count."""
@@ -34,6 +36,30 @@ class Cells:
     unit: str
     numbers: Sequence[int]
     columns: Sequence[Sequence[Any]]
+
+
+class ColumnFaults:
+    """The faults of the rows of a file: of each kind in a column the first, and how many rows have it."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._first: dict[tuple[str, str], str] = {}
+        self._counts = Counter[tuple[str, str]]()
+
+    def __bool__(self) -> bool:
+        return bool(self._first)
+
+    def add(self, index: int, column: str, message: str, kind: str = "") -> None:
+        """Note a fault of a row; messages that say before `, got` what was expected are of one kind."""
+        key = column, kind or message.partition(", got")[0]
+        place = f"{self._cells.unit} {self._cells.numbers[index]:,}, column {column}"
+        self._first.setdefault(key, f"{place}: {message}")
+        self._counts[key] += 1
+
+    def __iter__(self) -> Iterator[str]:
+        for key, fault in self._first.items():
+            more = self._counts[key] - 1
+            yield f"{fault} ({plural(more, f'more {self._cells.unit}')} like this)" if more else fault
 
 
 def missing_column(wanted: str, found: Sequence[str], more: int = 0) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..catalog.datasets import HeldOutFractions
 from ..catalog.own_corpora import SPLITS, OwnLayout
-from .cells import Cells, RowsError
+from .cells import Cells, ColumnFaults, RowsError
 from .columnar import read_columnar
 from .delimited import read_csv, read_tsv, read_two_columns
 from .json_lines import read_json_lines
@@ -82,14 +82,14 @@ def read_part(
     names = list(layout.columns) or ["source", "target"]
     columns = names + ([] if layout.split is None else [layout.split])
     cells = _read_cells(layout.form, data, columns)
-    rows, faults = list[Row](), list[str]()
+    rows, faults = list[Row](), ColumnFaults(cells)
     for index, values in enumerate(zip(*cells.columns, strict=True)):
         place, where = f"{cells.unit} {cells.numbers[index]:,}", split
         if layout.split is not None:
             try:
                 where = read_split(values[-1], layout.split_names)
             except ValueError as error:
-                faults.append(f"{place}, column {layout.split}: {error}")
+                faults.add(index, layout.split, str(error))
                 continue
         if where is None or where in layout.left_out:
             continue
@@ -98,20 +98,19 @@ def read_part(
             try:
                 found.append(read(value))
             except ValueError as error:
-                fault = f"{place}, column {name}: {error}"
                 deferred = kind.labels and where != "train" and name == names[1]
                 if deferred and unlabelled is not None and is_missing(value):
-                    unlabelled.append(Unlabelled(where, fault))
+                    unlabelled.append(Unlabelled(where, f"{place}, column {name}: {error}"))
                 else:
-                    faults.append(fault)
+                    faults.add(index, name, str(error))
         if len(found) < len(names) or None in found:
             continue
         if kind.aligned and (tokens := len(found[0].split())) != len(found[1]):
             expected = f"expected {tokens:,} labels, one for each token, got {len(found[1]):,}"
-            faults.append(f"{place}, column {names[1]}: {expected}")
+            faults.add(index, names[1], expected, kind="labels")
         rows.append(Row(where, found[0], found[1]))
     if faults:
-        raise RowsError(faults)
+        raise RowsError(list(faults))
     return rows
 
 

@@ -1,7 +1,11 @@
-"""A table for a terminal: plain columns, the best between asterisks, the published numbers below ours."""
+"""A table for a terminal: plain columns, the best in bold, the published numbers below ours.
+
+Plain text has the best between asterisks. So that `*` means one thing, significance has daggers here.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -11,6 +15,14 @@ from ....studies.schema.level_names import omitted_arguments, short_level_names
 from ..table import Cell, Table, heading_runs
 
 INDENT = GAP = 2
+
+_STARS_EXPLAINED = re.compile(r"\*+: p < ")
+"""How the sentence of a caption begins that says what stars mean."""
+
+
+def _daggers(text: str) -> str:
+    """Return a text with daggers in place of the stars of significance."""
+    return text.replace("*", "†")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +40,10 @@ def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
     """Lines of at most `width` characters if names allow it; a wider table is split into groups of columns.
 
     Rows lose the arguments that a block has in all of them if that makes fewer groups. `ansi` adds bold for
-    the best and faint for the published numbers, and changes no visible character.
+    the best and faint for the published numbers; without it the best is between asterisks.
     """
-    lines = [line for sentence in table.caption for line in wrap(sentence, width)]
+    caption = [_daggers(text) if _STARS_EXPLAINED.match(text) else text for text in table.caption]
+    lines = [line for sentence in caption for line in wrap(sentence, width)]
     lines += _body(table, width, ansi=ansi) if table.rows else [""]
     for note in table.footnotes:
         head = f"  {note.mark:<4}"
@@ -79,8 +92,9 @@ def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi
     """The layout of a column of cells: a star, the right-aligned text, a star and marks."""
     texts = _texts(cells)
     published = [cell.published_text for cell in cells]
+    star = " " if ansi else "*"
     marks = [
-        ("*" if cell.best else "") + (" " + ",".join(cell.marks) if cell.marks else "") for cell in cells
+        (star if cell.best else "") + (" " + ",".join(cell.marks) if cell.marks else "") for cell in cells
     ]
     left, right = int(any(cell.best for cell in cells)), max(map(len, marks), default=0)
     body = max(map(len, (head, *texts, *published)))
@@ -88,7 +102,7 @@ def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi
     ours = []
     for cell, text, mark in zip(cells, texts, marks, strict=True):
         bare = text.rstrip() if cell.difference is None and differences else text
-        shown = "*" + _ansi(bare, 1, ansi=ansi) if cell.best else bare
+        shown = star + _ansi(bare, 1, ansi=ansi) if cell.best else bare
         space = " " * (left + body - len(text) - cell.best)
         ours.append(space + shown + f"{mark:<{right + len(text) - len(bare)}}")
     faint = [" " * (left + body - len(text)) + _ansi(text, 2, ansi=ansi) + " " * right for text in published]
@@ -116,7 +130,8 @@ def _texts(cells: Sequence[Cell]) -> list[str]:
             if interval:
                 text += f" {cell.interval:>{interval}}"
             if difference:
-                text += f" {f'({cell.difference_text})' if cell.difference_text else '':>{difference + 2}}"
+                shown = f"({_daggers(cell.difference_text)})" if cell.difference_text else ""
+                text += f" {shown:>{difference + 2}}"
         texts.append(text)
     return texts
 

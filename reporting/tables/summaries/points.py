@@ -98,6 +98,7 @@ def _measured(point: FoundPoint, metric: Metric, spec: PointsSpec, best: str) ->
     if point.mean(metric.name) is None:
         return Cell(status=CellStatus.PARTIAL if values else CellStatus.NO_VALUE, text=NOT_RUN)
     found = estimate(values.values(), spread=spec.spread)
+    found = found.within_share() if metric.is_share else found
     told = found.spread is not None and not (metric.name in ANALYTIC_COSTS and not found.spread)
     interval = ""
     if told and spec.spread == "ci" and found.low is not None and found.high is not None:

@@ -7,6 +7,7 @@ import pytest
 
 from activemem.storage import Store
 from activemem.studies.study import load_study
+from activemem.studies.study_files import find_study_file
 
 from ...reporting.search.conftest import POINTS, WITH_BASELINE, fill_search
 
@@ -39,3 +40,23 @@ def test_what_is_promoted_is_a_study_that_can_run(run):
     assert load_study("path.toml").design.kind == "path"
     again = run("study", "promote", "found", "--out", "path.toml")
     assert (again.exit_code, "expected a new file, got path.toml" in again.stderr) == (2, True)
+
+
+def test_a_new_study_is_valid_and_overwrites_nothing(run):
+    assert run("study", "new", "mine.toml").stdout.splitlines() == [
+        "mine.toml",
+        "see what it trains: activemem study plan mine.toml",
+    ]
+    study = load_study("mine.toml")
+    assert (study.name, study.total, len(study.claims)) == ("mine", 6, 1)
+    again = run("study", "new", "mine.toml")
+    assert (again.exit_code, "expected a new file" in again.stderr) == (2, True)
+    named = run("study", "new", "no name.toml")
+    assert (named.exit_code, "got 'no name'" in named.stderr) == (2, True)
+    assert not Path("no name.toml").exists()
+
+
+def test_the_file_of_a_shipped_study_is_printed_as_it_is(run):
+    text = run("study", "show", "search-mixers", "--toml").stdout
+    assert text == find_study_file("search-mixers").read_text(encoding="utf-8")
+    assert run("study", "show", "search-mixers", "--toml", "--json").exit_code == 2

@@ -100,10 +100,22 @@ def test_a_table_is_rendered_byte_for_byte_as_it_was_seen(
     assert text.encode() == path.read_bytes()
 
 
-def test_colour_adds_no_visible_character(tables: dict[str, Table]) -> None:
+def test_a_terminal_shows_the_best_in_bold_and_plain_text_between_asterisks(
+    tables: dict[str, Table],
+) -> None:
     for made in tables.values():
         plain, styled = render(made, "rich"), rich.render(made, ansi=True)
-        assert re.sub(r"\x1b\[\d*m", "", styled) == plain
+        seen = re.sub(r"\x1b\[\d*m", "", styled)
+        assert seen.replace("*", "").split() == plain.replace("*", "").split()
+        assert [len(line) for line in seen.splitlines()] <= [len(line) for line in plain.splitlines()]
+
+
+def test_significance_has_a_mark_of_its_own_in_text(tables: dict[str, Table]) -> None:
+    made = tables["picked"]
+    assert any("*" in cell.difference_text for row in made.cells for cell in row)
+    text = render(made, "rich")
+    assert "†: p < 0.05" in " ".join(text.split())
+    assert not re.search(r"\d\*\)", text)
 
 
 @pytest.mark.parametrize("width", [60, 72, 80, 100, 200])

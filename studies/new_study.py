@@ -1,0 +1,67 @@
+"""The text of a new study file: a small study that runs, with a comment at each key."""
+
+from __future__ import annotations
+
+import json
+
+from .study import load_study
+
+_TEXT = '''\
+# What is asked, in a sentence: reports begin with this comment.
+
+[study]
+name = {name}    # results are stored and found under this name
+title = "Attention, convolution and their sum"
+
+[model]
+recipe = "2 * ({{mixer}} >> ff(64))"    # {{mixer}} is filled with each level of the factor below
+d_model = 32    # width of the model
+position = "timing"    # how positions enter: activemem study show NAME lists every default
+
+[task]
+name = "reverse"    # activemem task list has all; activemem task show NAME has a task's keys
+
+[train]
+optimizer = {{ name = "adam", lr = 2e-3 }}
+batch_size = 32
+epochs = 5    # after each, metrics and a checkpoint are stored
+steps_per_epoch = 20
+curriculum = {{ start = 3, grow_at = 1.0 }}    # one token more whenever a whole batch is right
+
+# Every level of each factor meets every level of the others: 3 mixers x 2 seeds = 6 trials.
+[factors]
+mixer = [
+    "sa(heads=2, head_width=16)",
+    "conv(k=5)",
+    "sa(heads=2, head_width=16) + conv(k=5)",    # two blocks side by side, added
+]
+seed = [0, 1]
+
+# A table of means over seeds: activemem table render NAME
+[[table]]
+name = "lengths"
+rows = "mixer"
+value = "max_length"    # activemem metric list has all
+
+# A figure: activemem curve render NAME
+[[curve]]
+name = "learning"
+kind = "line"
+x = "epoch"
+value = "length"
+series = "mixer"
+
+# A sentence that the results confirm, refute or leave undecided: activemem claim check NAME
+[[claim]]
+name = "convolution helps attention"
+holds = """
+max_length[mixer=sa(heads=2, head_width=16) + conv(k=5)]
+    > max_length[mixer=sa(heads=2, head_width=16)]"""
+'''
+
+
+def new_study_text(name: str) -> str:
+    """Return the text of a new study of this name; StudyError for a name that a study cannot have."""
+    text = _TEXT.format(name=json.dumps(name, ensure_ascii=False))
+    load_study(text)
+    return text
