@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import re
 import shutil
 import sys
@@ -29,17 +30,27 @@ _STYLE = re.compile("(\x1b\\[[012]m)")
 """What makes text bold, faint and plain again: all that a styled text may say to a terminal."""
 
 
-def print_stderr(text: str) -> None:
-    """Write a line to standard error, without control characters."""
-    print(replace_unprintable(text), file=sys.stderr, flush=True)
+def print_stderr(text: str, *, styled: bool = False) -> None:
+    """Write a line to standard error, without control characters but those of a style."""
+    print(_printable(text, styled=styled), file=sys.stderr, flush=True)
 
 
 def print_stdout(text: str, *, styled: bool = False) -> None:
     """Write data to standard output, without control characters but those of a style."""
+    shown = _printable(text, styled=styled)
+    print(shown, end="" if shown.endswith("\n") else "\n")
+
+
+def _printable(text: str, *, styled: bool) -> str:
+    """Return a text without control characters but those of a style."""
     pieces = _STYLE.split(text) if styled else [text]
     pieces[::2] = map(replace_unprintable, pieces[::2])  # the rest are styles
-    shown = "".join(pieces)
-    print(shown, end="" if shown.endswith("\n") else "\n")
+    return "".join(pieces)
+
+
+def bold(text: str) -> str:
+    """Return a text in bold if standard output is a terminal that takes styles."""
+    return f"\x1b[1m{text}\x1b[0m" if text and sys.stdout.isatty() and "NO_COLOR" not in os.environ else text
 
 
 def print_piece(text: str) -> None:
@@ -50,7 +61,7 @@ def print_piece(text: str) -> None:
 def labelled_lines(label: str, text: str) -> list[str]:
     """A text in lines behind what it is about: `  search 40 points by tpe …`; none of no text."""
     first = f"  {label:<6} "
-    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first))
+    return wrap(text, output_width(), initial_indent=first, subsequent_indent=" " * len(first))
 
 
 def print_json(page: Mapping[str, object]) -> None:

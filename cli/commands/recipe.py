@@ -19,7 +19,7 @@ from ..options import (
     VocabOption,
     WidthOption,
 )
-from ..output import EXIT_WRONG_INPUT, print_json, print_stderr, print_stdout
+from ..output import EXIT_WRONG_INPUT, bold, print_json, print_stderr, print_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,7 +95,9 @@ def show(
     if as_json:
         print_json(shown.as_data())
     else:
-        print_stdout(shown.render(recipe_format))
+        heading, line_end, lines = shown.render(recipe_format).partition("\n")
+        heading = bold(heading) if recipe_format == "text" else heading
+        print_stdout(f"{heading}{line_end}{lines}", styled=recipe_format == "text")
 
 
 @app.command()

@@ -8,10 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from ...studies.text.units import WIDTH
 from ...tracking.places import EXPORT_NAMES, SEARCH_EXPORT
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
-from ..output import EXIT_FAILED, EXIT_INTERRUPTED, print_json, print_stderr, print_stdout
+from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_json, print_stderr, print_stdout
 from ..plan_costs import group_sizes_of, plan_here
 from ..run_options import (
     AddressOption,
@@ -88,7 +87,7 @@ def plan(
             run_free=free_for_run(found.name, configured.store),
             at_once=count_at_once(found, page, configured),
         )
-        print_stdout(text)
+        print_stdout(text, styled=True)
 
 
 @app.command()
@@ -154,7 +153,7 @@ def status(
     else:
         note_missing_results(StudyResults(found, store))
         now, points = study_status(found, store), StudyResults(found, store).points
-        title = wrap(f"{found.name} · {found.title}", WIDTH)
+        title = map(bold, wrap(f"{found.name} · {found.title}", output_width()))
         print_stdout(
             "\n".join(
                 [
@@ -164,7 +163,8 @@ def status(
                     *format_failures(now.failure_reasons),
                     *format_best_points(found, points),
                 ]
-            )
+            ),
+            styled=True,
         )
 
 

@@ -22,6 +22,7 @@ from ...studies.resolve.trial import Trial
 from ...studies.text.units import format_duration, plural
 from ..output import print_stderr
 from ..views import trial_lines
+from ..views.headline import Headline
 from ..views.progress import Progress, StudyProgress
 from ..views.trial_names import TrialNames
 from .nodes import format_nodes
@@ -35,13 +36,15 @@ RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes took 
 
 
 @contextmanager
-def live_display(name: str, progress: StudyProgress, names: TrialNames) -> Iterator[Listener]:
+def live_display(
+    name: str, progress: StudyProgress, names: TrialNames, headline: Headline
+) -> Iterator[Listener]:
     """A listener that shows a study on standard error while it runs; nothing stays on a terminal."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield LineDisplay(progress, names)
+        yield LineDisplay(progress, names, headline)
         return
-    display = Display(name, progress, console, names)
+    display = Display(name, progress, console, names, headline)
     with drawing(console, display.render):
         yield display
 
@@ -75,9 +78,12 @@ def draw(name: str, progress: Progress, columns: TrialNames, width: int, below: 
 class Display(Listener):
     """The live display; `render` is called by the thread that draws, the rest by the thread of the study."""
 
-    def __init__(self, name: str, progress: StudyProgress, console: Console, names: TrialNames) -> None:
+    def __init__(
+        self, name: str, progress: StudyProgress, console: Console, names: TrialNames, headline: Headline
+    ) -> None:
         self._name, self._progress, self._console = name, progress, console
-        self._columns = names
+        self._columns, self._headline = names, headline
+        self._last = ""  # the line of the trial that ended last
         self._lock = threading.Lock()
         self._stopping = False
         self._others: tuple[Taken, ...] = ()
@@ -114,10 +120,13 @@ class Display(Listener):
         """Record an event."""
         with self._lock:
             self._progress.on_event(event, time.monotonic())
+            if isinstance(event, Ended):
+                self._last = _ended_line(event, self._progress, self._columns, self._headline)
 
     def render(self) -> Group:
         """The bar and the lines as they are now, as wide as the terminal allows."""
-        below = [trial_lines.format_others(self._others)] if self._others else []
+        below = [self._last] if self._last else []
+        below += [trial_lines.format_others(self._others)] if self._others else []
         below += [STOPPING_MESSAGE] if self._stopping else []
         with self._lock:
             self._progress.advance_clock(time.monotonic())
@@ -127,8 +136,8 @@ class Display(Listener):
 class LineDisplay(Listener):
     """One line for each trial that has ended, and when others are waited for, for logs and pipes."""
 
-    def __init__(self, progress: StudyProgress, names: TrialNames) -> None:
-        self._progress, self._columns = progress, names
+    def __init__(self, progress: StudyProgress, names: TrialNames, headline: Headline) -> None:
+        self._progress, self._columns, self._headline = progress, names, headline
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Expect these trials."""
@@ -160,9 +169,13 @@ class LineDisplay(Listener):
         """Print a line if a trial has ended."""
         self._progress.on_event(event, time.monotonic())
         if isinstance(event, Ended):
-            trial = self._progress.trial(event.trial)
-            count = self._progress.counts.total(), self._progress.total
-            print_stderr(trial_lines.format_ended(event, trial, count, self._columns))
+            print_stderr(_ended_line(event, self._progress, self._columns, self._headline))
+
+
+def _ended_line(event: Ended, progress: StudyProgress, columns: TrialNames, headline: Headline) -> str:
+    """Return the line of a trial that has ended, which the progress has counted already."""
+    count = progress.counts.total(), progress.total
+    return trial_lines.format_ended(event, progress.trial(event.trial), count, columns, headline)
 
 
 def _format_start(attempt: int) -> str:

@@ -12,7 +12,7 @@ from ..machine_settings import load_settings
 from ..output import print_json
 from ..run_options import RunOptions
 from ..views.status import run_page
-from .run import RunRequest, run_and_report
+from .run import RunRequest, print_first_table, run_and_report
 from .until_decided import check_can_add_seeds, run_until_decided
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def run_as_asked(options: RunOptions) -> Summary | None:
         summary = run_until_decided(request, settings, budget_s)
     else:
         summary = run_and_report(request, settings)
+    if summary is not None and not summary.is_cut_short:
+        print_first_table(study, settings.store)
     if options.as_json:
         print_json(run_page(study, settings.store, summary, request.resume_command))
     return summary

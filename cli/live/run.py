@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
+import sys
 import time
 from dataclasses import dataclass
 from textwrap import wrap
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...engine.core.resources import Machine
 from ...reporting.results import StudyResults
+from ...reporting.tables.render import rich
 from ...storage import Store
 from ...studies.planning.stale_trials import describe_stale, keep_stale_trials
 from ...studies.planning.status import StudyStatus, study_status
@@ -19,6 +22,7 @@ from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
 from ..output import EXIT_WRONG_INPUT, print_stderr
+from ..views.headline import headline_of
 from ..views.progress import StudyProgress
 from ..views.status import format_best_points, format_failures
 from ..views.trial_names import PointNames, TrialNameColumns, TrialNames
@@ -29,6 +33,9 @@ if TYPE_CHECKING:
     from ...engine.trial.machine_failures import MachineError
 
 CONNECT_TIMEOUT_S = 5.0
+
+MAX_TABLE_LINES = 40
+"""The table at the end of a run has at most this many lines, or those of a taller terminal."""
 
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 """How a client of HTTP/2, which Ray speaks, begins: a preface and empty settings (RFC 9113, section 3.4)."""
@@ -77,7 +84,12 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         print_stderr(f"{describe_stale(kept)}; kept as outcomes")
     try:
         with (
-            live_display(study.name, _initial_progress(request, store), _names(study)) as display,
+            live_display(
+                study.name,
+                _initial_progress(request, store),
+                _names(study),
+                headline_of(study, store.trials()),
+            ) as display,
             tracking(display, trackers, print_stderr) as listener,
         ):
             summary = run_study(
@@ -166,6 +178,21 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
         print_stderr(line)
     if now.stored and request.study.tables:
         print_stderr(f"see: {request.table_command}")
+
+
+def print_first_table(study: Study, store: Store) -> None:
+    """Print the first table of a study that has run to its end, no longer than a terminal."""
+    results = StudyResults(follow_rounds(study, store), store)
+    if not results.study.tables or results.status.num_remaining:
+        return
+    columns, lines = shutil.get_terminal_size((WIDTH, MAX_TABLE_LINES))
+    styled = sys.stderr.isatty() and "NO_COLOR" not in os.environ
+    table = results.table(published=False).table
+    shown = rich.render(table, width=columns if sys.stderr.isatty() else WIDTH, ansi=styled).splitlines()
+    room = max(lines, MAX_TABLE_LINES) - 4
+    print_stderr("\n".join(["", *shown[:room]]), styled=styled)
+    if len(shown) > room:
+        print_stderr(f"… {plural(len(shown) - room, 'more line')}")
 
 
 def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:

@@ -21,6 +21,7 @@ from ...studies.text.errors import StudyError
 from ...studies.text.units import WIDTH, plural
 from ..output import print_stderr
 from ..views import trial_lines
+from ..views.headline import headline_of
 from ..views.progress import RunningTrial
 from ..views.status import format_best_points, format_failures
 from ..views.trial_names import TrialNameColumns
@@ -137,6 +138,7 @@ class _Lines:
     def __init__(self, now: StudyNow) -> None:
         self._attempts = dict(now.outcomes.select("trial", "attempt").iter_rows())
         self._printed_at, self._epochs = float("-inf"), -1
+        self._headline = headline_of(now.study, now.outcomes)
 
     def show(self, now: StudyNow, progress: ProgressNow) -> None:
         """Print what is new."""
@@ -164,7 +166,7 @@ class _Lines:
             metrics = {each["name"]: each["value"] for each in row["metrics"]}
             event = Ended(trial=trial.id, status=row["status"], reason=row["reason"], metrics=metrics)
             count = shown.counts.total() + number, shown.total
-            yield trial_lines.format_ended(event, trial, count, columns)
+            yield trial_lines.format_ended(event, trial, count, columns, self._headline)
 
 
 def _abandoned(progress: ProgressNow) -> list[str]:

@@ -25,9 +25,9 @@ from ...studies.searches.rung_costs import rung_costs
 from ...studies.searches.space_size import space_words
 from ...studies.searches.words import generation_words, rung_words, search_words
 from ...studies.study import Study
-from ...studies.text.units import WIDTH, abbreviate_all, format_bytes, format_duration, plural, si_prefix
+from ...studies.text.units import abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
-from ..output import labelled_lines
+from ..output import bold, labelled_lines, output_width
 from ..plan_devices import room, where
 from ..plan_ladder import format_rungs
 
@@ -69,8 +69,8 @@ def format_plan(
     and `at_once` how many trials can train at once.
     """
     lines = [
-        *wrap(f"{study.name} · {study.title}", WIDTH),
-        *wrap(_counts(study, plan), WIDTH),
+        *map(bold, wrap(f"{study.name} · {study.title}", output_width())),
+        *wrap(_counts(study, plan), output_width()),
         "",
         *_models(study, plan),
         *format_rungs(study),
@@ -120,7 +120,7 @@ def _cost_notes(plan: Plan, machine: MachineSettings, device_bytes: int | None) 
     """The memory of a step, and what a test costs."""
     if plan.memory is not None:
         label, held = plan.memory
-        text = f"a step of {abbreviate_all([label], WIDTH // 2)[0]} holds {_memory(held)}"
+        text = f"a step of {abbreviate_all([label], output_width() // 2)[0]} holds {_memory(held)}"
         text += ", most activations computed again" if machine.activation_checkpointing else ""
         if device_bytes is not None:
             text += f"; {room(held, device_bytes, machine)}"
@@ -251,7 +251,7 @@ def _models(study: Study, plan: Plan) -> Iterator[str]:
     for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # closer where labels lack room
         rows = [(*heads, time), *models]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
-        room = WIDTH - sum(widths) - gap * len(widths) - 2
+        room = output_width() - sum(widths) - gap * len(widths) - 2
         if max(len(row[0]) for row in rows) <= room:
             break
     for label, (_, *others) in zip(_labels([row[0] for row in rows], room), rows, strict=True):

@@ -17,8 +17,8 @@ from ...studies.searches.best_points import BestPoint, best_of, comparison_note
 from ...studies.searches.points import SearchPoints
 from ...studies.searches.words import left_out
 from ...studies.study import Study
-from ...studies.text.units import WIDTH, format_duration, truncate
-from ..output import labelled_lines
+from ...studies.text.units import format_duration, truncate
+from ..output import labelled_lines, output_width
 from . import trial_lines
 from .trial_names import TrialNameColumns, value_text
 
@@ -50,7 +50,9 @@ def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
         (trial, ["begun"]) for name, trial in study_status.begun.items() if name not in study_status.progress
     ]
     rows += [(trial, ["waiting"]) for trial in study_status.waiting]
-    return trial_lines.format_trials(rows, TrialNameColumns([*trials.values(), *study_status.waiting]), WIDTH)
+    return trial_lines.format_trials(
+        rows, TrialNameColumns([*trials.values(), *study_status.waiting]), output_width()
+    )
 
 
 def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
@@ -130,9 +132,9 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
     columns = [_objective_column(each, best, place) for place, each in enumerate(study.search.objectives)]
     texts = ["  ".join(f"{name}={value_text(each.values[name])}" for name in each.values) for each in best]
     lines = [
-        truncate(f"  {'  '.join(means)}   {text}", WIDTH)
+        truncate(f"  {'  '.join(means)}   {text}", output_width())
         for *means, text in zip(*columns, texts, strict=True)
     ]
     note = comparison_note(study) if best else ""
-    gaps = [truncate(f"  {count} left out   {reason}", WIDTH) for count, reason in left_out(found)]
+    gaps = [truncate(f"  {count} left out   {reason}", output_width()) for count, reason in left_out(found)]
     return [*lines, *gaps, *labelled_lines("note", note)]

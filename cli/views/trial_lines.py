@@ -9,14 +9,15 @@ from itertools import zip_longest
 from ...engine.core.events import Ended, Taken
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import WIDTH, format_duration
+from .headline import Headline
 from .progress import Progress
 from .trial_names import TrialNames
 
 MAX_RUNNING_LINES = 6
 """At most this many running trials have a line of their own."""
 
-_MAX_TRIAL_NAME_WIDTH = WIDTH - len("1000/1000   failed") - len("  max 100  acc 1.000")
-"""How much of the line of an ended trial its names may take."""
+_ENDED_WIDTH, _RESULT_WIDTH = len("1000/1000   failed"), len("  max 100  acc 1.000")
+"""What stands before and behind the names in the line of an ended trial."""
 
 _METRICS = (
     ("max_length", "max", ".0f"),
@@ -66,13 +67,18 @@ def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> li
     return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
 
 
-def format_ended(event: Ended, trial: Trial, count: tuple[int, int], columns: TrialNames) -> str:
-    """One line for a trial that has ended: how many of all have, its status, its names and its result."""
+def format_ended(
+    event: Ended, trial: Trial, count: tuple[int, int], columns: TrialNames, headline: Headline
+) -> str:
+    """One line for a trial that has ended: how many of all have, its status, its names and its result.
+
+    The result is the study's own metric with the best so far, else the length and accuracy of the trial.
+    """
     ended, total = count
-    found = _format_metrics(event.metrics, ("max_length", "accuracy"))
+    found = headline.words(event.metrics) or _format_metrics(event.metrics, ("max_length", "accuracy"))
     outcome = found if event.reason is None else [first_line(event.reason)]
     counted = f"{ended:>{len(str(total))}}/{total}"
-    names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
+    names = columns.cells(trial, WIDTH - _ENDED_WIDTH - max(headline.width, _RESULT_WIDTH))
     return "  ".join([f"{counted}   {event.status:<6}", *names, *outcome]).rstrip()
 
 

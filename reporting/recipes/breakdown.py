@@ -11,7 +11,6 @@ from ...studies.text.units import (
     WIDTH,
     format_bytes,
     format_reach,
-    plural,
     reach_as_json,
     si_prefix,
     truncate,
@@ -105,9 +104,7 @@ def heading(recipe: Recipe, before: str = "") -> str:
 
 def conditions(analysis: Analysis, sizes: Sizes) -> str:
     """Whether a position sees later ones, and what the figures depend on."""
-    config = sizes.config
-    widths = f"width {config.d_model:,}, {plural(config.vocab, 'symbol')}"
-    return f"{'causal' if analysis.causal else 'bidirectional'}, {widths}, {sizes.describe()}"
+    return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.describe()}"
 
 
 def generation_memory(analysis: Analysis) -> str:

@@ -234,7 +234,7 @@ def test_a_recipe_with_a_hole_cannot_be_taken_apart(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("recipe", "show", "sa"), "Error: Missing option '--d-model'."),
+        (("recipe", "show"), "Error: Missing argument 'RECIPE'."),
         (("recipe", "chek", "sa"), "Error: No such command 'chek'. Did you mean 'check'?"),
         (("recipe", "check", "sa", "--jsn"), "Error: No such option: --jsn (Possible options: --json)"),
     ],

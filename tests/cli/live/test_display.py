@@ -1,22 +1,26 @@
 import io
 import re
+from dataclasses import replace
 
 from rich.console import Console
 
 from activemem.cli.live.display import STOPPING_MESSAGE, Display
+from activemem.cli.views.headline import Headline
 from activemem.cli.views.progress import StudyProgress
 from activemem.cli.views.trial_names import TrialNameColumns
 from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.studies.study import load_study
 
 from ..trial_factories import make_trial
 
+PLAIN = Headline(replace(load_study("quickstart"), tables=()))
 PAIR = (make_trial("sa + persistent_conv(k=20)", "multiply"), make_trial("sa", "not"))
 
 
 def display(width=80, name="small", **options):
     """A display of a study of two trials, one of them at half of its epochs, and what it draws on."""
     console = Console(file=io.StringIO(), width=width, force_terminal=True, **options)
-    shown = Display(name, StudyProgress(total=2, stored={}), console, TrialNameColumns())
+    shown = Display(name, StudyProgress(total=2, stored={}), console, TrialNameColumns(), PLAIN)
     shown.on_planned(PAIR)
     shown.on_event(Started(trial=PAIR[0].id, epoch=0))
     shown.on_event(EpochFinished(trial=PAIR[0].id, epoch=5, metrics={"length": 9.0, "accuracy": 0.5}))
@@ -53,6 +57,7 @@ def test_the_display_says_that_it_stops_until_it_has():
     shown, console = display()
     shown.stopping()
     shown.on_event(Ended(trial=PAIR[0].id, status="failed", reason="not a number at epoch 6"))
-    first, last = drawn(shown, console)
+    first, ended, last = drawn(shown, console)
+    assert ended.endswith("not a number at epoch 6")
     assert "1/2   0 running · 1 failed   ETA " in first
     assert last == STOPPING_MESSAGE

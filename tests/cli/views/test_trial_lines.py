@@ -1,11 +1,18 @@
+from dataclasses import replace
+
 from activemem.cli.views import trial_lines
+from activemem.cli.views.headline import Headline
 from activemem.cli.views.progress import StudyProgress
 from activemem.cli.views.trial_names import TrialNameColumns
 from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.studies.study import load_study
 
 from ..trial_factories import make_trial
 
 METRICS = {"loss": 0.01, "accuracy": 0.998, "length": 19.0, "max_length": 18.0, "tokens_per_s": 1e4}
+
+PLAIN = Headline(replace(load_study("quickstart"), tables=()))
+"""The headline of a study that has no metric of its own."""
 
 
 def running(*trials, total=144):
@@ -56,14 +63,14 @@ def test_a_trial_that_has_just_started_has_no_metrics_yet():
 
 def test_a_finished_trial_is_one_line():
     event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
-    assert trial_lines.format_ended(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1])) == (
+    assert trial_lines.format_ended(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1]), PLAIN) == (
         " 61/144   done    sa + persistent_conv  multiply  seed 1  max 18  acc 0.998"
     )
 
 
 def test_a_failed_trial_says_why_without_its_traceback():
     event = Ended(trial=PAIR[0].id, status="failed", reason="ValueError: no (at epoch 3)\nTraceback\n  ...")
-    assert trial_lines.format_ended(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1])) == (
+    assert trial_lines.format_ended(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1]), PLAIN) == (
         " 61/144   failed  sa + persistent_conv  multiply  seed 1  ValueError: no (at epoch 3)"
     )
 
@@ -73,8 +80,31 @@ def test_lines_that_are_written_one_by_one_stand_below_each_other():
     columns, lines = TrialNameColumns(pair), []
     for count, each in enumerate(pair, 61):
         event = Ended(trial=each.id, status="done", metrics=METRICS)
-        lines.append(trial_lines.format_ended(event, each, (count, 144), columns))
+        lines.append(trial_lines.format_ended(event, each, (count, 144), columns, PLAIN))
     assert lines == [
         " 61/144   done    sa + conv(k=20)  multiply  seed 0  max 18  acc 0.998",
         " 62/144   done    sa               not       seed 0  max 18  acc 0.998",
+    ]
+
+
+def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_so_far():
+    headline, columns = Headline(load_study("quickstart"), [17.0]), TrialNameColumns(PAIR)
+    lines = [
+        trial_lines.format_ended(
+            Ended(trial=each.id, status="done", metrics={**METRICS, "max_length": length}),
+            each, (61, 144), columns, headline,
+        )
+        for each, length in zip(PAIR, (18.0, float("nan")), strict=True)
+    ]  # fmt: skip
+    assert lines[0].endswith("  max_length 18.0  best 18.0")
+    assert lines[1].endswith("  max_length nan  best 18.0")
+    assert max(map(len, lines)) <= 80
+
+
+def test_each_point_of_a_search_shows_its_objective_where_less_is_better():
+    search = Headline(load_study("search-mixers", ["search.metric=loss", "search.direction=min"]))
+    assert [search.words({"loss": loss})[1] for loss in (0.5, 0.25, 0.75)] == [
+        "best 0.5000",
+        "best 0.2500",
+        "best 0.2500",
     ]

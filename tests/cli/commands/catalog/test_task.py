@@ -25,16 +25,17 @@ def test_an_algorithmic_task_is_shown_with_its_lengths(run):
         "  lengths  from 5, growing by 1: [train] curriculum\n"
         "  source   Active memory in a Transformer, section 4.2, and its released program\n"
         "  [task]\n"
-        "    dev_sequences     sequences that are scored after each epoch: of a\n"
-        "                      curriculum fresh ones of its length, by default one batch;\n"
-        "                      else always the same ones of all lengths in training, by\n"
-        "                      default 1,000\n"
-        "    test_lengths      lengths at which the trained model is tested, the same\n"
-        "                      sequences in all trials: a list, or `{ first = 41, last =\n"
-        "                      500, step = 1 }`\n"
-        "    test_sequences    how many sequences of each of these lengths are tested\n"
-        "    vocab             how many symbols there are; by default as many as in the\n"
-        "                      paper\n"
+        "    dev_sequences (whole number, at least 1, at most 1000000; default none)\n"
+        "      sequences that are scored after each epoch: of a curriculum fresh ones of\n"
+        "      its length, by default one batch; else always the same ones of all lengths\n"
+        "      in training, by default 1,000\n"
+        "    test_lengths (list of whole numbers; default empty)\n"
+        "      lengths at which the trained model is tested, the same sequences in all\n"
+        "      trials: a list, or `{ first = 41, last = 500, step = 1 }`\n"
+        "    test_sequences (whole number, at least 1, at most 100000; default 1000)\n"
+        "      how many sequences of each of these lengths are tested\n"
+        "    vocab (whole number, at least 2, at most 1000000; default none)\n"
+        "      how many symbols there are; by default as many as in the paper\n"
     )
 
 
@@ -52,11 +53,13 @@ def test_the_examples_of_the_paper_are_shown(run):
 def test_the_keys_that_a_task_takes_are_explained(run):
     shown = run("task", "show", "recall_addition").stdout
     assert shown.partition("  [task]\n")[2] == (
-        "    length            the shortest sequence; the longest is a tenth longer\n"
-        "    variable          whether each training batch has a length of its own, 50 to\n"
-        "                      10,000\n"
-        "    padding           whether the zeros behind shorter sequences of a batch are\n"
-        "                      left out, or read like the rest\n"
+        "    length (whole number, at least 12; default 50)\n"
+        "      the shortest sequence; the longest is a tenth longer\n"
+        "    variable (true or false; default false)\n"
+        "      whether each training batch has a length of its own, 50 to 10,000\n"
+        '    padding ("masked" or "read"; default "masked")\n'
+        "      whether the zeros behind shorter sequences of a batch are left out, or\n"
+        "      read like the rest\n"
     )
 
 
@@ -70,4 +73,7 @@ def test_the_list_as_json_has_every_key(run):
 def test_an_unknown_task_is_told_with_the_nearest(run):
     result = run("task", "show", "revers")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "unknown task 'revers'; nearest: reverse\n"
+    assert result.stderr == (
+        "unknown task 'revers'; nearest: reverse\n"
+        "If a plug-in registers that name, load its file: --plugin FILE\n"
+    )

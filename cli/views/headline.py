@@ -1,0 +1,75 @@
+"""The metric that a study is about, as the line of each finished trial shows it: its value, and the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+
+from ...studies.catalog.metrics import METRICS, Metric
+from ...studies.planning.status import study_outcomes
+from ...studies.planning.trial_values import trial_values
+from ...studies.study import Study
+
+
+class Headline:
+    """The metric that a search optimises, or that the first table shows, with the best value of any trial.
+
+    A study without either, or whose metric trials do not report, has none: then `words` are empty.
+    """
+
+    def __init__(self, study: Study, values: Iterable[float] = ()) -> None:
+        self._metric, self._sign = _metric_of(study)
+        self._best: float | None = None
+        for value in values:
+            self._note(value)
+
+    @property
+    def name(self) -> str | None:
+        """The name of the metric."""
+        return None if self._metric is None else self._metric.name
+
+    @property
+    def width(self) -> int:
+        """The room that `words` take in a line, with two spaces before each."""
+        return 0 if self._metric is None else len(f"  {self._metric.name} 0,000.000  best 0,000.000")
+
+    def words(self, metrics: Mapping[str, float]) -> list[str]:
+        """Return `loss 0.412` and `best 0.398` for a trial that ended with these metrics."""
+        if self._metric is None or (value := metrics.get(self._metric.name)) is None:
+            return []
+        self._note(value)
+        shown = [f"{self._metric.name} {self._text(value)}"]
+        return shown if self._best is None else [*shown, f"best {self._text(self._best)}"]
+
+    def _note(self, value: float) -> None:
+        if self._sign and math.isfinite(value):
+            best = value if self._best is None else self._best
+            self._best = max(value, best) if self._sign > 0 else min(value, best)
+
+    def _text(self, value: float) -> str:
+        assert self._metric is not None, "a value of the metric"
+        return self._metric.format(value) if math.isfinite(value) else str(value)
+
+
+def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:
+    """Return the headline of a study, with the best of the outcomes that a store has."""
+    headline = Headline(study)
+    if headline.name is None:
+        return headline
+    own = study_outcomes(study, outcomes)
+    found = trial_values(study.name, own["trial"], own, headline.name)
+    return Headline(study, found.filter(status="done")["value"].to_list())
+
+
+def _metric_of(study: Study) -> tuple[Metric | None, int]:
+    """Return the metric, and 1 if higher is better, −1 if lower is, 0 if neither."""
+    if study.search is not None:
+        objective = study.search.objectives[0]
+        return METRICS.get(objective.name), 1 if objective.maximise else -1
+    names = [name for table in study.tables[:1] for name in table.value]
+    metric = METRICS.get(names[0]) if names else None
+    if metric is None or metric.higher_is_better is None:
+        return metric, 0
+    return metric, 1 if metric.higher_is_better else -1
