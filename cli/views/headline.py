@@ -12,6 +12,9 @@ from ...studies.planning.status import study_outcomes
 from ...studies.planning.trial_values import trial_values
 from ...studies.study import Study
 
+_SHORT_NAMES = {"max_length": "max", "accuracy": "acc"}
+"""The names of metrics in lines of running trials, which these lines share."""
+
 
 class Headline:
     """The metric that a search optimises, or that the first table shows, with the best value of any trial.
@@ -30,17 +33,12 @@ class Headline:
         """The name of the metric."""
         return None if self._metric is None else self._metric.name
 
-    @property
-    def width(self) -> int:
-        """The room that `words` take in a line, with two spaces before each."""
-        return 0 if self._metric is None else len(f"  {self._metric.name} 0,000.000  best 0,000.000")
-
     def words(self, metrics: Mapping[str, float]) -> list[str]:
         """Return `loss 0.412` and `best 0.398` for a trial that ended with these metrics."""
         if self._metric is None or (value := metrics.get(self._metric.name)) is None:
             return []
         self._note(value)
-        shown = [f"{self._metric.name} {self._text(value)}"]
+        shown = [f"{_SHORT_NAMES.get(self._metric.name, self._metric.name)} {self._text(value)}"]
         return shown if self._best is None else [*shown, f"best {self._text(self._best)}"]
 
     def _note(self, value: float) -> None:

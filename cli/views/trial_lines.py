@@ -16,8 +16,8 @@ from .trial_names import TrialNames
 MAX_RUNNING_LINES = 6
 """At most this many running trials have a line of their own."""
 
-_ENDED_WIDTH, _RESULT_WIDTH = len("1000/1000   failed"), len("  max 100  acc 1.000")
-"""What stands before and behind the names in the line of an ended trial."""
+_MAX_TRIAL_NAME_WIDTH = WIDTH - len("1000/1000   failed") - len("  max 100  acc 1.000")
+"""How much of the line of an ended trial its names may take."""
 
 _METRICS = (
     ("max_length", "max", ".0f"),
@@ -78,7 +78,7 @@ def format_ended(
     found = headline.words(event.metrics) or _format_metrics(event.metrics, ("max_length", "accuracy"))
     outcome = found if event.reason is None else [first_line(event.reason)]
     counted = f"{ended:>{len(str(total))}}/{total}"
-    names = columns.cells(trial, WIDTH - _ENDED_WIDTH - max(headline.width, _RESULT_WIDTH))
+    names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
     return "  ".join([f"{counted}   {event.status:<6}", *names, *outcome]).rstrip()
 
 

@@ -46,7 +46,9 @@ def test_the_same_command_again_runs_only_what_is_missing(run, tiny):
     run("study", "run", tiny, "--local", "--max-trials", "6", "--results", "a b")
     result = run("study", "run", tiny, "--local", "--results", "a b")
     assert result.exit_code == 0
-    *lines, summary, see = without_times(result.stderr).splitlines()
+    told, _, table = without_times(result.stderr).partition("\n\n")
+    assert table.startswith("Longest length with") and "–" not in table.partition("mixer")[2]
+    *lines, summary, see = told.splitlines()
     assert [line[:11] for line in lines] == ["7/8   done ", "8/8   done "]
     assert summary == "tiny: 8 of 8 trials done · 0 left · 2 trials ended in ?"
     assert see == "see: activemem table render tiny --results 'a b'"
