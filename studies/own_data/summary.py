@@ -24,6 +24,9 @@ _MAX_NAMED = 3
 _OFTEN = 0.1
 """The share of lines of dev or test that may also be in the training text without a warning."""
 
+_BYTES, _MARKS, _RARE_SIGNS = 256, 32, 0.0005
+"""What each bpe vocabulary has: all bytes, fewer marks than these, and all but the rarest characters."""
+
 _MIN_LINE = 20  # bytes; shorter lines are alike by chance
 
 Lengths = Sequence[Sequence[int]]
@@ -37,7 +40,7 @@ class CorpusSummary:
     `rows` are those of each split, called `unit`, without `num_held_out` pairs of training whose source is in
     another split. `classes` has the number of labels of each class in training. `lengths`
     and `symbols`, the number of different tokens in training, are known by the kind of tokens. `tokens` has
-    the length of a training text.
+    the length of a training text. `pieces` are the fewest and the most that a bpe vocabulary can have.
     """
 
     unit: str
@@ -47,6 +50,7 @@ class CorpusSummary:
     lengths: Mapping[str, Lengths] = field(default_factory=dict[str, Lengths])
     symbols: Mapping[str, int] = field(default_factory=dict[str, int])
     tokens: Mapping[str, int] = field(default_factory=dict[str, int])
+    pieces: tuple[int, int] | None = None
     train_bytes: int = 0
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -79,6 +83,7 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
         classes={name: count for name, count in labels["train"].most_common() if name is not None},
         lengths={each: (array("Q", (_length(row.sequence, each) for row in train)),) for each in kinds},
         symbols={each: _num_symbols((row.sequence for row in train), each) for each in kinds},
+        pieces=_piece_bounds((word for row in train for word in row.sequence.split()), tokens),
         train_bytes=sum(len(row.sequence) for row in train),
         notes=tuple(notes),
         warnings=tuple(warnings),
@@ -115,6 +120,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
         lengths={each: (found,) for each, found in sizes.items()},
         symbols=symbols,
         tokens={each: sum(found) for each, found in sizes.items()},
+        pieces=_piece_bounds(parts["train"].decode(errors="replace").lower().split(), tokens),
         train_bytes=len(parts["train"]),
         warnings=tuple(warnings),
     )
@@ -157,6 +163,24 @@ def _kinds(tokens: object) -> tuple[str, ...]:
     if not isinstance(tokens, str) or "{" in tokens:
         return KINDS
     return (tokens,) if tokens in KINDS else ()
+
+
+def _piece_bounds(words: Iterable[str], tokens: object) -> tuple[int, int] | None:
+    """Return the fewest and the most pieces that a bpe vocabulary of these words can have."""
+    if tokens != "bpe":
+        return None
+    found = Counter(words)
+    signs = Counter[str]()
+    for word, count in found.items():
+        signs.update(dict.fromkeys(word, count))
+    rare = _RARE_SIGNS * signs.total()  # SentencePiece may leave out as many, and spells them in bytes
+    frequent, covered = 0, 0
+    for _, count in signs.most_common():
+        if signs.total() - covered <= 2 * rare:
+            break
+        frequent, covered = frequent + 1, covered + count
+    most = _BYTES + len(signs) + sum(len(word) + 1 for word in found) + _MARKS
+    return _BYTES + frequent, most
 
 
 def _length(sequence: str, kind: str) -> int:

@@ -86,6 +86,15 @@ def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str
                 f"expected at least {expected:,} tokens for {train.batch_size} rows of {task.context}, got "
                 f"{found:,} in the train split: lower [train] batch_size or [task] context"
             )
+    pieces = getattr(task, "pieces", None)
+    if getattr(task, "tokens", None) == "bpe" and summary.pieces and pieces is not None:
+        least, most = summary.pieces
+        what = f"no vocabulary of {pieces:,} pieces can be made of the train split"
+        if pieces < least:
+            yield f"{what}: its characters alone take {least:,}; set [task] pieces to more than that"
+        elif pieces > most:
+            remedy = 'take tokens = "characters" or "words", or more text'
+            yield f"{what}, which gives fewer than {most:,}: {remedy}"
     lengths = train_lengths(settings, summary)
     rows = train.batch_size if train.batch_tokens is None else train.accumulate
     if lengths is None or lengths.cut or lengths.num_fitting >= rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ import sentencepiece
 
 from ...corpora import DataError
 from .base import END, PADDING, START, UNKNOWN, Vocabulary
+
+_MIN_PIECES = 300  # that a study can ask for
 
 
 def train_pieces(
@@ -35,9 +38,21 @@ def train_pieces(
             **options,
         )
     except RuntimeError as error:
-        reason = str(error).rsplit("] ", 1)[-1].strip()
+        reason = _reason(str(error).rsplit("] ", 1)[-1].strip())
         raise DataError(f"no vocabulary of {size:,} pieces can be made of this text: {reason}") from error
     return model.getvalue()
+
+
+def _reason(told: str) -> str:
+    """Return what to change, for a message of SentencePiece."""
+    if most := re.search(r"value <= ([0-9]+)", told):
+        fewer = f"set [task] pieces to at most {int(most[1]):,}, " if int(most[1]) >= _MIN_PIECES else ""
+        return (
+            f'it gives at most {int(most[1]):,}; {fewer}take tokens = "characters" or "words", or more text'
+        )
+    if least := re.search(r"[0-9]+ vs ([0-9]+)", told):
+        return f"its different characters alone take {int(least[1]):,}; set [task] pieces to more than that"
+    return told or "it has no words to learn from"
 
 
 class SubwordVocabulary(Vocabulary):

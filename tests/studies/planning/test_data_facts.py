@@ -89,3 +89,24 @@ def test_a_study_that_keeps_a_cpu_busy_for_months_needs_a_gpu(tmp_path):
     assert "needs a GPU" not in format_plan(
         small, make_plan(small, Store(tmp_path)), MachineSettings(gpus=0.0)
     )
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([f"x{n % 2} y" for n in range(60)], 'take tokens = "characters" or "words", or more text'),
+        (
+            [chr(0x4E00 + n) * 3 for n in range(900)],
+            r"its characters alone take .* set \[task\] pieces",
+        ),
+        ([f"word{n} other{n * 7} third{n * 13}" for n in range(300)], None),
+    ],
+)
+def test_a_bpe_vocabulary_that_cannot_be_is_a_fault_of_the_data(tmp_path, lines, expected):
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    keys = {"recipe": "conv(k=3)", "tokens": "bpe", "pieces": 500, "context": 8}
+    if expected is None:
+        assert study(tmp_path, "language_model", {"path": "a.txt"}, **keys).trials
+    else:
+        with pytest.raises(StudyError, match=expected):
+            study(tmp_path, "language_model", {"path": "a.txt"}, **keys)
