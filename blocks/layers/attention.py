@@ -196,11 +196,14 @@ def attend(
 ) -> Tensor:
     """Softmax attention; q, k, v and the result are (batch, heads, length, head_width).
 
-    `mask` (batch, keys) is true at valid keys. A short sequence has plain products, as fast as the fused
-    kernel, so that vmap can batch it; so has any from whose weights some are dropped, or whose scores have a
-    cap or biases that are learnt, and on a GPU any within a vmap.
+    `mask` (batch, keys) is true at valid keys. Plain products take the place of the fused kernel:
+
+    - for a short sequence, for which they are as fast and vmap can batch them;
+    - in an exported program, which must hold for all lengths;
+    - where weights are dropped, or scores have a cap or learnt biases;
+    - within a vmap on a GPU.
     """
-    short = k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda
+    short = torch.compiler.is_exporting() or (k.shape[2] <= MAX_UNFUSED_LENGTH and not k.is_cuda)
     fused = not short and not dropout.active and scoring.can_be_fused and not _loses_gradients(k)
     scale = q.shape[-1] ** -0.5 / scoring.temperature
     if fused and mask is None and scoring.bias is None:

@@ -23,6 +23,14 @@ def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
     return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
+def taps_within(x: Tensor, taps: int) -> int:
+    """Return how many of the taps to one side can touch data of x (batch, length, width).
+
+    An exported program has all of them: it must hold for every length.
+    """
+    return taps if torch.compiler.is_exporting() else min(taps, x.shape[1] - 1)
+
+
 class Convolution(Initialisable):
     """W ∗ x + b with zero padding, for one or several maps of the same input side by side.
 
@@ -61,7 +69,7 @@ class Convolution(Initialisable):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (batch, length, width), zero at masked positions, to (batch, length, maps * width)."""
-        left, right = min(self.left, x.shape[1] - 1), min(self.right, x.shape[1] - 1)
+        left, right = taps_within(x, self.left), taps_within(x, self.right)
         taps = self.weight[:, self.left - left : self.left + right + 1]
         return correlate(x, taps, self.bias, left=left, right=right, by_frequencies=self.use_frequencies)
 
@@ -179,10 +187,12 @@ class PersistentConv(Block):
         rows = self.padding.left
         if rows is None:
             return None
-        touched = min(len(rows), length)
+        touched = len(rows) if torch.compiler.is_exporting() else min(len(rows), length)
         rows = functional.pad(rows, (0, 0, 0, touched - 1)).unsqueeze(0)
         taps = self.convolution.weight[:, : self.convolution.left]
         added = correlate(rows, taps, by_frequencies=False)  # (1, touched, width)
+        if torch.compiler.is_exporting():  # whichever is longer
+            return functional.pad(added, (0, 0, 0, length))[:, :length]
         return functional.pad(added, (0, 0, 0, length - touched))
 
     def _from_right(self, length: int, mask: Tensor | None) -> Tensor | None:
@@ -190,10 +200,12 @@ class PersistentConv(Block):
         rows = self.padding.right
         if rows is None:
             return None
-        touched = min(len(rows), length)
+        touched = len(rows) if torch.compiler.is_exporting() else min(len(rows), length)
         rows = functional.pad(rows, (0, 0, touched - 1, 0)).unsqueeze(0)
         taps = self.convolution.weight[:, self.convolution.left + 1 :]
         added = correlate(rows, taps, by_frequencies=False)  # (1, touched, width)
+        if mask is None and torch.compiler.is_exporting():
+            return functional.pad(added, (0, 0, length, 0))[:, touched:]
         if mask is None:
             return functional.pad(added, (0, 0, length - touched, 0))
         # row 0: too far from the end; row touched: the last valid position, and all that is masked after it

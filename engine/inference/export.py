@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,11 +22,11 @@ from ...storage.durable_write import replacing
 from ..core.model_file import ModelFile
 from .trained_model import HUB_WEIGHTS, TrainedModel
 
-LENGTHS = (7, 16, 33)
-"""Lengths at which a program is compared with its model, which is exported at another."""
+_LENGTHS = (1, 2, 7, 63, 64, 65, 130)
+"""Lengths at which a program is compared with its model, beside those near each number of its recipe."""
 
+_LONGEST_COMPARED = 512
 _EXPORTED_AT = 12
-_BATCHES = (1, 2, 3)
 _TOLERANCE = 1e-4
 """The most by which outputs may differ, as a share of the largest: other programs sum in other orders."""
 
@@ -131,9 +132,10 @@ def _trace(trained: TrainedModel) -> tuple[Model, ExportedProgram]:
 
 @torch.no_grad()
 def _compare(module: nn.Module, program: Callable[[Tensor], Tensor], trained: TrainedModel) -> float:
-    """The largest difference of outputs over several batches and lengths; ExportError if it is too large."""
+    """Return the largest difference of outputs over batches and lengths; ExportError if it is too large."""
     largest = 0.0
-    for batch, length in zip(_BATCHES, LENGTHS, strict=True):
+    for place, length in enumerate(_compared_lengths(trained, module)):
+        batch = 1 + place % 3
         inputs = _inputs(trained, batch, length)
         expected = module(inputs)
         try:
@@ -147,6 +149,19 @@ def _compare(module: nn.Module, program: Callable[[Tensor], Tensor], trained: Tr
     if not largest <= _TOLERANCE:
         raise ExportError(f"expected the outputs of {trained.recipe}, got some that differ by {largest:.1e}")
     return largest
+
+
+def _compared_lengths(trained: TrainedModel, module: nn.Module) -> list[int]:
+    """Return lengths on both sides of those at which a block may compute in another way.
+
+    These are numbers of the recipe and of the task, such as widths of kernels, spans and training lengths.
+    """
+    settings = trained.file.trial.settings
+    numbers = re.findall(r"\d+", trained.recipe + settings.task.model_dump_json())
+    near = {int(number) + step for number in numbers for step in (-1, 0, 1) if len(number) < 4}
+    kind = module.config.position_kind if isinstance(module, Model) else None
+    longest = min(_LONGEST_COMPARED, (kind and kind.longest) or _LONGEST_COMPARED)
+    return sorted(length for length in near | set(_LENGTHS) if 1 <= length <= longest)
 
 
 def _inputs(trained: TrainedModel, batch: int, length: int) -> Tensor:

@@ -242,6 +242,15 @@ def test_a_program_of_torch_gives_the_same_outputs_at_any_length(settings, tmp_p
     assert done.difference <= 1e-6
 
 
+def test_a_program_is_right_below_and_beyond_every_length_at_which_blocks_branch(settings, tmp_path):
+    recipe = "sa(heads=2, head_width=4) + highway_conv(k=9) >> conv(k=5) >> persistent_conv(k=4)"
+    trained, path, _ = train(settings(recipe, "reverse"), tmp_path, tmp_path)
+    program = torch.export.load(export_model(trained, path, tmp_path / "model.pt2").path).module()
+    for batch, length in enumerate((1, 2, 3, 4, 8, 9, 10, 64, 65, 200), start=1):
+        inputs = torch.randint(3, (batch, length))
+        assert torch.allclose(program(inputs), trained.module(inputs), atol=1e-5)
+
+
 @pytest.mark.slow  # the exporter takes a quarter of a minute
 def test_an_onnx_program_gives_the_same_outputs(settings, tmp_path):
     pytest.importorskip("onnxscript")
