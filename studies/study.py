@@ -13,6 +13,7 @@ from ..grammar.nodes import Dimension
 from .claims.spec import Claim
 from .fidelity import Fidelity
 from .ladder import Ladder
+from .named_metrics import check_metrics
 from .own_data.own_corpus import OwnCorpus, read_own_corpus, recall_own_corpus
 from .own_data.reader import CORPUS
 from .own_data.summary import CorpusSummary
@@ -353,7 +354,11 @@ def _make_study(
     )
     if own_corpus is not None and own_corpus.summary is not None:
         _check_data(draft.diagnostics, study, own_corpus.summary)
-    return study if contents.search is None else _checked_search(study, contents.search, header, draft)
+    if contents.search is not None:
+        study = _checked_search(study, contents.search, header, draft)
+    if not draft.diagnostics.faults:
+        check_metrics(draft.diagnostics, study)
+    return study
 
 
 def _check_data(diagnostics: Diagnostics, study: Study, summary: CorpusSummary) -> None:

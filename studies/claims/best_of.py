@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..catalog.metrics import metric_family
-from ..schema.level_names import LevelNames, level_text
+from ..schema.level_names import NamedLevels, level_text
 from ..schema.settings import Level
 from . import syntax_tree as syntax
 from .cell_selection import select_quantities
@@ -98,7 +98,7 @@ def _find_candidates(
     context: ClaimContext, named: tuple[BoundLevel, ...], candidates: list[Candidate]
 ) -> list[Level] | None:
     """Return the candidates that are named; None if a name is not one of them, which is reported."""
-    names = LevelNames(dict.fromkeys(level for level, _ in candidates), "among those compared")
+    names = NamedLevels(dict.fromkeys(level for level, _ in candidates), "among those compared")
     found: list[Level] = []
     for one in named:
         try:

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, lookup
-from ..schema.level_names import LevelNames, level_text
+from ..schema.level_names import NamedLevels, level_text
 from ..schema.settings import Level, read_recipe
 from .context import Bindings, BoundLevel, ClaimContext
 from .syntax_tree import ForClause, FunctionCall, LevelLiteral, LevelSet
@@ -69,7 +69,7 @@ def resolve_level_set(context: ClaimContext, level_set: LevelSet, bound: Binding
         listed = tuple(
             BoundLevel(start=factor.start, end=factor.end, text=level_text(level)) for level in levels
         )
-    names = LevelNames(dict.fromkeys(other.text for other in listed), "among those of the loop")
+    names = NamedLevels(dict.fromkeys(other.text for other in listed), "among those of the loop")
     less = set[Level]()
     for one in (substitute_variables(context, level, bound) for level in level_set.excluded):
         try:

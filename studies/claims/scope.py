@@ -9,7 +9,7 @@ from ..catalog.metrics import Metric
 from ..schema.conditions import Conditions, settled
 from ..schema.design import Design, level_key
 from ..schema.factors import SEED
-from ..schema.level_names import LevelNames
+from ..schema.level_names import NamedLevels
 from ..schema.settings import Level
 
 Cell = tuple[tuple[str, Level], ...]
@@ -31,12 +31,12 @@ class Scope:
     )  # of each factor the baseline's level; None where there is none
     ladder: Mapping[str, tuple[Level, ...]] = field(default_factory=dict[str, tuple[Level, ...]])
     conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
-    _names: Mapping[str, LevelNames] = field(init=False, compare=False, repr=False)
+    _names: Mapping[str, NamedLevels] = field(init=False, compare=False, repr=False)
     _cells_by_key: Mapping[CellKey, Cell] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Index cells by their levels."""
-        names = {factor: LevelNames(levels, f"of {factor}") for factor, levels in self.factors.items()}
+        names = {factor: NamedLevels(levels, f"of {factor}") for factor, levels in self.factors.items()}
         object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
 

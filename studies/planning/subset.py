@@ -11,7 +11,7 @@ import polars as pl
 from ...diagnostics import nearest_hint
 from ...storage import Store
 from ...storage.checkpoint_notes import STARTS_FILE, begun_trials
-from ..schema.level_names import LevelNames, level_text
+from ..schema.level_names import NamedLevels, level_text
 from ..study import Study
 from ..text.errors import StudyError, StudyFault
 
@@ -97,4 +97,4 @@ def _resolve_level_text(study: Study, factor: str, name: str) -> str:
     levels = {
         level_text(trial.levels[factor]): trial.levels[factor] for trial in (*study.cells, *study.over_budget)
     }
-    return level_text(LevelNames(levels.values(), f"of {factor}").find(name))
+    return level_text(NamedLevels(levels.values(), f"of {factor}").find(name))

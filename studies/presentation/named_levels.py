@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..schema.design import Design
-from ..schema.level_names import LevelNames, level_text
+from ..schema.level_names import NamedLevels, level_text
 from ..schema.settings import Level
 from ..text.strict_model import StrictModel
 from .curve import CurveSpec
@@ -87,7 +87,7 @@ def _column_text(name: str, texts: Sequence[str]) -> str:
 
 def _find(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
     """The level that is named, or the list of them; a name that stands for none stays."""
-    names = LevelNames(levels, "here")
+    names = NamedLevels(levels, "here")
     if isinstance(named, list):
         return [names.find(each) if names.has(each) else each for each in named]
     return names.find(named) if names.has(named) else named

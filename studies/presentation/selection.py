@@ -8,7 +8,7 @@ from typing import Any
 from ...diagnostics import nearest_hint
 from ..schema.design import MAX_TRIALS, Design, has_level, level_key
 from ..schema.factors import ABSENT, SEED
-from ..schema.level_names import LevelNames, level_name, level_text
+from ..schema.level_names import NamedLevels, level_name, level_text
 from ..schema.settings import Level
 from ..text.toml_positions import KeyPath
 
@@ -44,7 +44,7 @@ def select_faults(
 def level_name_fault(name: object, known: tuple[Level, ...], factor: str) -> str:
     """Return what is wrong with the name of a level; empty if it stands for one level of the factor."""
     try:
-        LevelNames(known, f"of {factor}").find(name)
+        NamedLevels(known, f"of {factor}").find(name)
     except ValueError as error:
         return str(error)
     return ""

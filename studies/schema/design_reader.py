@@ -17,7 +17,7 @@ from .conditions import Conditions, describe_condition, read_conditions, settled
 from .design import Design, level_key
 from .design_checks import DESIGN_KEYS, RESOLUTIONS, TARGET_PATH, check_design, read_around, read_labels
 from .factors import ABSENT, SEED, is_name, level_fault, read_factors
-from .level_names import LevelNames
+from .level_names import NamedLevels
 from .settings import Level, StudySettings
 
 TABLE = "cells"
@@ -37,7 +37,7 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     tables = _tables(diagnostics)
     names = tuple(crossed or dict.fromkeys(name for table in tables for name in table if name != SEED))
     levels = {
-        name: LevelNames(
+        name: NamedLevels(
             (*crossed.get(name, ()), *(table[name] for table in tables if name in table)), f"of {name}"
         )
         for name in names
@@ -82,12 +82,12 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     return design
 
 
-def _with_levels(named: Mapping[str, Level], levels: Mapping[str, LevelNames]) -> dict[str, Level]:
+def _with_levels(named: Mapping[str, Level], levels: Mapping[str, NamedLevels]) -> dict[str, Level]:
     """Return the levels that names of levels stand for, by factor; an unknown name stays."""
     return {factor: _find(levels, factor, level) for factor, level in named.items()}
 
 
-def _find(levels: Mapping[str, LevelNames], factor: str, name: Level) -> Level:
+def _find(levels: Mapping[str, NamedLevels], factor: str, name: Level) -> Level:
     return levels[factor].find(name) if factor in levels and levels[factor].has(name) else name
 
 
@@ -226,7 +226,7 @@ def _check_levels(diagnostics: Diagnostics, design: Design) -> None:
     for path, name, level in named:
         if name in factors:
             try:
-                LevelNames(factors[name], f"of {name}").find(level)
+                NamedLevels(factors[name], f"of {name}").find(level)
             except ValueError as error:
                 diagnostics.report_error((*path, name), str(error))
 

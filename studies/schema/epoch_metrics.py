@@ -1,19 +1,24 @@
-"""Which metrics a trial has: those after each of its epochs, and those after the last alone."""
+"""Which metrics a trial has: after each of its epochs, after the last alone, or with which other settings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import get_args
 
 from ..catalog.callbacks import CALLBACKS
-from ..catalog.metrics import METRICS
+from ..catalog.loss_terms import LOSS_TERMS
+from ..catalog.metrics import COSTS, METRICS, MODEL_COSTS, TUNED_METRICS, metric_family
 from ..catalog.tasks import (
     AlgorithmicSettings,
     GeneratedTask,
     LabelledSettings,
     LanguageModelSettings,
+    ParsingSettings,
+    SentencePairSettings,
     TaskKind,
 )
 from .settings import TrialSettings
+from .training import GradientMeasure
 
 
 def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
@@ -42,13 +47,82 @@ def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
         return ("test_loss", "test_accuracy", "test_exact") if task.test_lengths else ()
     if kind is TaskKind.REGRESSION and not isinstance(task, GeneratedTask | LabelledSettings):
         return ("solved_epochs",)
+    if isinstance(task, GeneratedTask) and not task.test_sets():
+        return ()
     scored = [name for name in epoch_metrics(settings) if name.startswith("dev_")]
     found = [f"test_{name.removeprefix('dev_')}" for name in scored]
     if isinstance(task, LabelledSettings) and task.corpus.classes is None:
         found += ["dev_r2", "test_r2"]
-    if kind is TaskKind.TRANSDUCTION:
-        found += ["bleu", "test_exact", "f1", "f1_of_all", "precision", "recall", "tree_share"]
+    if isinstance(task, ParsingSettings):
+        found += ["f1", "f1_of_all", "precision", "recall", "tree_share"]
+    elif kind is TaskKind.TRANSDUCTION:
+        found += ["bleu"] if isinstance(task, SentencePairSettings) else ["test_exact"]
     return tuple(found)
+
+
+def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
+    """Return what is wrong with a metric that none of these trials can have; empty if one can.
+
+    Costs are known of all trials. Probes and tunings measure trained models, whatever their trials report.
+    """
+    family = metric_family(name)
+    if family in COSTS or family in MODEL_COSTS or METRICS[family].is_probe or family in TUNED_METRICS:
+        return ""
+    lacking: dict[str, TrialSettings] = {}
+    for each in trials:
+        if _reports(name, each):
+            return ""
+        lacking.setdefault(each.task.name, each)
+    if not lacking:
+        return ""
+    known = dict.fromkeys(metric for each in lacking.values() for metric in final_metrics(each))
+    tasks_by_way: dict[str, list[str]] = {}
+    for task, each in lacking.items():
+        tasks_by_way.setdefault(_way_to(name, each), []).append(task)
+    ways = [
+        f"; {' and '.join(tasks)} {'has' if len(tasks) == 1 else 'have'} it with {way}"
+        for way, tasks in tasks_by_way.items()
+        if way
+    ]
+    return f"expected a metric of {' or '.join(lacking)}, of {', '.join(known)}, got '{name}'{''.join(ways)}"
+
+
+def _reports(name: str, settings: TrialSettings) -> bool:
+    """Whether a trial reports a metric; with an index only if one of its test sets has that name."""
+    family, task = metric_family(name), settings.task
+    index = name.removeprefix(family).strip("[]")
+    if family not in final_metrics(settings):
+        return False
+    if not index or not family.startswith("test_"):
+        return True
+    if isinstance(task, AlgorithmicSettings):
+        return index in map(str, task.test_lengths)
+    return not isinstance(task, GeneratedTask) or index in task.test_sets()
+
+
+def _way_to(name: str, settings: TrialSettings) -> str:
+    """Return the key with which a trial would have a metric; empty if none brings it."""
+    family, task, train = metric_family(name), settings.task, settings.train
+    index = name.removeprefix(family).strip("[]")
+    if "test_lengths" in type(task).model_fields and (not index or index.isdecimal()):
+        tested = task.model_copy(update={"test_lengths": (int(index or 1),)})
+        if _reports(name, settings.model_copy(update={"task": tested})):
+            return "[task] test_lengths"
+    for key, values in (("tokens", ("characters", "words")), ("batching", ("sentences",))):
+        for value in values if key in type(task).model_fields else ():
+            if _reports(name, settings.model_copy(update={"task": task.model_copy(update={key: value})})):
+                return f'[task] {key} = "{value}"'
+    if isinstance(task, AlgorithmicSettings):
+        lengths = (1, 1) if train.lengths is None else None
+        other = settings.model_copy(update={"train": train.model_copy(update={"lengths": lengths})})
+        if _reports(name, other):
+            return "[train.curriculum]" if lengths is None else "[train] lengths"
+    if family in get_args(GradientMeasure):
+        return f'[train] measure = ["{family}"]'
+    if family in LOSS_TERMS:
+        return f'[[train.loss_terms]] name = "{family}"'
+    callbacks = [each for each, entry in CALLBACKS.items() if family in entry.metrics]
+    return f'[[train.callbacks]] name = "{callbacks[0]}"' if callbacks else ""
 
 
 def _measured(settings: TrialSettings) -> Iterator[str]:

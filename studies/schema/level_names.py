@@ -1,6 +1,6 @@
 """The names of levels: how tables and figures write them, and which level a name stands for.
 
-`LevelNames` is the one rule by which claims, tables, figures, designs and commands find a named level.
+`NamedLevels` is the one rule by which claims, tables, figures, designs and commands find a named level.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def bare_level_names(level: Level) -> tuple[str, ...]:
     return tuple(found[1:])
 
 
-class LevelNames:
+class NamedLevels:
     """The levels of a factor by every name that stands for one of them.
 
     A name is tried as the level itself, then as its text, as an equal number, as an equal recipe, as the

@@ -18,9 +18,9 @@ from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from ..text.units import plural
-from .epoch_metrics import final_metrics, last_metrics
+from .epoch_metrics import final_metrics, last_metrics, missing_metric
 from .factors import SEED
-from .level_names import LevelNames
+from .level_names import NamedLevels
 from .objectives import find_quantity, is_known_before, quantity_fault, usual_direction
 from .search_settings import EPOCHS, RACE, SearchSettings
 from .settings import Level, StudySettings, TrialSettings
@@ -144,10 +144,11 @@ def check_search_ends(
     """
     ends = list(ends)
     for objective in settings.objectives:
-        if fault := _missing(objective.name, ends) or _too_late(objective.name, settings, ends):
+        missing = (missing_metric(objective.name, [each]) for each in ends)
+        if fault := next(filter(None, missing), "") or _too_late(objective.name, settings, ends):
             diagnostics.report_error(("search", "metric"), fault)
     for limit in settings.bounds:
-        if fault := _missing(limit.name, ends):
+        if fault := next(filter(None, (missing_metric(limit.name, [each]) for each in ends)), ""):
             diagnostics.report_error(("search", "limits", limit.name), fault)
     first, epochs = settings.min_fidelity, max((each.train.epochs for each in ends), default=1)
     if settings.compares_epochs and first is not None and first > (most := max(1, epochs - 1)):
@@ -187,16 +188,6 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
             ("search", "sampler"),
             f"{settings.sampler} learns no limits, but {', '.join(learnt)} is known after training alone",
         )
-
-
-def _missing(name: str, ends: Sequence[TrialSettings]) -> str:
-    """What is wrong with a metric that one of these trials does not have; or nothing."""
-    if name in COSTS or name in MODEL_COSTS:
-        return ""
-    for each in ends:
-        if name not in (known := final_metrics(each)):
-            return f"expected a metric of {each.task.name}, of {', '.join(known)}, got '{name}'"
-    return ""
 
 
 def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) -> str:
@@ -325,9 +316,9 @@ def contains(dimension: Dimension, value: object) -> bool:
     return value == int(value) and (int(value) - dimension.low) % dimension.step == 0
 
 
-def options_by_name(dimension: ChoiceDimension) -> LevelNames:
+def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
     """Return the options of a choice by their names."""
-    return LevelNames(representative_values(dimension), "among the options")
+    return NamedLevels(representative_values(dimension), "among the options")
 
 
 def with_listed_prior(settings: SearchSettings, dimensions: Mapping[str, Dimension]) -> SearchSettings:

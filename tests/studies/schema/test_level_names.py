@@ -6,7 +6,7 @@ import pytest
 
 from activemem.studies import StudyError, load_study
 from activemem.studies.planning.subset import select_trials
-from activemem.studies.schema.level_names import LevelNames
+from activemem.studies.schema.level_names import NamedLevels
 
 MIXERS = [
     "sa(heads=4, head_width=16)",
@@ -74,16 +74,16 @@ holds = "all(loss[mixer=m] < loss[mixer=BASELINE] for m in mixer except [BASELIN
     ],
 )
 def test_a_short_name_stands_for_the_only_level_that_it_fits(name: str, level: str) -> None:
-    assert LevelNames(MIXERS, "of mixer").find(name) == level
+    assert NamedLevels(MIXERS, "of mixer").find(name) == level
 
 
 def test_an_exact_name_comes_before_a_shorter_one_of_another_level() -> None:
-    assert LevelNames(["sa(heads=2)", "sa"], "of mixer").find("sa") == "sa"
-    assert LevelNames([1, 1.0, True, "true"], "of x").find(True) is True
+    assert NamedLevels(["sa(heads=2)", "sa"], "of mixer").find("sa") == "sa"
+    assert NamedLevels([1, 1.0, True, "true"], "of x").find(True) is True
 
 
 def test_arguments_inside_of_arguments_can_be_left_out_too() -> None:
-    assert LevelNames(["sa(pos=rope(theta=3))", "gru"], "of mixer").find("sa") == "sa(pos=rope(theta=3))"
+    assert NamedLevels(["sa(pos=rope(theta=3))", "gru"], "of mixer").find("sa") == "sa(pos=rope(theta=3))"
 
 
 @pytest.mark.parametrize(

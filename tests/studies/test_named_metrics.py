@@ -1,0 +1,112 @@
+"""A metric that no shown trial can have is refused when the study is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from activemem.studies import StudyError, load_study
+from activemem.studies.catalog.metrics import METRICS, register_metric
+from activemem.studies.catalog.probes import PROBES, register_probe
+
+STUDY = """
+[study]
+name = "asked"
+title = "Metrics that are asked for"
+[model]
+recipe = "{mixer} >> ff(16)"
+d_model = 16
+[task]
+name = "{task}"
+[train]
+optimizer = { name = "adam", lr = 1e-3 }
+batch_size = 4
+epochs = 1
+steps_per_epoch = 2
+[factors]
+mixer = ["sa", "gru"]
+task = ["induction_heads", "mqar"]
+"""
+TABLE = '[[table]]\nname = "t"\nrows = "mixer"\ncolumns = "task"\n'
+WAY = "induction_heads has it with [task] test_lengths"
+
+
+def faults(text: str, **changes: str) -> list[str]:
+    study = STUDY
+    for old, new in changes.items():
+        study = study.replace(old, new)
+    with pytest.raises(StudyError) as error:
+        load_study(study + text)
+    return [fault.message for fault in error.value.faults]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (TABLE + 'value = "test_accuracy"\nselect = { task = "induction" }', "[[table]] value"),
+        (
+            TABLE + 'value = "loss"\notherwise = "test_loss[40]"\nselect = { task = "induction_heads" }',
+            "[[table]] otherwise",
+        ),
+        (
+            '[[table]]\nname = "t"\nkind = "effects"\nvalue = ["loss", "test_exact"]\n'
+            'select = { task = "induction_heads" }',
+            "[[table]] value",
+        ),
+        (
+            '[[table]]\nname = "t"\nkind = "aggregate"\nvalue = "test_accuracy"\nrows = "mixer"\n'
+            'tasks = "task"\nselect = { task = "induction_heads" }',
+            "[[table]] value",
+        ),
+        (
+            '[[curve]]\nname = "c"\nkind = "pareto"\nx = "test_loss"\nvalue = "dev_loss"\nseries = "mixer"\n'
+            'select = { task = "induction_heads" }',
+            "[[curve]] x",
+        ),
+        (
+            '[[claim]]\nname = "c"\nholds = "test_loss[task=mqar, mixer=sa] < '
+            'test_loss[task=induction_heads, mixer=sa]"',
+            "[[claim]] holds: mixer=sa, task=induction_heads",
+        ),
+    ],
+)
+def test_a_metric_that_its_place_never_has_is_refused_with_the_key_that_brings_it(
+    text: str, path: str
+) -> None:
+    (fault,) = faults(text.replace('"induction"', '"induction_heads"'))
+    assert fault.startswith(f"{path}: expected a metric of induction_heads, of loss, ")
+    assert fault.endswith(WAY)
+
+
+def test_a_metric_that_some_selected_tasks_have_is_shown() -> None:
+    load_study(STUDY + TABLE + 'value = ["test_accuracy", "parameters", "gamma"]')
+
+
+def test_a_metric_that_other_keys_bring_names_them() -> None:
+    (fault,) = faults(TABLE + 'value = "gradient_norm"')
+    assert fault.endswith('; induction_heads and mqar have it with [train] measure = ["gradient_norm"]')
+    (fault,) = faults(TABLE + 'value = "bleu"')
+    assert fault.endswith("got 'bleu'")
+
+
+def test_a_path_needs_its_metric_in_every_cell() -> None:
+    path = {'title = "M': 'design = "path"\naround = "task"\nmetric = "test_loss"\ntitle = "M'}
+    (fault,) = faults("", **path)
+    assert fault.startswith("[study] metric: expected a metric of induction_heads")
+
+
+@pytest.fixture
+def plugged_in() -> Iterator[None]:
+    register_metric("evenness", title="Evenness")(object)  # pyright: ignore[reportArgumentType]
+    register_probe("tilt", title="Tilt")(lambda model, batches: {})  # noqa: ARG005
+    yield
+    METRICS.withdraw(__name__)
+    PROBES.withdraw(__name__)
+
+
+@pytest.mark.usefixtures("plugged_in")
+def test_metrics_and_probes_of_plugins_are_known() -> None:
+    load_study(STUDY + TABLE + 'value = ["dev_evenness", "test_evenness", "tilt", "tilt[3]"]')
+    (fault,) = faults(TABLE + 'value = "evenness"')
+    assert fault.endswith("got 'evenness'")
