@@ -156,7 +156,9 @@ def _checked_draft(
     tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
         tables["task"] = {**tables["task"], "corpus": own_corpus.facts.model_dump()}
-    template = Template(tables=tables, fragments=read_fragments(diagnostics))
+    template = Template(
+        tables=tables, fragments=read_fragments(diagnostics), table_levels=design.table_levels
+    )
     draft = Draft(diagnostics=diagnostics, template=template, design=design, space=space)
     check_recipes(draft)
     check_holes(draft)

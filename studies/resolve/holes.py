@@ -150,5 +150,8 @@ def _texts(draft: Draft) -> Iterator[tuple[KeyPath, str]]:
         text = draft.diagnostics.document.data["recipes"][name]
         if isinstance(text, str):
             yield ("recipes", name), text
-    for levels in draft.axes().values():
-        yield from ((path, level) for path, level in levels if isinstance(level, str))
+    for name, levels in draft.axes().items():
+        for path, level in levels:
+            tables = draft.template.table_levels.get(name, {})
+            value = tables.get(level, level) if isinstance(level, str) else level
+            yield from ((path, text) for _, text in iter_texts(value) if isinstance(level, str))

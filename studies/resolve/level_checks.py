@@ -152,7 +152,7 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
     while axes != previous:  # a level becomes invalid when no valid level fills its hole
         previous = axes
         valid = {
-            name: tuple(placed for placed in levels if _is_valid(draft, *placed, previous))
+            name: tuple(placed for placed in levels if _is_valid(draft, name, *placed, previous))
             for name, levels in previous.items()
         }
         axes = {name: levels for name, levels in valid.items() if levels}
@@ -165,15 +165,15 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
     }
 
 
-def _is_valid(draft: Draft, path: KeyPath, level: Level, axes: Container[str]) -> bool:
+def _is_valid(draft: Draft, name: str, path: KeyPath, level: Level, axes: Container[str]) -> bool:
     """Whether a level is valid and something can fill each of its holes."""
-    fillable = all(hole in axes for hole in draft.template.names_in_level(level))
+    fillable = all(hole in axes for hole in draft.template.names_in_level(level, name))
     return fillable and path not in draft.diagnostics.invalid
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
     """The problems of the settings with these values that are not reported yet."""
-    unfilled = {name: f"{{{name}}}" for names in draft.template.holes.values() for name in names}
+    unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
     try:
         resolve_settings(draft.template, {**unfilled, **values, SEED: 0})
     except InvalidTableError as error:

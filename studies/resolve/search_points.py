@@ -44,7 +44,7 @@ def resolve_point(
     holes += template.other_holes
     for hole in holes:  # grows while it is walked
         if isinstance(level := value(hole), str):
-            holes += [inner for inner in template.names_in_level(level) if inner not in holes]
+            holes += [inner for inner in template.names_in_level(level, hole) if inner not in holes]
     return {name: chosen[name] for name in dimensions if name in chosen}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ...grammar import Recipe, RecipeError, lookup
 from ...grammar.nodes import BlockNode, HoleNode, Node, RepeatNode, walk
 from ..schema.settings import Level, keep_recipe, read_recipe
+from ..schema.table_levels import TableLevels
 from ..text.toml_positions import KeyPath
 
 HOLE_PATTERN = re.compile(r"\{ *([A-Za-z]\w*) *\}")
@@ -25,11 +26,14 @@ class Template:
     """The tables that define a trial; some of their texts have holes.
 
     `fragments` fill holes of the recipe, of its levels and of each other. Recipes are cached by the values
-    that they use, so that large grids parse few of them, and so are levels with what fills them.
+    that they use, so that large grids parse few of them, and so are levels with what fills them. A level of
+    `table_levels` fills a hole that is a whole value with its table. At the key `name` of a table it brings
+    all of its keys into that table, before those that stand there.
     """
 
     tables: Mapping[str, Any]
     fragments: Mapping[str, str] = field(default_factory=dict)
+    table_levels: TableLevels = field(default_factory=dict[str, Mapping[Level, Mapping[str, Any]]])
     texts: Mapping[KeyPath, str] = field(init=False)  # every one, with or without holes
     holes: Mapping[KeyPath, tuple[str, ...]] = field(init=False)  # of every text that has any
     other_holes: tuple[str, ...] = field(init=False)  # those of all texts but the recipe
@@ -53,6 +57,12 @@ class Template:
         around = frozenset(path[:end] for path in holes for end in range(len(path) + 1))
         object.__setattr__(self, "_filled_paths", around)
 
+    @property
+    def hole_names(self) -> set[str]:
+        """The names of all holes of the tables, and of those that are levels."""
+        inside = (name for _, text in iter_texts(self.table_levels) for name in HOLE_PATTERN.findall(text))
+        return {*inside, *(name for names in self.holes.values() for name in names)}
+
     def names_in(self, text: str) -> list[str]:
         """The names whose values a text uses: those of its holes, and of the holes in its fragments."""
         names = _with_inner_names(
@@ -60,19 +70,33 @@ class Template:
         )
         return [name for name in names if name not in self.fragments]
 
-    def names_in_level(self, level: Level) -> list[str]:
-        """The names whose values a level uses; only a text can use any."""
+    def names_in_level(self, level: Level, factor: str = "") -> list[str]:
+        """The names whose values a level uses; only a text, or a table of its factor, can use any."""
         if not isinstance(level, str):
             return []
+        if table := self.table_levels.get(factor, {}).get(level):
+            return [name for _, text in iter_texts(table) for name in HOLE_PATTERN.findall(text)]
         if level not in self._names:
             self._names[level] = self.names_in(level)
         return self._names[level]
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
-        """The names whose values a path depends on: its holes, and the holes in their levels."""
+        """The names whose values a path depends on: its holes, and the holes in their levels.
+
+        A key may also be one that a level brings, which is a table and fills a hole around it.
+        """
+        around = [
+            name
+            for end in range(1, len(path) + 1 if self.table_levels else 1)
+            for place in (path[:end], (*path[:end], "name"))
+            for name in self.holes.get(place, ())
+            if place != path and name in self.table_levels
+        ]
         return _with_inner_names(
-            self.holes.get(path, ()),
-            lambda name: [hole for level in levels.get(name, ()) for hole in self.names_in_level(level)],
+            [*self.holes.get(path, ()), *around],
+            lambda name: [
+                hole for level in levels.get(name, ()) for hole in self.names_in_level(level, name)
+            ],
         )
 
     def expand(self, text: str) -> Recipe:
@@ -103,15 +127,33 @@ class Template:
             return value
         if isinstance(value, Mapping):
             inside = {key: inner for key, inner in value.items() if (*path, key) not in left_out}
-            return {key: self._filled(inner, values, (*path, key), left_out) for key, inner in inside.items()}
+            filled = {
+                key: self._filled(inner, values, (*path, key), left_out) for key, inner in inside.items()
+            }
+            brings = isinstance(inside.get("name"), str) and isinstance(filled["name"], Mapping)
+            return {**filled, **filled["name"]} if brings else filled
         if isinstance(value, list):
             return [
                 self._filled(inner, values, (*path, index), left_out) for index, inner in enumerate(value)
             ]
-        hole_only = HOLE_PATTERN.fullmatch(value)
-        return (
-            values[hole_only[1]] if hole_only else HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), value)
-        )
+        return self._filled_text(value, values)
+
+    def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
+        """A text with its holes filled: for one hole alone the level, or the table that it stands for."""
+        hole_only = HOLE_PATTERN.fullmatch(text)
+        if hole_only is None:
+            return HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), text)
+        level = values[hole_only[1]]
+        table = self.table_levels.get(hole_only[1], {}).get(level)
+        return level if table is None else self._filled_table(table, values)
+
+    def _filled_table(self, value: Any, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
+        """A value inside the table of a level, with its holes filled."""
+        if isinstance(value, Mapping):
+            return {key: self._filled_table(inner, values) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._filled_table(inner, values) for inner in value]
+        return self._filled_text(value, values) if isinstance(value, str) else value
 
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
         """Whether the value of a key is the hole of one of these names alone, or a list of such."""

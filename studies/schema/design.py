@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..designs.fractions import Row, fractional_rows
 from ..designs.hadamard import plackett_burman_rows
@@ -13,6 +14,7 @@ from ..designs.samples import latin_hypercube_rows, random_rows
 from .conditions import Conditions, settled
 from .factors import ABSENT, SEED
 from .settings import DesignKind, Level
+from .table_levels import TableLevels
 
 STEPWISE = ("cumulative", "path")
 """The designs each of whose cells goes on from the one before."""
@@ -36,7 +38,8 @@ class Design:
     those that it has kept. `resolution` is that of a fraction, `sample_cells` and `sample_seed` are those
     of a sample, `labels` fill no holes, and factors with `conditions` are not in every cell: there their
     level is ABSENT. `ladder` has the factors that are sizes of [ladder], in step from the smallest on.
-    `as_written` is the design of the file without its overrides, if there are any. `factors` has every factor
+    `as_written` is the design of the file without its overrides, if there are any. `table_levels` has the
+    tables that levels stand for. `factors` has every factor
     with all its levels: those of [factors], then those that only listed cells have.
     """
 
@@ -57,6 +60,7 @@ class Design:
     conditions: Conditions = field(default_factory=dict[str, Mapping[str, tuple[Level, ...]]])
     ladder: tuple[str, ...] = ()
     as_written: Design | None = None
+    table_levels: TableLevels = field(default_factory=dict[str, Mapping[Level, Mapping[str, Any]]])
     factors: Mapping[str, tuple[Level, ...]] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from .design_checks import DESIGN_KEYS, RESOLUTIONS, TARGET_PATH, check_design, 
 from .factors import ABSENT, SEED, is_name, level_fault, read_factors
 from .level_names import NamedLevels
 from .settings import Level, StudySettings
+from .table_levels import expand_table_levels
 
 TABLE = "cells"
 BASELINE_PATH: KeyPath = ("study", "baseline")
@@ -30,6 +31,7 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     A study without factors has those that its cells name, in the order in which they are met. A cell has
     the baseline's level of each factor that it does not name.
     """
+    table_levels = expand_table_levels(diagnostics)
     said = header or StudySettings(name="unread", title="unread")
     in_step = said.design == "zip"
     factors = read_factors(diagnostics, lambda name: in_step and name not in (SEED, *said.around))
@@ -62,6 +64,7 @@ def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Desig
     design = Design(
         kind=said.design,
         combined_factors=factors,
+        table_levels=table_levels,
         listed_cells=listed,
         baseline=baseline,
         matched_size=_size(diagnostics, header, names),

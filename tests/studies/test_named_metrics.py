@@ -99,7 +99,7 @@ def test_a_path_needs_its_metric_in_every_cell() -> None:
 @pytest.fixture
 def plugged_in() -> Iterator[None]:
     register_metric("evenness", title="Evenness")(object)  # pyright: ignore[reportArgumentType]
-    register_probe("tilt", title="Tilt")(lambda model, batches: {})  # noqa: ARG005
+    register_probe("tilt", title="Tilt")(lambda model, batches: {})
     yield
     METRICS.withdraw(__name__)
     PROBES.withdraw(__name__)
