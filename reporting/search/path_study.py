@@ -85,7 +85,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
             "",
             toml_table("[study]", {**_header(study, data, found.goals[0]), **_around(across)}),
             *trial_tables(study, data, steps.recipe),
-            toml_table("[factors]", factors),
+            toml_table("[factors]", _written(study, factors)),
             toml_table(
                 "[[table]]",
                 {"name": "path", "rows": "changes", **_columns(across), "value": found.goals[0].metric},
@@ -111,6 +111,14 @@ def _around(across: Sequence[str]) -> dict[str, Any]:
 def _columns(across: Sequence[str]) -> dict[str, Any]:
     """The key of the table for the first of them."""
     return {"columns": across[0]} if across else {}
+
+
+def _written(study: Study, factors: Mapping[str, Sequence[Level]]) -> dict[str, Any]:
+    """The factors as the file has them, with the tables that their levels stand for."""
+    return {
+        name: [study.design.written_level(name, level) for level in levels]
+        for name, levels in factors.items()
+    }
 
 
 def _sources(study: Study, data: Mapping[str, Any], factors: Mapping[str, Any]) -> Iterator[str]:

@@ -181,7 +181,11 @@ def _cell(
     needed = outer_names(study) | (levels.keys() - values.keys())
     trial = study.trial_for(values, study.seeds[0], at)
     others = {key: _filled(value, values) for key, value in levels.items() if key in needed}
-    cell = {POINT: name, RECIPE: trial.settings.model.recipe, **_fixed(study), **at, **others}
+    own = {
+        key: study.design.written_level(key, level)
+        for key, level in ({**_fixed(study), **at} | others).items()
+    }
+    cell = {POINT: name, RECIPE: trial.settings.model.recipe, **own}
     return toml_table(f"[[cells]]  # {note}", cell)
 
 

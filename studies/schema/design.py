@@ -91,6 +91,13 @@ class Design:
         """The factors that the design combines, without the seeds."""
         return {name: levels for name, levels in self.combined_factors.items() if name != SEED}
 
+    def written_level(self, name: str, level: Level) -> Any:  # noqa: ANN401 -- TOML holds anything
+        """Return a level of a factor as a file has it: the table that it stands for, with its label."""
+        table = self.table_levels.get(name, {}).get(level)
+        if table is None:
+            return level
+        return dict(table) if table.get("name") == level else {"label": level, **table}
+
     def baseline_level(self, name: str) -> Level:
         """The level of a factor in the baseline: the named one, else the first."""
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
