@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import get_args
 
 from ..catalog.callbacks import CALLBACKS
@@ -102,27 +102,37 @@ def _reports(name: str, settings: TrialSettings) -> bool:
 
 def _way_to(name: str, settings: TrialSettings) -> str:
     """Return the key with which a trial would have a metric; empty if none brings it."""
-    family, task, train = metric_family(name), settings.task, settings.train
-    index = name.removeprefix(family).strip("[]")
-    if "test_lengths" in type(task).model_fields and (not index or index.isdecimal()):
-        tested = task.model_copy(update={"test_lengths": (int(index or 1),)})
-        if _reports(name, settings.model_copy(update={"task": tested})):
-            return "[task] test_lengths"
-    for key, values in (("tokens", ("characters", "words")), ("batching", ("sentences",))):
-        for value in values if key in type(task).model_fields else ():
-            if _reports(name, settings.model_copy(update={"task": task.model_copy(update={key: value})})):
-                return f'[task] {key} = "{value}"'
-    if isinstance(task, AlgorithmicSettings):
-        lengths = (1, 1) if train.lengths is None else None
-        other = settings.model_copy(update={"train": train.model_copy(update={"lengths": lengths})})
+    family = metric_family(name)
+    for way, other in _other_settings(name, settings):
         if _reports(name, other):
-            return "[train.curriculum]" if lengths is None else "[train] lengths"
-    if family in get_args(GradientMeasure):
-        return f'[train] measure = ["{family}"]'
+            return way
     if family in LOSS_TERMS:
         return f'[[train.loss_terms]] name = "{family}"'
     callbacks = [each for each, entry in CALLBACKS.items() if family in entry.metrics]
     return f'[[train.callbacks]] name = "{callbacks[0]}"' if callbacks else ""
+
+
+def _other_settings(name: str, settings: TrialSettings) -> Iterator[tuple[str, TrialSettings]]:
+    """Yield keys that bring metrics, each with the settings that have it."""
+    task, train, keys = settings.task, settings.train, type(settings.task).model_fields
+    family = metric_family(name)
+    index = name.removeprefix(family).strip("[]")
+    tasks: list[tuple[str, Mapping[str, object]]] = []
+    if "test_lengths" in keys and (not index or index.isdecimal()):
+        tasks.append(("[task] test_lengths", {"test_lengths": (int(index or 1),)}))
+    for key, values in (("tokens", ("characters", "words")), ("batching", ("sentences",))):
+        tasks += [(f'[task] {key} = "{value}"', {key: value}) for value in values if key in keys]
+    trains: list[tuple[str, Mapping[str, object]]] = [('[train] keep = "best"', {"keep": "best"})]
+    if isinstance(task, AlgorithmicSettings):
+        grows = train.lengths is None
+        way = "[train] lengths" if grows else "[train.curriculum]"
+        trains.append((way, {"lengths": (1, 1) if grows else None}))
+    if family in get_args(GradientMeasure):
+        trains.append((f'[train] measure = ["{family}"]', {"measure": (family,)}))
+    for way, update in tasks:
+        yield way, settings.model_copy(update={"task": task.model_copy(update=update)})
+    for way, update in trains:
+        yield way, settings.model_copy(update={"train": train.model_copy(update=update)})
 
 
 def _measured(settings: TrialSettings) -> Iterator[str]:
