@@ -41,8 +41,8 @@ READ = {
         "L[sa, not] / 2 / (3 / 4) - (1 + 2) / 5 > 1 / 3"
     ],
     "max_length[task=not, mixer=sa] within 0.5 of 3": ["L[sa, not] within 0.5 of 3"],
-    "bleu[10-20, task=not, mixer=sa] > bleu[20 - 30, task=not, mixer=sa]": [
-        "bleu[10-20, sa, not] > bleu[20-30, sa, not]"
+    "gamma[10-20, task=not, mixer=sa] > gamma[20 - 30, task=not, mixer=sa]": [
+        "gamma[10-20, sa, not] > gamma[20-30, sa, not]"
     ],
     "9 > max_length[task=not, mixer=sa] >= max_length[task=not, mixer=conv(k=3)] > 3": [
         "9 > L[sa, not]",
