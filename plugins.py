@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 from weakref import WeakSet
@@ -49,7 +50,7 @@ _broken: dict[str, BrokenPlugin] = {}
 
 
 class PluginError(ActivememError):
-    """A plug-in that cannot be loaded."""
+    """A plug-in that cannot be loaded, or code of one that raises an exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +207,27 @@ def loaded_files() -> tuple[PluginFile, ...]:
 def file_of_module(module: str) -> PluginFile | None:
     """The plug-in that was loaded from a file as this module."""
     return next((file for file in _files.values() if file.module == module), None)
+
+
+@contextmanager
+def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
+    """Turn what plug-in code raises in a context into a PluginError with the file and line.
+
+    `item` is the class or function that the plug-in registered. Errors of this package, and those of memory,
+    which a trial is tried again for, pass as they are.
+    """
+    try:
+        yield
+    except Exception as error:
+        module_name = getattr(item, "__module__", "")
+        is_own = module_name.startswith(f"{OWN}.")
+        if is_own or isinstance(error, ActivememError | MemoryError) or "memory" in str(error):
+            raise
+        module = sys.modules.get(module_name)
+        file = getattr(module, "__file__", None) or kind
+        lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+        place = f"{Path(file).name}:{lines[-1]}" if lines else Path(file).name
+        raise PluginError(f"{place}: {kind} '{name}': {type(error).__name__}: {error}") from error
 
 
 def note_broken(owner: str, message: str) -> None:

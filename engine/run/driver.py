@@ -32,6 +32,7 @@ from .gpu_share import with_gpu_bytes, with_whole_gpu
 from .interrupts import Stop, on_interrupt
 from .local.in_process import run_local
 from .local.last_resort import killed_if_stuck
+from .plugin_rehearsal import rehearse_plugins
 from .preflight import check_leaks, check_precisions, check_test_lengths, prepare_corpora
 from .rounds import RunCounter, RunRounds, find_missing
 from .short_grids import short_grid_seconds
@@ -194,6 +195,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)
+    rehearse_plugins(settings, machine.data)
 
 
 def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
+from ...plugins import plugin_errors
 from ...studies.catalog.tasks import (
     IGNORED,
     Draw,
@@ -62,7 +63,8 @@ def _text(row: Tensor) -> str:
 
 def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int | None) -> Examples:
     """What is drawn, of whatever is a tuple of tensors."""
-    examples = Examples(*draw(generator))
+    with plugin_errors("task", task.name, type(task)):
+        examples = Examples(*draw(generator))
     found = example_faults(task.spec.kind, task.sizes, examples, count)
     if faults := [f"  {fault}" for fault in found]:
         raise TaskError("\n".join([f"{task.name} has drawn what it cannot have", *faults]))

@@ -10,9 +10,11 @@ import torch
 from torch import nn
 
 from ...errors import ActivememError
+from ...plugins import plugin_errors
 from ...studies.catalog.callbacks import CALLBACKS, Callback, TrainingMoment
 from ..core.placement import own_states, own_states_on
 from ..core.seeds import derive_seed
+from ..objectives.registered_metrics import reported_number
 
 Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
 """What a callback does at a moment."""
@@ -80,13 +82,15 @@ class Callbacks:
                 **place._asdict(),
                 state=state,
             )
-            reported = hook(moment) or {}
+            with plugin_errors("callback", name, CALLBACKS[name].settings):
+                reported = hook(moment) or {}
         if changed := [what for what, value in _how_torch_computes().items() if value != before[what]]:
             raise CallbackError(f"{name}: expected to leave torch as it was, got another {changed[0]}")
         if unknown := sorted(reported.keys() - CALLBACKS[name].metrics):
             known = ", ".join(sorted(CALLBACKS[name].metrics)) or "none"
             raise CallbackError(f"{name}: expected metrics of those registered, {known}, got {unknown[0]}")
-        return {metric: float(value) for metric, value in reported.items()}
+        with plugin_errors("callback", name, CALLBACKS[name].settings):  # what is no number
+            return {metric: reported_number(value) for metric, value in reported.items()}
 
 
 def _how_torch_computes() -> dict[str, object]:

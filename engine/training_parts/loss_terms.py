@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import ActivememError
+from ...plugins import plugin_errors
 from ...studies.catalog.loss_terms import LossTerm, TrainingStep
 from ...studies.schema.settings import TrialSettings
 from ..core.models import outline_model
@@ -95,15 +96,16 @@ class LossTerms:
         if missing := [name for name in watched if all(name != each for each, _ in activations)]:
             told = f"expected tensors of the modules that it watches, got none of {', '.join(missing)}"
             raise LossTermError(f"{term.name}: {told}")
-        value: object = term.compute(
-            TrainingStep(
-                model=self._model,
-                **scored._asdict(),
-                activations=activations,
-                step=step,
-                state=self._states[term.name],
+        with plugin_errors("loss term", term.name, type(term)):
+            value: object = term.compute(
+                TrainingStep(
+                    model=self._model,
+                    **scored._asdict(),
+                    activations=activations,
+                    step=step,
+                    state=self._states[term.name],
+                )
             )
-        )
         if not isinstance(value, Tensor) or value.dim():
             got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
             raise LossTermError(f"{term.name}: expected one number as a tensor, got {got}")

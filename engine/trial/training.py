@@ -210,6 +210,12 @@ class Training:
             with self.trained.evaluated() as model, float32_products(self.settings.train.precision):
                 self._callbacks.start(model)
 
+    def rehearse_callbacks(self, metrics: Metrics) -> None:
+        """Call the callbacks before the first step, and after an epoch with these metrics as the last."""
+        if self._callbacks:
+            self._start_callbacks()
+            self._callbacks.after_epoch(self.model, 1, self.step, metrics, last=True)
+
     def _ends_after(self, epoch: int, losses: Sequence[float], patience: Patience) -> bool:
         """Whether an epoch is the last, with these losses up to it, and this patience behind it."""
         return self._is_over(epoch, losses) or self.objective.solved or self._is_impatient(patience)

@@ -39,8 +39,8 @@ class Measure(Protocol):
         """
         ...
 
-    def compute(self) -> float:
-        """The metric over all batches; anything that `float` takes."""
+    def compute(self) -> float | None:
+        """Return the metric over all batches: anything that `float` takes, or None or NaN without a value."""
         ...
 
 

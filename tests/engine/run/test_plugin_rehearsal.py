@@ -1,0 +1,100 @@
+"""Plug-in code that raises is reported with its file and line before anything trains."""
+
+import math
+
+import pytest
+
+from activemem import load_plugin
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.driver import run_study
+from activemem.plugins import PluginError
+from activemem.storage import Store
+from activemem.studies.planning.trial_values import trial_values
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+METRIC = """
+from activemem import register_metric
+
+@register_metric("rehearsed_precision", title="Precision", higher_is_better=True, kinds=["tagging"])
+class Precision:
+    def __init__(self):
+        self.right = self.found = 0
+
+    def update(self, outputs, targets):
+        found = outputs.argmax(-1) == 1
+        self.found += int(found.sum())
+        self.right += int((found & (targets == 1)).sum())
+
+    def compute(self):
+        return VALUE
+"""
+TERM = """
+from activemem import LossTerm, register_loss_term
+
+@register_loss_term("rehearsed_term", title="A term", source="own")
+class Term(LossTerm):
+    def compute(self, step):
+        return step.no_such_field
+"""
+CALLBACK = """
+from activemem import Callback, register_callback
+
+@register_callback("rehearsed_callback", title="A callback", source="own")
+class Ender(Callback):
+    def on_end(self, moment):
+        raise LookupError("no such layer")
+"""
+
+
+def study(**train):
+    lengths = {"curriculum": None, "lengths": [2, 4], "epochs": 1, "steps_per_epoch": 2}
+    factors = {"mixer": ["conv(k=3)"], "task": ["sort"], "seed": [0]}
+    text = study_text(
+        model={"d_model": 8}, task={"name": "{task}"}, train={**lengths, **train}, factors=factors
+    )
+    return load_study(text)
+
+
+def load(folder, name, text):
+    (folder / name).write_text(text)
+    load_plugin(folder / name)
+
+
+def reported(folder, loaded):
+    store = Store(folder / "results")
+    with pytest.raises(PluginError) as caught:
+        run_study(loaded, store, Machine(data=folder), local=True)
+    assert store.trials().is_empty()
+    return str(caught.value)
+
+
+def test_a_metric_that_is_undefined_for_some_outputs_is_reported_before_training(tmp_path):
+    load(tmp_path, "rehearsed.py", METRIC.replace("VALUE", "self.right / self.found"))
+    told = reported(tmp_path, study())
+    assert told == (
+        "rehearsed.py:15: metric 'rehearsed_precision': ZeroDivisionError: division by zero "
+        "(compute may return None or NaN, which say that there is no value)"
+    )
+
+
+@pytest.mark.parametrize("value", ["None", "float('nan')"])
+def test_none_and_not_a_number_say_that_a_metric_has_no_value(tmp_path, value):
+    load(tmp_path, "rehearsed.py", METRIC.replace("VALUE", value))
+    loaded, store = study(), Store(tmp_path / "results")
+    run_study(loaded, store, Machine(data=tmp_path), local=True)
+    (metrics,) = store.trials()["metrics"]
+    assert math.isnan(next(each["value"] for each in metrics if each["name"] == "rehearsed_precision"))
+    ids = [trial.id for trial in loaded.trials]
+    found = trial_values(loaded.name, ids, store.trials(), "rehearsed_precision")
+    assert found["status"].to_list() == ["none"]
+
+
+def test_loss_terms_and_callbacks_are_tried_too(tmp_path):
+    load(tmp_path, "term.py", TERM)
+    load(tmp_path, "ender.py", CALLBACK)
+    told = reported(tmp_path, study(loss_terms=[{"name": "rehearsed_term"}]))
+    assert told.startswith("term.py:7: loss term 'rehearsed_term': AttributeError: ")
+    told = reported(tmp_path, study(callbacks=[{"name": "rehearsed_callback"}]))
+    assert told == "ender.py:7: callback 'rehearsed_callback': LookupError: no such layer"
