@@ -17,7 +17,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -42,6 +42,9 @@ BEATS_PER_LEASE: Final = 6
 
 KEPT_S: Final = 2 * 3600.0
 """Leases are kept for so long after their last byte: who planned earlier learns from them what has ended."""
+
+SWEEPS: Final = "sweeps"
+"""The file in the folder of leases with a byte for each time that leases of ended trials were removed."""
 
 _BEAT: Final = b"."
 ENDED: Final = b"e"
@@ -205,6 +208,14 @@ class Leases:
         found = self._look(trial, attempt)
         return None if found is None else self._as_seen(trial, *found)
 
+    def count_sweeps(self) -> int:
+        """Return how often leases of ended trials were removed; one more says that the store knows more."""
+        try:
+            with (self.layout.leases / SWEEPS).open("rb") as file:  # opened: NFS then asks the server
+                return os.fstat(file.fileno()).st_size
+        except OSError:
+            return 0
+
     def beat(self) -> None:
         """Renew every lease that is held."""
         for lease in tuple(self._held):
@@ -309,6 +320,8 @@ def remove_old_leases(layout: Layout) -> None:
     by_trial: dict[str, list[tuple[Path, float]]] = {}
     layout.pull_names(layout.leases)
     for path in entries(layout.leases):
+        if path.name == SWEEPS:
+            continue
         with suppress(FileNotFoundError):
             by_trial.setdefault(path.name.rpartition("-")[0], []).append((path, path.stat().st_mtime))
     if not by_trial:
@@ -317,6 +330,23 @@ def remove_old_leases(layout: Layout) -> None:
     for leases in by_trial.values():
         if all(written < oldest for _, written in leases):
             layout.remove(*(path for path, _ in leases))
+
+
+def remove_ended_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None:
+    """Remove the leases whose outcomes are stored, given the number of each trial's last stored attempt.
+
+    A driver that planned such a trial before it ended finds its lease free. So `SWEEPS` grows first: whoever
+    creates a lease looks there next, and reads the store again before it trains.
+    """
+    ended = list[Path]()
+    for path in entries(layout.leases):
+        trial, _, attempt = path.name.rpartition("-")
+        if attempt.isdecimal() and int(attempt) <= last_numbers.get(trial, -1):
+            ended.append(path)
+    if ended:
+        with (layout.leases / SWEEPS).open("ab") as file:
+            file.write(b".")
+        layout.remove(*ended)
 
 
 @cache

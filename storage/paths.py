@@ -14,7 +14,7 @@ final_checkpoints/TRIAL.pt              the engine's: the last state of a traini
 studies/STUDY.json                      what each study was when it last ran
 checkpoints/TRIAL/                      the engine's, with a note of how far the trial has come
 quarantine/                             damaged files under their paths, and notes.txt
-leases/TRIAL-ATTEMPT                    who trains it, or has trained it in the last hours
+leases/TRIAL-ATTEMPT                    who trains it
 unfinished/                             files that are being written
 """
 

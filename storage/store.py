@@ -14,7 +14,7 @@ from .durable_write import encode, write_durably, write_group, write_once, write
 from .integrity.quarantine import Quarantine
 from .integrity.regular_file import is_other_than_file
 from .latest_attempts import LatestAttempts, read_latest, read_taken, with_probes, with_takers
-from .leases import Leases, remove_old_leases, this_process
+from .leases import Leases, remove_ended_leases, remove_old_leases, this_process
 from .objects.address import is_address
 from .objects.mirror import Mirror
 from .objects.object_layout import ObjectLayout, open_layout
@@ -234,6 +234,8 @@ class Store:
         """
         remove_leftovers(self._layout)
         remove_old_leases(self._layout)
+        if self.mirror is None:  # in a bucket, each claim would take one request more
+            remove_ended_leases(self._layout, self.last_numbers())
         merged = 0
         for dataset in SCHEMAS:
             for partition in self._layout.partitions(dataset):

@@ -18,15 +18,16 @@ REFRESH_S = 1800.0
 class Claims:
     """Claims jobs for one worker of a run.
 
-    Where a lease of the job's first attempt is free, nobody has come in between: leases are kept for hours
-    after the outcome. So the store is read only when a trial is taken over, and again after `REFRESH_S` by
-    either clock: that of the time stands still while a machine sleeps, and that of the day may be put right.
+    Where a lease of the job's first attempt is free, nobody has come in between, unless leases of ended
+    trials were removed. So the store is read after that, when a trial is taken over, and again after
+    `REFRESH_S` by either clock: the monotonic clock stands still while a machine sleeps, and the clock of
+    the day may be put right.
     """
 
     def __init__(self, store: Store, run: str) -> None:
         self._store, self._leases = store, store.leases(run)
         self._ended: dict[str, int] = {}
-        self._read_at = -math.inf, -math.inf
+        self._read_at, self._sweeps = (-math.inf, -math.inf), 0
 
     def claim(self, job: Job) -> tuple[Job, Lease] | Taken:
         """The job with the number of its attempt and the lease; or that another process has the trial."""
@@ -52,10 +53,10 @@ class Claims:
 
     def _refresh(self, *, at_once: bool) -> None:
         """Read the last attempts' numbers, unless that was done lately and there is no reason to."""
-        now = time.monotonic(), time.time()
+        now, sweeps = (time.monotonic(), time.time()), self._leases.count_sweeps()  # before the store is read
         passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
-        if at_once or max(passed) > REFRESH_S:
-            self._ended, self._read_at = self._store.last_numbers(), now
+        if at_once or max(passed) > REFRESH_S or sweeps != self._sweeps:
+            self._ended, self._read_at, self._sweeps = self._store.last_numbers(), now, sweeps
 
 
 def taken(state: LeaseState) -> Taken:

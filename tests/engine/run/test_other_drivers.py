@@ -209,6 +209,18 @@ def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, ca
     assert not store.checkpoint_dir(study.trials[0].id).exists()
 
 
+def test_a_driver_that_planned_before_another_ended_and_removed_its_leases_trains_nothing_again(tiny, store):
+    study = load_study(tiny)
+    first, second = (Job(trial=trial, attempt=0, run="early") for trial in study.trials[:2])
+    claims = Claims(store, "early")
+    _, lease = claims.claim(second)  # by when it has read the store
+    run_study(study, store, Machine(), local=True, trial_ids={first.trial.id})
+    store.compact()
+    assert {path.name for path in (store.root / "leases").iterdir()} == {f"{second.trial.id}-0", "sweeps"}
+    assert claims.claim(first) == Taken(trial=first.trial.id, attempt=0, ended=True)
+    lease.release()
+
+
 class LostCheckpoint(Checkpoint):
     """A checkpoint whose trial another process takes over and ends at the worst moment: amid a save."""
 
