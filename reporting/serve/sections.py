@@ -24,7 +24,15 @@ from .course_keeper import CourseKeeper
 from .learning import HEIGHT, WIDTH, learning_curves
 from .progress import ProgressNow, study_progress
 from .store_reader import BegunTrial, StudyNow
-from .trial_rows import MAX_METRICS, PAGE_SIZE, factor_names, level_words, metric_words, trial_lines
+from .trial_rows import (
+    MAX_METRICS,
+    PAGE_SIZE,
+    factor_names,
+    level_words,
+    metric_words,
+    own_metrics,
+    trial_lines,
+)
 
 MAX_BEGUN = 12
 """So many trials that are trained, and so many that have stopped, have a line in the progress."""
@@ -154,7 +162,7 @@ def begun_line(now: StudyNow, begun: BegunTrial) -> Mapping[str, object]:
         "levels": level_words(levels, factor_names(now.study)),
         "epoch": note.epoch if note else 0,
         "epochs": trial.settings.train.epochs,
-        "metrics": metric_words(note.metrics) if note else [],
+        "metrics": metric_words(note.metrics, own_metrics(now.study)) if note else [],
         "saved_at": note.saved_at if note else None,
     }
 

@@ -31,11 +31,22 @@ class TrialLine:
     levels: Sequence[str]
     state: str
     row: Mapping[str, Any] | None
+    own_metrics: Sequence[str] = ()  # of the study, which come first
 
     @property
     def metrics(self) -> list[tuple[str, str]]:
         """What it measured at its end."""
-        return metric_words({each["name"]: each["value"] for each in self.row["metrics"]}) if self.row else []
+        if self.row is None:
+            return []
+        measured = {each["name"]: each["value"] for each in self.row["metrics"]}
+        return metric_words(measured, self.own_metrics)
+
+
+def own_metrics(study: Study) -> list[str]:
+    """Return what a search optimises, or what the first table shows."""
+    if study.search is not None:
+        return [each.name for each in study.search.objectives]
+    return [name for table in study.tables[:1] for name in table.value]
 
 
 def factor_names(study: Study) -> list[str]:
@@ -66,10 +77,15 @@ def trial_words(study: Study, trial: Trial) -> str:
     return " · ".join(words) or trial.settings.model.recipe
 
 
-def metric_words(metrics: Mapping[str, float]) -> list[tuple[str, str]]:
-    """The first few metrics by name with their numbers, in the order of the catalog."""
-    known = [name for name in METRICS if name in metrics]
-    named = [*known, *(name for name in metrics if name not in METRICS and "[" not in name)]
+def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return the first few metrics with their numbers: a study's own, then in the order of the catalog."""
+    first = [name for name in own if name in metrics]
+    known = [name for name in METRICS if name in metrics and name not in first]
+    named = [
+        *first,
+        *known,
+        *(name for name in metrics if name not in METRICS and name not in first and "[" not in name),
+    ]
     return [(name, number(name, metrics[name])) for name in named[:MAX_METRICS]]
 
 
@@ -82,7 +98,7 @@ def number(name: str, value: float) -> str:
 
 def trial_lines(now: StudyNow) -> list[TrialLine]:
     """All trials of a study in its order, those of a search that are in the store or have begun."""
-    names = factor_names(now.study)
+    names, own = factor_names(now.study), own_metrics(now.study)
     rows = {row["trial"]: row for row in now.outcomes.iter_rows(named=True)}
     begun = {each.trial.id: "running" if each.held else "begun" for each in now.begun}
     return [
@@ -91,6 +107,7 @@ def trial_lines(now: StudyNow) -> list[TrialLine]:
             levels=level_words(levels, names),
             state=begun.get(trial) or (rows[trial]["status"] if trial in rows else "waiting"),
             row=rows.get(trial),
+            own_metrics=own,
         )
         for trial, levels in _iter_trials(now, rows)
     ]

@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from activemem.reporting.serve.trial_rows import metric_words, own_metrics
 from activemem.storage import Store
 from activemem.storage.checkpoint_notes import STARTS_FILE, write_note
 from activemem.studies.study import load_study
@@ -228,3 +229,10 @@ def test_a_page_of_a_thousand_trials_is_as_small_as_one_of_a_hundred(tmp_path):
         with serving(store) as server:
             sizes.append(len(get(server, "/study/tiny")[1]))
     assert sizes[1] < 1.5 * sizes[0]
+
+
+def test_a_trial_shows_the_metric_of_its_study_first():
+    measured = {"loss": 0.5, "accuracy": 0.9, "max_length": 4.0, "length": 3.0, "seconds_ahead": 1.0}
+    own = own_metrics(load_study("search-mixers"))
+    assert metric_words({**measured, own[0]: 2.0}, own)[0][0] == own[0]
+    assert own_metrics(load_study("quickstart")) == ["max_length"]
