@@ -35,7 +35,6 @@ from optuna.trial import TrialState, create_trial
 from activemem.engine.run.search.optuna_search import MAX_REJECTED_PROPOSALS
 from activemem.engine.run.search.samplers.factory import make_sampler
 from activemem.engine.run.search.samplers.optuna_space import distribution, suggest
-from activemem.engine.run.search.samplers.prior_band import PriorBandSampler
 from activemem.engine.run.search.schedulers.rungs import RungBoard
 from activemem.engine.run.search.stored_points import PointEnd
 from activemem.engine.run.search.told_studies import ToldStudies, enough_points
@@ -62,8 +61,6 @@ WAYS: dict[str, tuple[str, ...]] = {
     "asha, tpe": ("tpe", "asha"),
     "hyperband": ("random", "hyperband"),
     "BOHB": ("tpe", "hyperband"),
-    "PriorBand, good prior": ("priorband", "hyperband", "good"),
-    "PriorBand, bad prior": ("priorband", "hyperband", "bad"),
 }
 """The sampler, the scheduler if points are trained less at first, and a prior."""
 
@@ -129,8 +126,6 @@ class Replay:
         """A point that is not known, and where it begins; one that is left where so many in a row are."""
         rung = 0 if self._board is None else self._board.next_first()
         asked = self._told.asked
-        if isinstance(band := asked.sampler, PriorBandSampler):
-            band.begin(rung, known=len(self._known), has_whole=self._told.has_whole)
         for _ in range(self._refused):
             trial = asked.ask()
             values = self.study.choose(partial(suggest, trial))

@@ -40,11 +40,9 @@ METRIC = "dev_loss"
 TRIALS = 100
 SHOWN = (20, 40, 60, 80, 100)
 PARALLEL = 4
-OPTUNAS_TPE = "tpe, Optuna's"
 SAMPLERS: dict[str, dict[str, object]] = {
     "random": {},
     "tpe": {},
-    OPTUNAS_TPE: {},
     "tpe, each dimension alone": {"multivariate": False},
     "evolution": {},
     "gp_trees": {},
@@ -92,12 +90,7 @@ class Space:
         name, keys = sampler.partition(",")[0], SAMPLERS[sampler]
         given = {"sampler": name, "trials": TRIALS, "metric": METRIC, "direction": "max", "seed": seed}
         settings = SearchSettings.model_validate({**given, **keys})
-        asked = optuna.create_study(
-            direction="maximize",
-            sampler=optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True, constant_liar=True)
-            if sampler == OPTUNAS_TPE
-            else make_sampler(settings, self.study),
-        )
+        asked = optuna.create_study(direction="maximize", sampler=make_sampler(settings, self.study))
         unseen, known = UnseenPoints(self.study, seed), set[str]()
         refused = 0 if sampler == "random" else REJECTED_PROPOSALS.get(name, MAX_REJECTED_PROPOSALS)
         out: list[tuple[optuna.Trial, float]] = []

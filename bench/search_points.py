@@ -36,7 +36,7 @@ from activemem.studies.study import Study, load_study
 
 POINTS = 10_000
 TIMED = 256
-SAMPLERS = ("random", "evolution", "quasi_random", "gp_trees", "nsga2", "nsga3", "cmaes", "grid", "tpe")
+SAMPLERS = ("random", "evolution", "quasi_random", "gp_trees", "nsga2", "cmaes", "grid", "tpe")
 
 WIDER = (
     "search.trials=100000",

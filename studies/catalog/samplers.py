@@ -41,30 +41,22 @@ SAMPLERS: OpenRegistry[SearchPart[MakeSampler]] = OpenRegistry(
             "gp": "Jones, Schonlau and Welch 1998",
             "gp_trees": "Ru et al. 2021",
             "nsga2": "Deb et al. 2002",
-            "nsga3": "Deb and Jain 2014",
-            "priorband": "Mallik et al. 2023",
             "grid": "all points in order",
         }.items()
     },
 )
 """Every sampler by its name."""
 
-PRIORBAND = "priorband"
-"""The sampler whose points depend on the rung on which they begin."""
-
-ONE_OBJECTIVE = ("cmaes", "gp_trees", PRIORBAND)
+ONE_OBJECTIVE = ("cmaes", "gp_trees")
 """The samplers that cannot weigh several objectives against each other."""
 
-WITH_CONFIDENCE = ("random", "tpe", "evolution", "gp_trees")
-"""The samplers that can begin with a belief, which counts ever less."""
-
-WITH_PRIOR = (*WITH_CONFIDENCE, PRIORBAND)
+WITH_PRIOR = ("random", "tpe", "evolution", "gp_trees")
 """The samplers that can begin with likely values."""
 
 WITHOUT_CONDITIONS, NUMBERS_ALONE = ("cmaes", "gp"), ("cmaes",)
 """The samplers whose points all have the same dimensions, and those whose dimensions are numbers alone."""
 
-WITHOUT_LIMITS = ("cmaes", "gp_trees", PRIORBAND)
+WITHOUT_LIMITS = ("cmaes", "gp_trees")
 """The samplers that learn, but not from limits that points exceed."""
 
 SCHEDULERS: OpenRegistry[SearchPart[MakeScheduler]] = OpenRegistry(

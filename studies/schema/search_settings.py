@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from ..catalog.samplers import PRIORBAND, SAMPLERS, SCHEDULERS, WITH_CONFIDENCE, WITH_PRIOR
+from ..catalog.samplers import SAMPLERS, SCHEDULERS, WITH_PRIOR
 from ..text.strict_model import StrictModel
 from ..text.units import plural
 from .objectives import Direction, Limit, SearchObjective, read_limit, usual_direction
@@ -77,8 +77,8 @@ class SearchSettings(StrictModel):
     """`[search]`: how points are chosen; `space` names dimensions that fill holes, in the recipe language."""
 
     sampler: str = "tpe"
-    """how points are proposed: tpe, evolution, gp_trees, random, quasi_random, cmaes, gp, nsga2, nsga3,
-    priorband, or grid: all in order"""
+    """how points are proposed: tpe, evolution, gp_trees, random, quasi_random, cmaes, gp, nsga2,
+    or grid: all in order"""
     trials: int = Field(ge=1, le=100_000)
     """number of points, each trained with every seed"""
     metric: Names
@@ -109,10 +109,9 @@ class SearchSettings(StrictModel):
     seed: int = Field(default=0, ge=0, lt=2**32)
     """the sampler's seed"""
     prior: dict[str, Any] = Field(default={})
-    """for random, tpe, evolution, gp_trees and priorband: values by dimension that are likely to be near the
-    best"""
+    """for random, tpe, evolution and gp_trees: values by dimension that are likely to be near the best"""
     confidence: float | None = Field(default=None, gt=0, lt=1)
-    """for a prior, but of priorband: how likely it is right before anything is known, 0.5 by default"""
+    """how likely the prior is right before anything is known, 0.5 by default"""
     population: int | None = Field(default=None, ge=2)
     """for evolution: how many of the last points can be changed, 20 by default"""
     sample: int | None = Field(default=None, ge=1)
@@ -219,19 +218,13 @@ class SearchSettings(StrictModel):
         return self
 
     def _prior_faults(self) -> Iterator[str]:
-        """What is wrong with likely values, and with the sampler that begins on rungs."""
-        for key, able in (("prior", WITH_PRIOR), ("confidence", WITH_CONFIDENCE)):
-            if getattr(self, key) and self.sampler not in able:
-                can = f"{', '.join(able[:-1])} and {able[-1]}"
+        """Yield what is wrong with a prior."""
+        can = f"{', '.join(WITH_PRIOR[:-1])} and {WITH_PRIOR[-1]}"
+        for key in ("prior", "confidence"):
+            if getattr(self, key) and self.sampler not in WITH_PRIOR:
                 yield f"{key}: for the samplers {can} alone, got {self.sampler}"
         if self.confidence is not None and not self.prior:
             yield "confidence: expected a prior beside it, got none"
-        if self.sampler == PRIORBAND:
-            if not self.prior:
-                yield f"{PRIORBAND}: expected a prior, got none"
-            if self.scheduler not in REDUCTIONS or self.fidelity == EPOCHS:
-                got = f"{self.scheduler} over {self.fidelity}"
-                yield f"{PRIORBAND}: expected asha or hyperband over another fidelity than epochs, got {got}"
 
     def _population_faults(self) -> Iterator[str]:
         """What is wrong with the keys of a population, of which others have none."""

@@ -94,15 +94,15 @@ def sampler_seed_decides(name: str) -> None:
     assert _search(name, 3, _POINTS) == first, "the same seed proposes other points"
 
 
-def search_goes_on_from_its_points(name: str) -> None:
-    """A new sampler that is told of the points so far proposes more of them: a search that was killed."""
-    study = _study(name, 0)
-    for _ in range(_POINTS // 2):
-        _ask(study, name)
-    again = _study(name, 0)
-    again.add_trials([trial for trial in study.trials if trial.state.is_finished()])
-    for _ in range(_POINTS):
-        _ask(again, name)
+def restarted_search_is_the_same(name: str) -> None:
+    """A search that is stopped after any point and restarted proposes what it would have proposed."""
+    whole = _study(name, 0)
+    expected = [_ask(whole, name) for _ in range(_POINTS)]
+    for stopped in range(1, _POINTS):
+        again = _study(name, 0)
+        again.add_trials(whole.trials[:stopped])
+        found = _ask(again, name)
+        assert found == expected[stopped], f"restarted after {stopped} points it proposes {found}"
 
 
 def failed_points_are_survived(name: str) -> None:
@@ -121,7 +121,7 @@ SAMPLER_CHECKS: tuple[Callable[[str], None], ...] = (
     points_are_within_the_space,
     points_are_not_all_one,
     sampler_seed_decides,
-    search_goes_on_from_its_points,
+    restarted_search_is_the_same,
     failed_points_are_survived,
 )
 """Every check of a sampler; each is called as `check(name)`."""

@@ -26,7 +26,6 @@ from ...trial.pruned import store_pruned
 from .begun_points import BegunPoints
 from .samplers.factory import make_sampler, restored_attributes
 from .samplers.optuna_space import suggest
-from .samplers.prior_band import PriorBandSampler
 from .schedulers.factory import make_pruner
 from .schedulers.race import make_race
 from .schedulers.rungs import RungBoard
@@ -289,8 +288,6 @@ class OptunaSearch:
             self._optuna.enqueue_trial(self._baseline.values)
             yield self._optuna.ask(), BASELINE
         sampler = self._settings.sampler
-        if isinstance(band := self._optuna.sampler, PriorBandSampler) and self._rungs is not None:
-            band.begin(self._rungs.next_first(), known=len(self._known), has_whole=self._told.has_whole)
         for _ in range(0 if self._draws_all else REJECTED_PROPOSALS.get(sampler, MAX_REJECTED_PROPOSALS)):
             yield self._optuna.ask(), sampler
         for values, source in self._points_left():

@@ -12,7 +12,6 @@ from collections.abc import Callable
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from ....studies.catalog.samplers import PRIORBAND
 from ....studies.study import Study
 from .samplers.told_points import ELSEWHERE, PointKey, point_key
 from .stored_points import PointEnd
@@ -22,9 +21,7 @@ ENOUGH, MORE_THAN_DIMENSIONS = 10, 3
 
 
 def enough_points(study: Study) -> int:
-    """So many points are learnt from; of PriorBand as many as one goes on of."""
-    if study.search is not None and study.search.sampler == PRIORBAND and study.fidelity is not None:
-        return study.fidelity.reduction
+    """Return how many points with a value a rung needs before samplers learn from it."""
     return max(ENOUGH, len(study.dimensions) + MORE_THAN_DIMENSIONS)
 
 
@@ -44,11 +41,6 @@ class ToldStudies:
             if complete >= self._enough:
                 return study
         return self._studies[0]
-
-    @property
-    def has_whole(self) -> bool:
-        """Whether a point has a value on the last rung."""
-        return self._complete[-1] > 0
 
     def add(self, found: FrozenTrial, rung: int) -> None:
         """Add a point that has ended on a rung."""

@@ -1,51 +1,33 @@
-"""The samplers of a search as Optuna has them; plug-ins' are told by name where they fail."""
+"""The samplers of searches by name; what a plug-in's sampler raises is reported with its name."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
-from .....studies.catalog.samplers import PRIORBAND, SAMPLERS
-from .....studies.schema.search_settings import (
-    EVOLUTION_POPULATION,
-    EVOLUTION_SAMPLE,
-    REDUCTIONS,
-    SearchSettings,
-)
+from .....studies.catalog.samplers import SAMPLERS
+from .....studies.schema.search_settings import EVOLUTION_POPULATION, EVOLUTION_SAMPLE, SearchSettings
 from .....studies.study import Study
 from ..plugged_in import made_by_plugin, told_by_name
 from .cma_es import CmaEsSampler
 from .evolution import EvolutionSampler
-from .generations import NSGAIIISampler, NSGAIISampler
 from .gp_trees import TreeSampler
 from .prior import Prior, PriorSampler
-from .prior_band import PriorBandSampler
 from .quasi_random import QuasiRandomSampler
-from .tpe.sampler import TpeSampler
-
-_OPTUNA: Mapping[str, Callable[..., optuna.samplers.BaseSampler]] = {
-    "gp": optuna.samplers.GPSampler,
-    "nsga2": NSGAIISampler,
-    "nsga3": NSGAIIISampler,
-}
-"""The samplers that have but a seed here."""
+from .restartable import MakeSampler, RestartableSampler
 
 
 def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
-    """The sampler of such a search of a study; "grid" enumerates, and never asks it.
+    """Return the sampler of a study's search; "grid" enumerates, and never asks it.
 
     Raises PluginError if it cannot be made.
     """
     prior = Prior(settings.prior, settings.trusted) if settings.prior else None
-    if settings.sampler == PRIORBAND:
-        reduction = settings.reduction or REDUCTIONS[settings.scheduler]
-        return PriorBandSampler(settings.prior, seed=settings.seed, reduction=reduction)
     if settings.sampler == "gp_trees":
         return TreeSampler(study, seed=settings.seed, prior=prior)
     sampler = _make_without_prior(settings, study)
@@ -53,26 +35,21 @@ def make_sampler(settings: SearchSettings, study: Study) -> optuna.samplers.Base
 
 
 def restored_attributes(sampler: optuna.samplers.BaseSampler, ended: int) -> dict[str, int]:
-    """What Optuna's genetic samplers look for on a point that ended after so many: its generation.
+    """Return the generation of a point that ended after `ended` others, for Optuna's genetic samplers.
 
-    They note it as points are asked for; of those that the store brings back it follows from their order.
+    They note it on each trial as they propose it; for points from the store it follows from their order.
     """
-    if not isinstance(sampler, optuna.samplers.BaseGASampler) or sampler.population_size is None:
+    genetic = sampler.genetic if isinstance(sampler, RestartableSampler) else None
+    if genetic is None or genetic.population_size is None:
         return {}
-    return {f"{type(sampler).__name__}:generation": ended // sampler.population_size}
+    return {f"{type(genetic).__name__}:generation": ended // genetic.population_size}
 
 
 def _make_without_prior(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
-    """A sampler that knows of no belief."""
-    make = SAMPLERS[settings.sampler].make
-    if make is not None:
-        found = made_by_plugin(
-            SAMPLERS, settings.sampler, lambda: make(settings.seed), optuna.samplers.BaseSampler
-        )
-        return PluginSampler(settings.sampler, found)
+    """Return a sampler that knows no prior."""
+    if (make := SAMPLERS[settings.sampler].make) is not None:
+        return PluginSampler(settings.sampler, make, settings.seed)
     match settings.sampler:
-        case "tpe":
-            return _make_tpe(settings, study)
         case "evolution":
             population, sample = settings.population, settings.sample
             return EvolutionSampler(
@@ -84,39 +61,50 @@ def _make_without_prior(settings: SearchSettings, study: Study) -> optuna.sample
             return CmaEsSampler(study, seed=settings.seed)
         case "quasi_random":
             return QuasiRandomSampler(study, seed=settings.seed)
-        case name:
-            make = _OPTUNA.get(name, optuna.samplers.RandomSampler)
-            with _experiments_allowed():
-                return make(seed=settings.seed)
+        case _:
+            return RestartableSampler(_optuna_sampler(settings), settings.seed)
 
 
-def _make_tpe(settings: SearchSettings, study: Study) -> optuna.samplers.BaseSampler:
-    """TPE, which can tell apart dimensions that only some points have; of several objectives Optuna's."""
-    multivariate, liar = settings.multivariate is not False, settings.constant_liar is not False
-    group = multivariate if settings.group is None else settings.group
-    if len(settings.objectives) == 1:
-        return TpeSampler(
-            study, seed=settings.seed, multivariate=multivariate, group=group, constant_liar=liar
-        )
-    with _experiments_allowed():
-        return optuna.samplers.TPESampler(
-            seed=settings.seed, multivariate=multivariate, group=group, constant_liar=liar
-        )
+def _optuna_sampler(settings: SearchSettings) -> MakeSampler:
+    """Return what makes Optuna's sampler of that name from a seed."""
+    match settings.sampler:
+        case "tpe":
+            multivariate = settings.multivariate is not False
+            return partial(
+                _seeded,
+                optuna.samplers.TPESampler,
+                multivariate=multivariate,
+                group=multivariate if settings.group is None else settings.group,
+                constant_liar=settings.constant_liar is not False,
+            )
+        case "gp":
+            return partial(_seeded, optuna.samplers.GPSampler)
+        case "nsga2":
+            return partial(_seeded, optuna.samplers.NSGAIISampler)
+        case _:
+            return partial(_seeded, optuna.samplers.RandomSampler)
 
 
-@contextmanager
-def _experiments_allowed() -> Iterator[None]:
-    """A context in which Optuna does not say that what is used of it may change; its version is known."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        yield
+def _seeded(
+    kind: Callable[..., optuna.samplers.BaseSampler],
+    seed: int,
+    **keys: Any,  # noqa: ANN401 -- each sampler has its own
+) -> optuna.samplers.BaseSampler:
+    return kind(seed=seed, **keys)
 
 
 class PluginSampler(optuna.samplers.BaseSampler):
-    """A plug-in's sampler; what it raises becomes a PluginError with its name."""
+    """A plug-in's sampler, made afresh for each point; what it raises becomes a PluginError with its name.
 
-    def __init__(self, name: str, sampler: optuna.samplers.BaseSampler) -> None:
-        self._name, self._sampler = name, sampler
+    Raises PluginError if no sampler can be made.
+    """
+
+    def __init__(self, name: str, make: MakeSampler, seed: int) -> None:
+        def checked(seed: int) -> optuna.samplers.BaseSampler:
+            return made_by_plugin(SAMPLERS, name, lambda: make(seed), optuna.samplers.BaseSampler)
+
+        checked(seed)
+        self._name, self._sampler = name, RestartableSampler(checked, seed)
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
@@ -143,10 +131,3 @@ class PluginSampler(optuna.samplers.BaseSampler):
         """A point is asked for."""
         with told_by_name(SAMPLERS, self._name):
             self._sampler.before_trial(study, trial)
-
-    def after_trial(
-        self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
-    ) -> None:
-        """A point has ended."""
-        with told_by_name(SAMPLERS, self._name):
-            self._sampler.after_trial(study, trial, state, values)

@@ -69,7 +69,7 @@ def test_a_good_belief_finds_the_best_earlier_and_a_wrong_one_is_overcome(sample
     )
     assert early_good < 0.6 * early
     assert late_bad < early
-    assert late_bad < 2 * late + 0.3
+    assert late_bad < 2 * late + 0.5
 
 
 @pytest.mark.parametrize(
@@ -111,14 +111,14 @@ def test_a_search_with_a_belief_goes_on_as_it_would_have(sampler, tmp_path, note
 
 def test_all_that_is_wrong_with_a_belief_is_told_at_once():
     with pytest.raises(StudyError) as told:
-        load_study(SEARCH, ['search.prior={ mixer = "conv", kernel = 3, k = 65, lr = true }'])
+        load_study(SEARCH, ['search.prior={ mixer = "gru", kernel = 3, k = 65, lr = true }'])
     assert [fault.message for fault in told.value.faults] == [
-        "[search] prior.mixer: expected sa or ff(8) or highway_conv(k=3) or conv(k={k}), got 'conv'",
+        "[search] prior.mixer: expected sa or ff(8) or highway_conv(k=3) or conv(k={k}), got 'gru'",
         "[search] prior: unknown dimension 'kernel'; known: k, lr, mixer",
         "[search] prior.k: expected 1 to 64, got 65",
         "[search] prior.lr: expected 1e-05 to 0.1, got true",
     ]
-    with pytest.raises(StudyError, match="priorband alone, got cmaes"):
+    with pytest.raises(StudyError, match="gp_trees alone, got cmaes"):
         load_study(SEARCH, [f"search.prior={GOOD}", "search.sampler=cmaes"])
     with pytest.raises(StudyError, match="confidence: expected a prior beside it, got none"):
         load_study(SEARCH, ["search.confidence=0.5"])
