@@ -50,6 +50,7 @@ class ModelScorePage(TypedDict):
     loss: float
     bits_per_token: float
     word_perplexity: float
+    bits_per_byte: float
 
 
 class ModelPredictLine(TypedDict):

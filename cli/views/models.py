@@ -89,6 +89,7 @@ def score_to_dict(score: TextScore) -> dict[str, Any]:
         "loss": score.loss,
         "bits_per_token": score.bits_per_token,
         "word_perplexity": score.word_perplexity,
+        "bits_per_byte": score.bits_per_byte,
     }
 
 
@@ -97,7 +98,7 @@ def format_score(score: TextScore) -> list[str]:
     return [
         f"{score.tokens:,} tokens, {score.words:,} words",
         f"  loss              {score.loss:.4f} nats per token",
-        f"  bits              {score.bits_per_token:.4f} per token",
+        f"  bits              {score.bits_per_token:.4f} per token, {score.bits_per_byte:.4f} per byte",
         f"  perplexity        {score.word_perplexity:,.2f} per word",
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,16 @@ class Split:
 
     `tokens` is one-dimensional, of the smallest type that holds them; every line ends in a mark. Line i is
     `tokens[lines[i]:lines[i + 1]]` and stands for `line_words[i]` words, its end among them; `words` is the
-    sum, over which a perplexity per word is taken.
+    sum, over which a perplexity per word is taken. Line i has `line_bytes[i]` bytes of UTF-8 as the text was
+    given, and the first token `first_bytes`; None where tokens stand for no text.
     """
 
     tokens: Tensor
     lines: Tensor
     line_words: Tensor
     words: int
+    line_bytes: Tensor | None = None
+    first_bytes: int = 0
 
     @property
     def line_lengths(self) -> Tensor:
@@ -43,7 +46,10 @@ class Split:
         """So many lines from the beginning, and nothing else."""
         lines, words = self.lines[: count + 1], self.line_words[:count]
         tokens = self.tokens[: int(lines[-1])]
-        return Split(tokens=tokens, lines=lines, line_words=words, words=int(words.sum()))
+        sizes = None if self.line_bytes is None else self.line_bytes[:count]
+        return replace(
+            self, tokens=tokens, lines=lines, line_words=words, words=int(words.sum()), line_bytes=sizes
+        )
 
     def padded_lines(self, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Lines by number as rows of int64, padded with 0 at the end, and their lengths (rows,)."""
@@ -79,7 +85,8 @@ def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -
     tokens, lines, words = (
         open_numbers(place, f"{name}.{kind}", files) for kind in ("tokens", "lines", "words")
     )
-    return Split(tokens=tokens, lines=lines, line_words=words, words=int(words.sum()))
+    sizes = open_numbers(place, f"{name}.bytes", files) if f"{name}.bytes" in files else None
+    return Split(tokens=tokens, lines=lines, line_words=words, words=int(words.sum()), line_bytes=sizes)
 
 
 def write_numbers(path: Path, numbers: NDArray[Any]) -> dict[str, str | int]:

@@ -27,6 +27,8 @@ def score_text(model: Model, symbols: TextSymbols, task: LanguageModelSettings, 
         lines=torch.tensor(encoded.lines),
         line_words=torch.tensor(encoded.words),
         words=int(encoded.words.sum()),
+        line_bytes=torch.tensor(encoded.bytes),
+        first_bytes=encoded.first_bytes,
     )
     if task.batching == "stream":
         if len(split.tokens) < 2 or split.words < 2:

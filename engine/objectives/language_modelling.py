@@ -52,8 +52,9 @@ class LanguageObjective(Objective[Model]):
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
 
-        Loss in nats per token, and of lines in nats per position; bits per character, or perplexity per word
-        whatever the tokens are, with ends of lines as words and without them.
+        Loss in nats per token, and of lines in nats per position; bits per byte of the text as it was given,
+        which can be compared across tokenisations; bits per character; or perplexity per word whatever the
+        tokens are, with ends of lines as words and without them.
         """
         limit = None if last else self._task.dev_tokens
         measured = self._measures(model, self._truncate(self._text.dev, limit), "dev")
@@ -96,7 +97,7 @@ class LanguageObjective(Objective[Model]):
             return split
         count = int((split.lines <= limit).sum()) - 1
         if not count and self._task.tokens == "characters":
-            return replace(split, tokens=split.tokens[:limit])
+            return replace(split, tokens=split.tokens[:limit], line_bytes=torch.tensor([limit]))
         return split.first_lines(max(count, 1))
 
     def _measures(self, model: Model, split: Split, name: str) -> Metrics:
@@ -105,6 +106,7 @@ class LanguageObjective(Objective[Model]):
         measured = {f"{name}_loss": score.loss, **registered.compute()}
         if score.padded_loss is not None:
             measured[f"{name}_loss_padded"] = score.padded_loss
+        measured[f"{name}_bits_per_byte"] = score.bits_per_byte
         if self._task.tokens == "characters":
             return measured | {f"{name}_bpc": score.bits_per_token}
         return measured | {

@@ -21,11 +21,18 @@ from .registered_metrics import RegisteredMetrics
 class TextScore(Likelihood):
     """How likely a text is, and the ends of its lines among its words.
 
+    `bytes` are those of the scored text in UTF-8, as it was given; 0 where tokens stand for no text.
     `padded_loss` is given for lines: the mean over all positions of their batches, padding included.
     """
 
     ends: Likelihood
+    bytes: int = 0
     padded_loss: float | None = None
+
+    @property
+    def bits_per_byte(self) -> float:
+        """Return the bits of all scored tokens per byte of their text, whatever the tokens are."""
+        return self.nats / math.log(2) / self.bytes if self.bytes else math.nan
 
     @property
     def without_ends(self) -> Likelihood:
@@ -68,7 +75,8 @@ def score_stream(
             if registered is not None:
                 registered.update(losses, targets, scored)
             total.add(losses[scored], targets[scored])
-    return total.score(split.words - 1)  # the first token is given
+    sizes = 0 if split.line_bytes is None else int(split.line_bytes.sum()) - split.first_bytes
+    return total.score(split.words - 1, sizes)  # the first token is given
 
 
 @torch.no_grad()
@@ -88,7 +96,7 @@ def score_lines(
     `end` is the symbol of a line's end. Batches are computed in so many parts; their padding is counted as if
     they were not.
     """
-    total, words = _Total(end), 0
+    total, words, sizes = _Total(end), 0, 0
     scored: list[tuple[Tensor, Tensor, Tensor]] = []  # for each batch: lines' numbers, nats and lengths
     for batch in iter_line_eval(split, batch_size=max(1, batch_size // parts), max_length=longest):
         inputs, targets, lengths = (part.to(device) for part in batch[:3])
@@ -98,11 +106,12 @@ def score_lines(
             registered.update(losses, targets, valid)
         total.add(losses, targets.where(valid, IGNORED))
         words += batch.words
+        sizes += 0 if split.line_bytes is None else int(split.line_bytes[batch.numbers].sum())
         scored.append((batch.numbers, losses.sum(1).cpu(), batch.lengths))
     numbers, losses, lengths = map(torch.cat, zip(*scored, strict=True))
     order = numbers.argsort()
     padded = _padded_loss(losses[order], lengths[order], batch_size)
-    return total.score(words, padded)
+    return total.score(words, sizes, padded)
 
 
 class _Total:
@@ -118,13 +127,14 @@ class _Total:
             self._nats[place] += float(nats.double().sum())
             self._tokens[place] += int(counted.sum())
 
-    def score(self, words: int, padded_loss: float | None = None) -> TextScore:
-        """The score of all, which stands for so many words."""
+    def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
+        """Return the score of all, which stands for so many words and bytes."""
         (nats, end_nats), (tokens, ends) = self._nats, self._tokens
         return TextScore(
             nats=nats,
             tokens=tokens,
             words=words,
+            bytes=sizes,
             ends=Likelihood(nats=end_nats, tokens=ends, words=ends),
             padded_loss=padded_loss,
         )

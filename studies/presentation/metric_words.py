@@ -297,7 +297,7 @@ _RULES: Mapping[str, _Rule] = {
     **{
         f"{split}_{name}": _text_score
         for split in ("dev", "test")
-        for name in ("bpc", "perplexity", "perplexity_without_ends")
+        for name in ("bits_per_byte", "bpc", "perplexity", "perplexity_without_ends")
     },
     **dict.fromkeys(
         ("bleu", "bleu_tokenized", "f1", "f1_of_all", "precision", "recall", "tree_share"), _written

@@ -150,7 +150,12 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
     if isinstance(task, LanguageModelSettings):
         words = ("dev_perplexity", "dev_perplexity_without_ends")
         scored = ("dev_bpc",) if task.tokens == "characters" else words
-        return ("dev_loss", *scored, *(() if task.batching == "stream" else ("dev_loss_padded",)))
+        return (
+            "dev_loss",
+            "dev_bits_per_byte",
+            *scored,
+            *(() if task.batching == "stream" else ("dev_loss_padded",)),
+        )
     if isinstance(task, GeneratedTask):
         return _of_examples(task)
     if isinstance(task, LabelledSettings):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ..token_files import Split, open_split, write_once
 from . import tokenization
 from .symbols import TextSymbols
 
-FORMAT = 1
+FORMAT = 2
 """Of the files; raised when they change, or the tokens in them."""
 
 _ABOUT = "about.json"
@@ -49,7 +49,10 @@ def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
     except OSError as error:
         raise DataError(f"{corpus.name}: the tokens cannot be written: {error}") from error
     about = json.loads((place / _ABOUT).read_text("utf-8"))
-    splits = {split: open_split(place, split, about["files"]) for split in corpus.splits}
+    splits = {
+        split: replace(open_split(place, split, about["files"]), first_bytes=about["first_bytes"][split])
+        for split in corpus.splits
+    }
     return TokenisedCorpus(vocab=vocab, symbols=_symbols(corpus, task, place), **splits)
 
 
@@ -87,17 +90,24 @@ def _write(corpus: Corpus, task: TextSettings, folder: Path, place: Path) -> Non
     if task.batching == "sentences":
         data = {split: tokenization.sentences_as_lines(text) for split, text in data.items()}
     symbols = _learn_symbols(corpus, task, data["train"])
-    files = {}
+    files, first_bytes = {}, {}
     for split, text in data.items():
         encoded = symbols.encode_bytes(text)
-        for name in ("tokens", "lines", "words"):
+        first_bytes[split] = encoded.first_bytes
+        for name in ("tokens", "lines", "words", "bytes"):
             numbers = getattr(encoded, name)
             files[f"{split}.{name}"] = {"dtype": numbers.dtype.str[1:], "size": len(numbers)}
             (place / f"{split}.{name}").write_bytes(numbers.tobytes())
     if task.tokens in _LISTS:
         (place / _LISTS[task.tokens]).write_bytes(symbols.content)
     sources = {split: hashlib.sha256(text).hexdigest() for split, text in data.items()}
-    about = {"corpus": corpus.name, "tokens": task.tokens, "sha256": sources, "files": files}
+    about = {
+        "corpus": corpus.name,
+        "tokens": task.tokens,
+        "sha256": sources,
+        "files": files,
+        "first_bytes": first_bytes,
+    }
     (place / _ABOUT).write_text(json.dumps(about, indent=2), encoding="utf-8")
 
 

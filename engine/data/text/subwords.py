@@ -66,9 +66,10 @@ def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
     kind = smallest_dtype(processor.GetPieceSize())
 
     def encode(data: bytes) -> EncodedText:
-        tokens, lengths, words = [], [0], []
+        tokens, lengths, words, sizes = [], [0], [], []
         for batch in _batches(_lines(data)):
             words += [len(line.split()) + 1 for line in batch]
+            sizes += [len(line.encode()) for line in batch]
             parts = [_split_long_line(normalise(line)) for line in batch]
             found = iter(processor.Encode([part for each in parts for part in each], num_threads=1))
             for each in parts:
@@ -79,9 +80,16 @@ def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
             tokens=np.concatenate(tokens),
             lines=np.cumsum(lengths, dtype=np.int64),
             words=np.array(words, np.int32),
+            bytes=np.array(sizes, np.int32),
+            first_bytes=sizes[0] if tokens[0][0] == END else _bytes_of_piece(processor, int(tokens[0][0])),
         )
 
     return encode
+
+
+def _bytes_of_piece(processor: sentencepiece.SentencePieceProcessor, piece: int) -> int:
+    """Return the bytes of a piece at the beginning of a text, where no space stands before it."""
+    return 1 if processor.IsByte(piece) else len(processor.IdToPiece(piece).removeprefix("▁").encode())
 
 
 def _lines(data: bytes) -> Iterator[str]:

@@ -25,6 +25,7 @@ _NON_SPACE = bytes(byte not in b" \t\r\v\f\n" for byte in range(256))
 """1 for the bytes that are no white space."""
 
 _NEWLINE_TO_SPACE = bytes.maketrans(b"\n", b" ")
+_FIRST_WORD = re.compile(rb"[ \t\r\v\f]*(?:[^ \t\r\v\f\n]+|\n)")
 _SPACES, _END_OF_SENTENCE = re.compile(rb" {2,}"), re.compile(rb" ([.?!]) ")
 
 IntArray = NDArray[Any]
@@ -34,12 +35,15 @@ IntArray = NDArray[Any]
 class EncodedText:
     """A split in tokens: the numbers, the offsets at which lines begin and the last ends, words of each line.
 
-    A line's words are those between its spaces, and its end, which word perplexities count as one.
+    A line's words are those between its spaces, and its end, which word perplexities count as one. Its bytes
+    are those of the text as it was given, with its line break; `first_bytes` are those of the first token.
     """
 
     tokens: IntArray
     lines: IntArray
     words: IntArray
+    bytes: IntArray
+    first_bytes: int
 
 
 TextEncoder = Callable[[bytes], EncodedText]
@@ -81,7 +85,14 @@ def character_encoder(alphabet: bytes) -> TextEncoder:
             raise DataError(f"expected one of {len(alphabet)} characters, got byte {byte} at {place:,}")
         tokens = np.frombuffer(data.translate(table), np.uint8)
         ends = np.flatnonzero(tokens == 0) + 1
-        return EncodedText(tokens=tokens, lines=_offsets(ends), words=_words_of_lines(data, ends))
+        lines = _offsets(ends)
+        return EncodedText(
+            tokens=tokens,
+            lines=lines,
+            words=_words_of_lines(data, ends),
+            bytes=np.diff(lines).astype(np.int32),
+            first_bytes=1,
+        )
 
     return encode
 
@@ -115,9 +126,26 @@ def word_encoder(known: list[bytes]) -> TextEncoder:
             parts.append(np.array(found, smallest_dtype(len(known))))
         tokens = np.concatenate(parts)
         lines = _offsets(np.flatnonzero(tokens == 0) + 1)
-        return EncodedText(tokens=tokens, lines=lines, words=np.diff(lines).astype(np.int32))
+        first = _FIRST_WORD.match(data)
+        return EncodedText(
+            tokens=tokens,
+            lines=lines,
+            words=np.diff(lines).astype(np.int32),
+            bytes=_bytes_of_lines(data, len(lines) - 1),
+            first_bytes=first.end() if first else 0,
+        )
 
     return encode
+
+
+def _bytes_of_lines(data: bytes, count: int) -> IntArray:
+    """Return the bytes of each line; of a text with `<eos>` as a word, which ends lines too, their mean."""
+    data = ensure_final_newline(data)
+    sizes = np.diff(_offsets(np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1))
+    if len(sizes) != count:
+        sizes = np.full(count, len(data) // count)
+        sizes[: len(data) % count] += 1
+    return sizes.astype(np.int32)
 
 
 def _offsets(ends: IntArray) -> IntArray:

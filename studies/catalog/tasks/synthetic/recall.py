@@ -44,7 +44,8 @@ class MqarSettings(SyntheticTask):
     power_a: float = Field(default=0.01, gt=0, le=1)
     """how evenly queries are spread: the gap g before one has a probability like g ** (power_a - 1)"""
     random_non_queries: bool = False
-    """whether random symbols stand between the queries, instead of 0"""
+    """whether random symbols stand between the queries, instead of 0; as in the released program, these may
+    repeat keys and values of the sequence, and are not scored"""
 
     @model_validator(mode="after")
     def check_pairs(self) -> MqarSettings:

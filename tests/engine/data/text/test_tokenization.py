@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from activemem.engine.corpora import DataError
 from activemem.engine.data.text import subwords, tokenization
+from activemem.engine.data.text.symbols import TextSymbols
 
 LETTERS = b" .<>abcku\tn"
 TEXTS = st.text(LETTERS.decode() + "\n", max_size=60).map(str.encode)
@@ -144,3 +145,18 @@ def test_a_vocabulary_that_the_text_cannot_fill_is_refused():
         subwords.train_subwords(VERSES, 5000, subwords.separate_punctuation)
     message = str(caught.value)
     assert message.startswith("no vocabulary of 5,000 pieces can be made of this text: ")
+
+
+@pytest.mark.parametrize("kind", ["characters", "words", "bpe"])
+def test_the_bytes_of_a_text_do_not_depend_on_what_its_tokens_are(kind):
+    text = "Ein Haus, naïve  words\n\nça va\nlast line without an end".encode()
+    contents = {
+        "characters": lambda: bytes(sorted(set(text) - {10})),
+        "words": lambda: b"\n".join(tokenization.build_vocabulary(text)) + b"\n",
+        "bpe": lambda: subwords.train_subwords(text * 20, 300, subwords.separate_punctuation),
+    }
+    encoded = TextSymbols(kind=kind, content=contents[kind]()).encode_bytes(text)
+    assert encoded.bytes.tolist() == [len(line) + 1 for line in text.split(b"\n")]
+    first = encoded.tokens[0]
+    assert 1 <= encoded.first_bytes <= 3
+    assert encoded.first_bytes == {"characters": 1, "words": 3}.get(kind, encoded.first_bytes), first
