@@ -4,9 +4,10 @@
 `row_validation`; `read` reads them, `latest_attempts` says which attempt at a trial counts and keeps up with
 a growing store, `leases` say who trains the next one, and `compaction` merges small files. `durable_write`
 survives any crash, `integrity` finds damaged files and moves them away, `salvage` keeps what is intact of
-them, and `paths` has all names. `checkpoint_notes` say how far unfinished trials are, `study_records` what a
-study was when it last ran, and `state` what the store has by name, so that changes are seen. `upkeep` tells
-all that is wrong with a store, and mends what can be mended. `objects` put a store into a bucket.
+them, `paths` has all names, and `processes` says whether the writer of a file still runs. `checkpoint_notes`
+say how far unfinished trials are, `study_records` what a study was when it last ran, and `state` what the
+store has by name, so that changes are seen. `upkeep` tells all that is wrong with a store, and mends what can
+be mended. `objects` put a store into a bucket.
 """
 
 from .checkpoint_notes import CheckpointNote

@@ -3,7 +3,6 @@
 import errno
 import itertools
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import polars as pl
 from .integrity.checksum import SCHEMA_KEY, add_checksum
 from .integrity.recovery import add_recovery
 from .paths import Layout, new_group_name
+from .processes import temporary_name
 from .rows import TAKEN, AttemptRows, metric_frame, output_frame, trial_frame
 from .schema import SCHEMA_VERSION
 
@@ -68,10 +68,10 @@ def replacing(path: Path, folder: Path | None = None) -> Iterator[Path]:
 
 @contextmanager
 def _temporary(path: Path, folder: Path) -> Iterator[Path]:
-    """A new path in a folder for what is to become `path`; an exception leaves nothing there."""
+    """Yield a new path in a folder for what is to become `path`; an exception leaves nothing there."""
     _make_folder(path.parent)
     _make_folder(folder)
-    temporary = folder / f".{path.name}.{secrets.token_hex(8)}"
+    temporary = folder / temporary_name(path.name)
     try:
         yield temporary
     except BaseException:

@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import ClassVar, Final
 from weakref import WeakSet
@@ -31,6 +30,7 @@ from .integrity.checksum import DamagedError
 from .integrity.record import Record, decode_record, encode_record
 from .integrity.regular_file import UnreadableError, read_regular
 from .paths import Layout, entries
+from .processes import is_running, process_start, this_machine
 
 LEASE_S: Final = 60.0
 """A lease runs out when its owner has been silent for so long."""
@@ -64,17 +64,9 @@ class Owner:
     started: str | None
 
     def has_died(self) -> bool:
-        """Whether this process is known to have ended; False if that cannot be seen from here."""
-        if self.machine is None or self.machine != _this_machine():
-            return False
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except OSError:  # another user's, which may be all that can be known of it
-            pass
-        found = _process_start(self.pid)
-        return found is not None and found != self.started
+        """Return whether this process is known to have ended; False if that cannot be seen from here."""
+        is_here = self.machine is not None and self.machine == this_machine()
+        return is_here and not is_running(self.pid, self.started)
 
 
 class _Header(Record):
@@ -109,7 +101,7 @@ class LeaseState:
         return (
             self.gone
             or self.listed
-            or (self.owner.machine is not None and self.owner.machine == _this_machine())
+            or (self.owner.machine is not None and self.owner.machine == this_machine())
         )
 
 
@@ -311,7 +303,7 @@ def this_process(run: str) -> Owner:
     """The calling process, as a worker of a run."""
     pid = os.getpid()
     return Owner(
-        host=socket.gethostname(), pid=pid, run=run, machine=_this_machine(), started=_process_start(pid)
+        host=socket.gethostname(), pid=pid, run=run, machine=this_machine(), started=process_start(pid)
     )
 
 
@@ -347,23 +339,3 @@ def remove_ended_leases(layout: Layout, last_numbers: Mapping[str, int]) -> None
         with (layout.leases / SWEEPS).open("ab") as file:
             file.write(b".")
         layout.remove(*ended)
-
-
-@cache
-def _this_machine() -> str | None:
-    """A name for this machine since its start, and for the processes that can be seen from here."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return None
-
-
-def _process_start(pid: int) -> str | None:
-    """When a process began, in ticks since the start of the machine; "" if it has ended, None if unknown."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    state, *fields = stat.rpartition(")")[2].split()  # its name, before that, may have anything in it
-    return "" if state in "ZX" else fields[18]

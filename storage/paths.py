@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import ActivememError
+from .processes import temporary_name
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _TRIAL: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -175,7 +176,7 @@ class Layout:
     def file_time(self) -> float:
         """The time that a file gets which is written now: a server's where there is one."""
         self.unfinished.mkdir(parents=True, exist_ok=True)
-        probe = self.unfinished / f".now.{secrets.token_hex(8)}"
+        probe = self.unfinished / temporary_name("now")
         probe.touch()
         try:
             return probe.stat().st_mtime

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from secrets import token_hex
 from typing import Any, TypedDict
 
 import ray
@@ -20,6 +19,7 @@ from ...errors import ActivememError
 from ...plugins import loaded_files
 from ...storage import Store
 from ...storage.paths import Layout
+from ...storage.processes import temporary_name
 from ...studies.planning.memory_estimates import GPU_CONTEXT
 from ...studies.schema.settings import TrialSettings
 from ...studies.text.units import format_bytes
@@ -265,7 +265,7 @@ def marked(store: Store) -> Iterator[str]:
     """The path of a file that is in the store meanwhile, by which it is known."""
     layout = Layout(store.root)
     layout.unfinished.mkdir(parents=True, exist_ok=True)
-    path = layout.unfinished.resolve() / f".seen.{token_hex(8)}"
+    path = layout.unfinished.resolve() / temporary_name("seen")
     path.touch()
     try:
         yield str(path)

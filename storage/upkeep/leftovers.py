@@ -10,6 +10,7 @@ from ..durable_write import STALE_AFTER_S
 from ..integrity.quarantine import Quarantine
 from ..latest_attempts import INCOMPLETE, read_latest
 from ..paths import Layout, entries
+from ..processes import writer_runs
 from .findings import Finding, FindingKind, size_bytes
 
 QUIET_S: Final = 3600.0
@@ -45,14 +46,18 @@ def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
 
 
 def _unfinished_files(layout: Layout, now: float) -> Iterator[Finding]:
-    """Yield what writers have begun a day ago or earlier, and damaged checkpoints that were set aside."""
+    """Yield files whose writers have died, and damaged checkpoints that were set aside.
+
+    Where nobody can see the writer from here, its files are left over after a day.
+    """
     oldest = now - STALE_AFTER_S
     kept = [layout.weights_folder, layout.final_checkpoints_folder]
     folders = [*kept, *entries(layout.checkpoints_folder)]
     begun = [path for folder in folders if folder.is_dir() for path in entries(folder)]
     temporary = [path for path in begun if path.name.startswith(".") or path.name.endswith(".tmp")]
     for path in (*entries(layout.unfinished), *temporary):
-        if _last_change(path, now) < oldest:
+        runs = writer_runs(path.name)
+        if runs is False or (runs is None and _last_change(path, now) < oldest):
             yield _leftover(path, "its writer has died")
     for path in begun:
         if path.name.endswith(".damaged"):

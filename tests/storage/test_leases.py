@@ -215,6 +215,6 @@ def test_old_leases_are_cleared_when_all_of_a_trial_are_old(store, layout):
 
 
 def test_a_system_that_tells_nothing_of_its_processes_waits_for_leases_to_run_out(layout, monkeypatch):
-    monkeypatch.setattr(module, "_this_machine", lambda: None)
+    monkeypatch.setattr(module, "this_machine", lambda: None)
     Leases(layout, this_process("other")).claim(TRIAL, 0)
     assert not Leases(layout, this_process("ours")).claim(TRIAL, 0).gone

@@ -2,6 +2,8 @@
 
 import io
 import os
+import subprocess
+import sys
 import time
 import zipfile
 from datetime import UTC, datetime, timedelta
@@ -14,6 +16,7 @@ from activemem.storage import Store
 from activemem.storage.integrity.checksum import add_checksum
 from activemem.storage.integrity.model_checksum import add_model_checksum, encode_metadata
 from activemem.storage.integrity.seal import sealing
+from activemem.storage.processes import temporary_name
 from activemem.storage.upkeep import FindingKind
 
 from ..factories import (
@@ -235,6 +238,54 @@ def test_what_others_write_now_is_kept_by_a_machine_whose_clock_is_days_ahead(ro
     monkeypatch.setattr(time, "time", lambda: now() + 3 * DAY_S)
     assert sound.clean() == []
     assert begun.exists()
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from activemem.storage.durable_write import replacing
+from activemem.storage.paths import Layout
+layout = Layout(Path(sys.argv[1]))
+weights = layout.weights("0" * 16)
+with replacing(layout.study("a"), layout.unfinished) as record, replacing(weights) as folder:
+    record.write_bytes(b"half")
+    folder.mkdir()
+    print("begun", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_compaction_removes_at_once_what_a_killed_process_was_writing(root):
+    store = fill_store(root, [1])
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(root)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert writer.stdout.readline() == "begun\n"
+        begun = list(root.rglob(".*"))
+        assert sorted(path.parent.name for path in begun) == ["unfinished", "weights"]
+        for path in begun:
+            age(path)
+        assert store.clean() == []  # it is slow, but it lives
+    finally:
+        writer.kill()
+        writer.communicate()
+    store.compact()
+    assert list(root.rglob(".*")) == []
+
+
+def test_a_temporary_name_of_a_dead_process_is_not_taken_for_that_of_its_successor(root):
+    store = fill_store(root, [1])
+    own = root / "unfinished" / temporary_name("row")
+    machine_and_pid, _, rest = own.name.rpartition("-")
+    started, _, chance = rest.partition(".")
+    earlier = own.with_name(f"{machine_and_pid}-{int(started) - 1}.{chance}")
+    stranger = own.with_name(f".row.{'0' * 12}-{own.name.split('-')[1]}-1.{chance}")
+    for path in (own, earlier, stranger):
+        path.write_bytes(b"half")
+    age(own)
+    assert [each.path for each in store.clean()] == [earlier]
+    age(stranger)
+    assert [each.path for each in store.clean()] == [stranger]
+    assert own.exists()
 
 
 def test_what_a_machine_left_whose_clock_was_days_behind_is_left_over(root):
