@@ -28,7 +28,7 @@ _DAYS = 2.0
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _FILES_THAT_STAY = re.compile(
     rf"(trials|metrics)/{NAME}/compacted-[0-9a-f]+-[0-9a-f]+\.parquet"
-    rf"|weights/[0-9a-f]{{16}}\.safetensors|studies/{NAME}\.json|quarantine/.*"
+    rf"|weights/[0-9a-f]{{16}}\.safetensors|studies/{NAME}\.json|leases/sweeps|quarantine/.*"
 )
 _NEVER_WRITTEN = ("Traceback", "which is stored already")
 """What no driver may write: leases give each attempt to one, and who repeats a request knows its own row."""
