@@ -9,7 +9,7 @@ from ...studies.rounds import follow_rounds
 from ...studies.study import Study, load_study
 from ...studies.text.command_line import command_line
 from ..machine_settings import load_settings
-from ..output import print_json
+from ..output import labelled_lines, print_json, print_stderr
 from ..run_options import RunOptions
 from ..views.status import run_page
 from .run import RunRequest, print_first_table, run_and_report
@@ -27,6 +27,7 @@ def run_as_asked(options: RunOptions) -> Summary | None:
     if options.until_decided:
         check_can_add_seeds(study)
     request = _request(options, study)
+    _print_data_warnings(study)
     if options.until_decided:
         summary = run_until_decided(request, settings, budget_s)
     else:
@@ -36,6 +37,13 @@ def run_as_asked(options: RunOptions) -> Summary | None:
     if options.as_json:
         print_json(run_page(study, settings.store, summary, request.resume_command))
     return summary
+
+
+def _print_data_warnings(study: Study) -> None:
+    """Print what is odd about the study's own data, in the words of `study plan`."""
+    summary = study.own_corpus.summary if study.own_corpus else None
+    for text in summary.warnings if summary else ():
+        print_stderr("\n".join(labelled_lines("warning", text)))
 
 
 def _request(options: RunOptions, study: Study) -> RunRequest:

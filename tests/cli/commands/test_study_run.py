@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from ...forked_commands import start_command
+from ...study_texts import study_text
 
 LONG = ("--set", "train.epochs=100000", "--set", "factors.seed=[0]")
 NAN = ("--set", "train.optimizer={name='sgd', lr=1e30}", "--set", "train.epochs=3")
@@ -257,3 +258,28 @@ def test_a_part_of_a_study_is_forgotten_and_the_rest_gets_another_name(run, tiny
     assert run("study", "rename", "tiny", "small").stdout == "tiny is small now: 1 trial moved\n"
     assert run("study", "status", "small").stdout.splitlines()[1] == "1 of 8 trials done · 7 left"
     assert run("study", "rename", "tiny", "other").exit_code == 2
+
+
+def test_a_run_prints_what_is_odd_about_its_data_once_before_training(run, tmp_path):
+    labels = {"train": ("yes", "no"), "dev": ("no", "maybe"), "test": ("yes", "no")}
+    for split, (first, second) in labels.items():
+        rows = [{"text": "seen in all", "label": first}, {"text": f"only in {split}", "label": second}]
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(json.dumps(each) for each in rows))
+    files = {split: f"{split}.jsonl" for split in labels}
+    text = study_text(
+        model={"recipe": "{mixer} >> mean_pool"},
+        task={"name": "sequence_classification", "corpus": files, "tokens": "words"},
+        train={"curriculum": None, "epochs": 1, "steps_per_epoch": 1, "batch_size": 2},
+        factors={"mixer": ["conv(k=3)", "gru"], "seed": [0]},
+    )
+    (tmp_path / "study.toml").write_text(text)
+    result = run("study", "run", str(tmp_path / "study.toml"), "--local")
+    assert result.exit_code == 0, result.stderr
+    *warnings, first, second, _ = result.stderr.splitlines()
+    assert warnings == [
+        "  warning dev: 1 of 2 rows are also in train",
+        "  warning test: 1 of 2 rows are also in train",
+        "  warning test: 1 of 2 rows are also in dev",
+        "  warning dev: 1 of 2 labels are of classes that train lacks: maybe",
+    ]
+    assert (first[:10], second[:10]) == ("1/2   done", "2/2   done")
