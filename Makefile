@@ -3,7 +3,12 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PARALLEL := --numprocesses 3 --dist worksteal
+RUNS   := $(VENV)/.runs
 READY  := $(VENV)/.ready
+SHELL  := bash
+.SHELLFLAGS := -o pipefail -c
+INSTALL := $(BIN)/python -m pip install --constraint constraints.txt
+ONE_LINE := awk '{ printf "\r\033[K%.76s", $$0; fflush() } END { print "" }'
 OTHERS := $(VENV)/.others
 MINIMUM := .venv-minimum
 MINIMUM_TORCH ?= $(shell sed -n 's/^torch==//p' constraints-minimum.txt)
@@ -15,14 +20,30 @@ help:            ## show this list
 
 setup: $(READY)  ## make .venv with exact versions and install activemem into it, editable
 
-$(READY): pyproject.toml constraints.txt
+# uv picks torch's build for this machine, a small one where there is no GPU; where it cannot, pip installs torch.
+$(RUNS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@echo "installing activemem into $(VENV): a few minutes"
+	@$(BIN)/python -m pip install --quiet uv && $(BIN)/python -m uv pip install --quiet --python $(BIN)/python \
+		--torch-backend=auto --constraint constraints.txt torch 2>/dev/null || true
+	@$(INSTALL) --editable . | $(ONE_LINE)
 	@touch $@
 
-run: setup       ## run the quickstart study and print its table beside the published numbers
-	$(BIN)/activemem study run quickstart
-	$(BIN)/activemem table render quickstart --published
+$(READY): $(RUNS)
+	@$(INSTALL) --editable ".[dev]" | $(ONE_LINE)
+	@touch $@
+
+run: $(RUNS)     ## run the quickstart study: its table, one sentence of result, a figure and a page
+	@$(BIN)/activemem study run quickstart
+	@$(BIN)/activemem table render quickstart --published
+	@$(BIN)/activemem claim check quickstart || true
+	@mkdir -p build
+	@$(BIN)/activemem curve render quickstart --out build/quickstart.svg
+	@$(BIN)/activemem report build quickstart --out build/quickstart.html
+	@echo "next:"
+	@echo "  $(BIN)/activemem study plan studies/algorithmic-small.toml   # what the paper's table costs at a small size"
+	@echo "  $(BIN)/activemem study show quickstart                       # every setting of this study, for one of your own"
+	@echo "  $(BIN)/activemem serve                                       # all results in a browser"
 
 test: setup      ## run the tests but the heavy ones, three processes at a time: many wait for others
 	$(BIN)/python -m pytest $(PARALLEL)

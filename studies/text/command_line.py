@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def command_line(*words: str, **options: str | int | Sequence[str] | None) -> str:
-    """A command for a shell: `activemem`, its words, and the options that have a value.
+    """Return a command for a shell: the program, its words, and the options that have a value.
 
     True gives the option without a value, a list of texts the option once for each.
     """
-    line = ["activemem", *words]
+    line = [program_name(), *words]
     for name, value in options.items():
         option = f"--{name.replace('_', '-')}"
         if value is True:
@@ -21,3 +24,15 @@ def command_line(*words: str, **options: str | int | Sequence[str] | None) -> st
         else:
             line += [word for text in value or () for word in (option, text)]
     return shlex.join(line)
+
+
+def program_name() -> str:
+    """Return what a person types for this program: `activemem`, or its path where it is not on the PATH."""
+    typed = Path(sys.argv[0])
+    if typed.name != "activemem" or not typed.is_file():
+        return "activemem"
+    found = shutil.which("activemem")
+    if found is not None and Path(found).samefile(typed):
+        return "activemem"
+    here = Path.cwd()
+    return str(typed.relative_to(here) if typed.is_relative_to(here) else typed)
