@@ -17,10 +17,8 @@ from ..core.seeds import derive_seed
 from .build import build_optimizer, keep_steps_on_cpu
 from .changed_settings import change_settings
 from .clipped_steps import move_weights
+from .compiled_body import compile_body
 from .weight_average import WeightAverage
-
-_MOST_PROGRAMS = 10_000
-"""Torch makes so many programs of a model at most: those of each length, in training and in evaluation."""
 
 
 class Weights:
@@ -132,20 +130,9 @@ def draw_model(settings: TrialSettings, interface: ModelInterface) -> AnyModel:
     return build_model(settings.model, interface, generator)
 
 
-def compile_body(model: AnyModel) -> None:
-    """Have torch compile the body, at each length that it needs a program of its own for.
-
-    By itself it makes eight, those of models before among them, and computes what comes then as it is.
-    """
-    torch.compiler.reset()
-    limits = torch._dynamo.config
-    limits.recompile_limit = limits.accumulated_recompile_limit = _MOST_PROGRAMS
-    model.body.compile()
-
-
 def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
     """The weights of a trial on one device."""
     model = draw_model(settings, interface).to(device)
     if settings.train.compile:
-        compile_body(model)
+        compile_body(model.body)
     return Weights(model, settings.train)

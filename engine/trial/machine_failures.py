@@ -12,6 +12,7 @@ from ...errors import ActivememError
 from ..core.gpus import gpu_fault
 from ..core.resources import Machine
 from ..corpora import DataError
+from ..optimisers.compiled_body import NO_COMPILER
 from .precision import PrecisionError
 
 _ERRNOS = frozenset(
@@ -62,14 +63,6 @@ The multi-process service (MPS) takes so many processes and no more, and all tha
 that is unknown is of the driver or of the device, as where it has fallen off its bus. Nor can a process use a
 GPU that was forked from one that has used it.
 """
-
-_NO_COMPILER = (
-    "Failed to find C compiler",
-    "No working C++ compiler found",
-    "Cannot find a working triton installation",
-    "too old to be supported by the triton GPU compiler",
-)
-"""What torch says where [train] compile has nothing to compile with, or that compiles for this GPU."""
 
 _LOST_GPU = (
     "device-side assert triggered",
@@ -175,7 +168,7 @@ def _told_by_torch(error: RuntimeError | AssertionError) -> str | None:
     lines = str(error).splitlines()
     if any(text in str(error) for text in _NO_GPU):
         return f"a GPU is missing: {lines[0]}"
-    found = next((line for line in lines if any(text in line for text in _NO_COMPILER)), None)
+    found = next((line for line in lines if any(text in line for text in NO_COMPILER)), None)
     return None if found is None else f"a compiler is missing: {found}"
 
 

@@ -1,0 +1,79 @@
+"""A model's body as torch compiles it; a length that torch cannot compile is computed as it is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch._functorch.config as autograd_settings
+from torch import Tensor, nn
+from torch._dynamo.exc import TorchDynamoException
+
+from ..core.interruption import leave_if_asked
+
+NO_COMPILER = (
+    "Failed to find C compiler",
+    "No working C++ compiler found",
+    "Cannot find a working triton installation",
+    "too old to be supported by the triton GPU compiler",
+)
+"""What torch says where [train] compile has nothing to compile with, or that compiles for this GPU."""
+
+_MOST_PROGRAMS = 10_000
+"""Torch makes so many programs of a model at most: those of each length, in training and in evaluation."""
+
+_log = logging.getLogger(__name__)
+
+
+def compile_body(body: nn.Module) -> None:
+    """Have torch compile a model's body, at each length that it needs a program of its own for.
+
+    By itself it makes eight programs, those of models before among them, and computes the rest as it is.
+    """
+    torch.compiler.reset()
+    limits = torch._dynamo.config
+    limits.recompile_limit = limits.accumulated_recompile_limit = _MOST_PROGRAMS
+    body._compiled_call_impl = _CompiledBody(body)
+
+
+class _CompiledBody:
+    """The calls of a body: compiled for any length, else for this length alone, else as they are.
+
+    Torch compiles for any length from the second length on, which fails where a block branches on it.
+    """
+
+    def __init__(self, body: nn.Module) -> None:
+        call = body._call_impl
+        self._ways: tuple[Callable[..., Any], ...] = (
+            torch.compile(call),
+            torch.compile(call, dynamic=False),
+            call,
+        )
+        self._way_of: dict[object, int] = {}
+        self._has_told = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- as any module's call
+        key = tuple(each.shape for each in args if isinstance(each, Tensor)), torch.is_grad_enabled()
+        while True:
+            way = self._way_of.get(key, 0)
+            try:
+                # the backward pass too, which would be compiled, and fail, only in the middle of a step
+                with autograd_settings.patch(force_non_lazy_backward_lowering=True):
+                    return self._ways[way](*args, **kwargs)
+            except TorchDynamoException as error:
+                leave_if_asked()  # whatever stops a run stops compilers as well
+                if way == len(self._ways) - 1 or any(text in str(error) for text in NO_COMPILER):
+                    raise
+                self._way_of[key] = way + 1
+                self._tell(error)
+
+    def _tell(self, error: TorchDynamoException) -> None:
+        """Warn once that some length is not compiled with the others."""
+        if not self._has_told:
+            self._has_told = True
+            reason = str(error).strip().splitlines()[0]
+            _log.warning(
+                "compile: a length is compiled for itself, or not at all, as torch fails: %s", reason
+            )
