@@ -19,7 +19,8 @@ KNOWN = {
     "blocks/layers/recurrent.py: from torch._C._functorch import is_batchedtensor",
     "blocks/testing/fixtures.py: storage._cdata",
     "blocks/testing/fixtures.py: parameter.untyped_storage()._cdata",
-    "engine/optimisers/weights.py: torch._dynamo",
+    "engine/optimisers/compiled_body.py: from torch._dynamo.exc import TorchDynamoException",
+    "engine/optimisers/compiled_body.py: torch._dynamo",
     "engine/core/gpus.py: from torch._C import _cuda_getDeviceCount",
 }
 """What nothing public replaces."""
