@@ -7,8 +7,8 @@ RUNS   := $(VENV)/.runs
 READY  := $(VENV)/.ready
 SHELL  := bash
 .SHELLFLAGS := -o pipefail -c
-INSTALL := $(BIN)/python -m pip install --constraint constraints.txt
-ONE_LINE := awk '{ printf "\r\033[K%.76s", $$0; fflush() } END { print "" }'
+INSTALL := PYTHONUNBUFFERED=1 $(BIN)/python -m pip install --constraint constraints.txt
+ONE_LINE := while read -r line; do printf '\r\033[K%.76s' "$$line"; done; echo
 OTHERS := $(VENV)/.others
 MINIMUM := .venv-minimum
 MINIMUM_TORCH ?= $(shell sed -n 's/^torch==//p' constraints-minimum.txt)
