@@ -1,10 +1,14 @@
+from .blocks import Block as Block
+from .blocks import Linear as Linear
 from .blocks import build as build
+from .blocks import register_block as register_block
 from .engine.inference.trained_model import load_model as load_model
 from .engine.probes import probe_study as probe_study
 from .engine.probes import tune_study as tune_study
 from .engine.run.driver import run_study as run_study
 from .errors import ActivememError as ActivememError
 from .grammar import Budget as Budget
+from .grammar import Parameter as Parameter
 from .grammar import Reach as Reach
 from .grammar import Recipe as Recipe
 from .grammar import RecipeError as RecipeError

@@ -15,6 +15,7 @@ from clock import CPU, make_clock
 from activemem.blocks.core.block import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
 from activemem.grammar import CostContext, ModelConfig, lookup, nodes, parse
+from activemem.grammar.analysis.analyse import block_cost
 
 MIXERS = (
     "sa",
@@ -77,9 +78,7 @@ def step_s(block: Block, x: torch.Tensor) -> float:
 
 def saved_numbers(node: nodes.BlockNode, length: int) -> int:
     """The numbers that training saves of a sequence."""
-    spec = lookup(node.name)
-    assert spec is not None
-    return spec.cost(spec.settings(node), CostContext(config=CONFIG, length=length)).saved
+    return block_cost(node, CostContext(config=CONFIG, length=length)).saved
 
 
 def compare(length: int, rounds: int) -> list[tuple[float, float]]:

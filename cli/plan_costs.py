@@ -13,30 +13,22 @@ if TYPE_CHECKING:
     from ..studies.planning.plan import Plan
     from ..studies.schema.settings import TrialSettings
     from ..studies.study import Study
-    from .machine_settings import MachineSettings, ResolvedSettings
+    from .machine_settings import ResolvedSettings
 
 
 def plan_here(
     study: Study,
     settings: ResolvedSettings,
     only: Collection[str] | None = None,
-    *,
-    for_gpu: bool = False,
 ) -> Plan:
-    """The plan of a study, or of some trials of a grid, with this machine's store, devices and data.
-
-    What steps hold is as on a GPU if it is asked `for_gpu`, else as where this machine trains.
-    """
+    """The plan of a study, or of some trials of a grid, with this machine's store, devices and data."""
     from ..studies.planning.memory_estimates import MemoryEstimator
     from ..studies.planning.plan import make_plan
 
-    on_cpu = not for_gpu and _trains_on_cpu(settings.values)
     memory = MemoryEstimator(
         count_state=count_state,
         find_longest=longest_below(settings.data),
         checkpoints=settings.values.activation_checkpointing,
-        device="cpu" if on_cpu else "gpu",
-        cpu_gain=_cpu_gain() if on_cpu else None,
     )
     return make_plan(
         study, settings.store, only, memory=memory, locate=lambda dataset: _locate(settings.data, dataset)
@@ -68,24 +60,6 @@ def count_state(settings: TrialSettings) -> WeightState | None:
     from ..engine.optimisers.state_size import weight_state
 
     return weight_state(settings)
-
-
-def _trains_on_cpu(values: MachineSettings) -> bool:
-    """Whether trials train on CPUs; of a cluster that may have a GPU nothing is known yet."""
-    from ..engine.core.gpus import has_gpu
-
-    return not values.gpus or (values.gpus == "auto" and values.address is None and not has_gpu())
-
-
-def _cpu_gain(processors: Path = Path("/proc/cpuinfo")) -> float:
-    """How many times fewer products frequencies must take here, as blocks ask torch, which is not loaded."""
-    from ..grammar.vocabulary.convolutions import GAIN, GAIN_BESIDE_WIDER_VECTORS
-
-    try:
-        text = processors.read_text(encoding="utf-8")
-    except OSError:
-        return GAIN
-    return GAIN_BESIDE_WIDER_VECTORS if "AuthenticAMD" in text and "avx512f" in text else GAIN
 
 
 def longest_below(folder: Path) -> FindLongest:

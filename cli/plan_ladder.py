@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..studies.ladder import step_tokens
-from ..studies.resolve.costs import cost, sequence_tokens
+from ..studies.resolve.costs import parameter_count, sequence_tokens
 from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_name, short_level_names
 from ..studies.study import Study
@@ -44,7 +44,7 @@ def planned_rungs(study: Study) -> list[PlannedRung]:
             PlannedRung(
                 size=", ".join(str(trial.levels[name]) for name in names),
                 others=", ".join(level_name(trial.levels[name]) for name in others),
-                parameters=cost(settings, length).parameters,
+                parameters=parameter_count(settings),
                 steps=steps,
                 tokens=steps * step_tokens(settings, length),
                 lr=train.optimizer.lr,

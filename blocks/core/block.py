@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from ...errors import ActivememError
 from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
-from ...grammar.vocabulary.registry import lookup
-from ...grammar.vocabulary.spec import CostContext, Settings
-from ...plugins import OpenRegistry
+from ...grammar.vocabulary.registry import lookup, register_plugin_spec
+from ...grammar.vocabulary.spec import CostContext, Parameter, Reach, Role, Settings, Spec
+from ...plugins import OpenRegistry, contract_faults
 from .registry import Registry
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -58,15 +58,21 @@ class Block(nn.Module, ABC):
     `context_length` is how many past inputs a causal stream must hold for exact outputs, None where there is
     no bound; `build_block` takes it from the reach that the specification states. A block that sees all of
     the past through a state of one size overrides `step_with_grad` and says that its `state_is_bounded`.
+    The costs of a block that `loops_over_positions` in Python are measured at short lengths.
     """
 
     context_length: int | None = None
     state_is_bounded: ClassVar[bool] = False
+    loops_over_positions: ClassVar[bool] = False
 
     @classmethod
-    @abstractmethod
-    def build(cls, settings: Settings, context: Context) -> Block:
-        """The block with these settings; its weights are drawn later, by its `Initialisable` parts."""
+    def build(cls, settings: Settings, context: Context) -> Self:
+        """Build the block with these settings; its `Initialisable` parts draw their weights later.
+
+        By default the constructor gets the model's `width`, whether it is `causal`, and each parameter.
+        """
+        arguments: dict[str, Any] = {"width": context.width, "causal": context.causal, **settings}
+        return cls(**arguments)
 
     @abstractmethod
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -126,8 +132,70 @@ def told_by_name(registry: OpenRegistry[Any], name: str) -> Iterator[None]:
 
 
 BLOCKS = Registry(Block, kind="block", base_path="activemem.blocks.Block")
-register_block = BLOCKS.register
-"""A decorator that makes a class the module of the block of that name."""
+BlockT = TypeVar("BlockT", bound=type[Block])
+
+
+def register_block(
+    name: str,
+    *,
+    parameters: Sequence[Parameter] | None = None,
+    reach: Callable[[Settings, CostContext], Reach] | None = None,
+    channelwise: bool = False,
+    summary: str = "",
+    equation: str = "",
+    source: str = "",
+    check: Callable[[Settings], str | None] | None = None,
+) -> Callable[[BlockT], BlockT]:
+    """Return a decorator that makes a class the module of the block of that name.
+
+    With `parameters`, which may be empty, the block is a new one, as in a plug-in. Its costs are measured. It
+    is taken to see the whole sequence, or all of the past in a causal model, unless `reach` says less; one
+    that is `channelwise` sees no other position. `check` returns what is wrong with arguments together, or
+    None. Raises ValueError for a taken name, a class that is no Block, and parameters that cannot be.
+    """
+    if parameters is None:
+        return BLOCKS.register(name)
+
+    def register(cls: BlockT) -> BlockT:
+        if faults := contract_faults(cls, Block):
+            raise ValueError("; ".join(faults))
+        spec = Spec(
+            name=name,
+            role=Role.CHANNEL if channelwise else Role.MIXER,
+            parameters=tuple(parameters),
+            summary=summary or (cls.__doc__ or name).strip().splitlines()[0],
+            equation=equation,
+            source=source,
+            reach=reach or (_sees_nothing_else if channelwise else _sees_all),
+            window=_measured_state(cls) if cls.state_is_bounded else None,
+            check=check,
+        )
+        register_plugin_spec(spec)
+        BLOCKS.of_plugins.register(name, cls)
+        return cls
+
+    return register
+
+
+def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
+    """Return a function that measures the state of one size that a block hands on in a stream."""
+
+    def window(settings: Settings, context: CostContext) -> int:
+        with torch.device("meta"):
+            block = cls.build(settings, Context(config=context.config))
+            _, state = block.step_with_grad(torch.zeros(1, 1, context.width), None)
+        return 0 if state is None else state.numel()
+
+    return window
+
+
+def _sees_all(_settings: Settings, context: CostContext) -> Reach:
+    return Reach(left=math.inf, right=0 if context.causal else math.inf)
+
+
+def _sees_nothing_else(_settings: Settings, _context: CostContext) -> Reach:
+    return Reach(left=0, right=0)
+
 
 find_block, missing_block_reason = BLOCKS.find, BLOCKS.missing_reason
 

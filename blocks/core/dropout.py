@@ -70,7 +70,7 @@ class Dropout(nn.Module):
 
 def drop_weights(weights: Tensor, dropout: Dropout) -> Tensor:
     """As the dropout of any numbers, by the same draws and bits; a CPU keeps a byte instead of a factor."""
-    if weights.device.type != "cpu" or are_operations_rewritten():
+    if weights.device.type not in ("cpu", "meta") or are_operations_rewritten():
         return dropout(weights)
     kept = dropout.draw(weights.shape, weights)
     if kept is None:

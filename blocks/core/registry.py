@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from ...grammar.vocabulary.entry_points import MODULE_GROUP, PluginRegistry
+from ...plugins import OpenRegistry
 
 Base = TypeVar("Base")
 Class = TypeVar("Class", bound=type)
@@ -17,6 +18,7 @@ class Registry(Generic[Base]):
     def __init__(self, base: type[Base], *, kind: str, base_path: str) -> None:
         self._base, self._kind, self._base_path = base, kind, base_path
         self.classes: dict[str, type[Base]] = {}
+        self.of_plugins: OpenRegistry[type[Base]] = OpenRegistry(f"module of {kind}")
         self._plugins = PluginRegistry(MODULE_GROUP, self._register_entry_point)
 
     def register(self, name: str) -> Callable[[Class], Class]:
@@ -33,8 +35,8 @@ class Registry(Generic[Base]):
         return register
 
     def find(self, name: str) -> type[Base] | None:
-        """The module of that name, or None; other packages are asked for what is not known here."""
-        return self.classes.get(name) or self._plugins.find(name)
+        """Return the module of that name, or None; plug-ins are asked for names that are not known here."""
+        return self.classes.get(name) or self.of_plugins.get(name) or self._plugins.find(name)
 
     def missing_reason(self, name: str) -> str | None:
         """Why what has that name cannot be built; None if it can."""

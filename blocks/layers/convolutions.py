@@ -169,9 +169,8 @@ class PersistentConv(Block):
         """The block of `persistent_conv(k, act)`; all of one k in a model have the same padding."""
         k, act, width, causal = as_int(settings, "k"), as_word(settings, "act"), context.width, context.causal
         left = k - 1 if causal else (k - 1) // 2
-        padding = context.share(
-            ("persistent_conv", k), lambda: LearnedPadding(width=width, left=left, right=k - 1 - left)
-        )
+        key = f"padding of persistent_conv(k={k})"
+        padding = context.share(key, lambda: LearnedPadding(width=width, left=left, right=k - 1 - left))
         return cls(k=k, act=act, padding=padding, context=context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:

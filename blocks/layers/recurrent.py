@@ -210,6 +210,7 @@ class Recurrent(Block):
 
     layer_class: ClassVar[type[RecurrentLayer]]
     state_is_bounded = True
+    loops_over_positions = True
     use_fused: bool = True
 
     def __init__(self, *, width: int, layers: int, dropout: float) -> None:

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...grammar import ModelConfig, Recipe, analyse, nodes, parse
+from ...grammar import ModelConfig, Recipe, nodes, parse
+from ...grammar.analysis.analyse import count_parameters
 from ...grammar.model_config import ModelKeywords, configure
 from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, VECTOR, output_kind, pair_position_fault
 from ...grammar.vocabulary.registry import lookup
@@ -249,7 +250,7 @@ def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, t
     if (fault := pair_position_fault(recipe.root, config.position)) is not None and not transduces:
         faults.append(fault)
     if not faults and max_parameters is not None:
-        parameters = analyse(recipe, config, length=1).parameters
+        parameters = count_parameters(recipe, config)
         if parameters > max_parameters:
             faults = [f"expected at most {max_parameters:,} parameters (max_parameters), got {parameters:,}"]
     if faults:

@@ -21,6 +21,7 @@ from torch.func import functional_call
 from torch.testing import assert_close
 
 from ...grammar import Cost, CostContext, ModelConfig, Norm, Reach, Role, lookup, nodes
+from ...grammar.analysis.analyse import block_cost
 from ...grammar.vocabulary.registry import spec_of
 from ..core.block import Block
 from .fixtures import (
@@ -336,7 +337,7 @@ def _stated(node: nodes.BlockNode, *, causal: bool, length: int) -> tuple[Cost, 
     """The cost and the reach that the specification states."""
     spec = spec_of(node.name)
     context = CostContext(config=ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=length)
-    return spec.cost(spec.settings(node), context), spec.reach(spec.settings(node), context)
+    return block_cost(node, context), spec.reach(spec.settings(node), context)
 
 
 def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ from ...reporting.recipes.nearest import nearest_recipes
 from ...reporting.results import StudyResults
 from ...studies.last_run import load_last_run
 from ...studies.planning.status import study_outcomes, study_status
-from ...studies.resolve.costs import REFERENCE_TOKENS, cost, max_training_flops, step_flops
+from ...studies.resolve.costs import max_training_flops, parameter_count, step_flops
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
 from ..machine_settings import ResolvedSettings
@@ -196,7 +196,7 @@ class AgentTools:
         flops, spent = max_training_flops(settings), float(rows["flops"].sum())
         rate = float(rows["seconds"].sum()) / spent if spent else None
         return {
-            "parameters": cost(settings, REFERENCE_TOKENS).parameters,
+            "parameters": parameter_count(settings),
             "step_flops": step_flops(settings),
             "training_flops": flops,
             "seconds": None if rate is None else flops * rate,

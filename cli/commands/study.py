@@ -70,7 +70,7 @@ def plan(
     configured = load_settings({"results": results})
     found = follow_rounds(load_study(study, overrides or ()), configured.store)
     selected = select_trials(found, only) if only else None
-    page = plan_here(found, configured, selected, for_gpu=size is not None)
+    page = plan_here(found, configured, selected)
     if as_json:
         print_json(plan_page(found, page, configured, device_bytes=size))
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 from ...grammar import parse
-from ...studies.resolve.costs import REFERENCE_TOKENS, cost
+from ...studies.resolve.costs import parameter_count
 from ...studies.resolve.trial import settings_to_json
 from . import SCHEMA
 
@@ -79,7 +79,7 @@ def proposal_line(proposal: Proposal) -> ProposalLine:
         "recipe": recipe.text,
         "recipe_id": recipe.id,
         "proposed_by": proposal.proposed_by,
-        "parameters": cost(first, REFERENCE_TOKENS).parameters,
+        "parameters": parameter_count(first),
         "seeds": [trial.settings.seed for trial in point.trials],
         "trials": [trial.id for trial in point.trials],
         "settings": settings,

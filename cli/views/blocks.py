@@ -7,7 +7,8 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Any
 
-from ...grammar import Cost, CostContext, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
+from ...grammar import CostContext, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
+from ...grammar.analysis.analyse import block_cost
 from ...grammar.signature import default_text, describe_values, example, signature
 from ...grammar.vocabulary.entry_points import PluginProblem
 from ...grammar.vocabulary.registry import spec_of
@@ -98,7 +99,7 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
 def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any]:
     """What `format_block` shows, with all digits; an unbounded reach is "all"."""
     spec = spec_of(block.name)
-    cost = spec.cost(spec.settings(block), context)
+    cost = block_cost(block, context)
     return {
         **_summary(spec),
         "equation": spec.equation,
@@ -122,7 +123,7 @@ def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any
 
 def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterator[tuple[str, str]]:
     """What a block costs and how far it sees, each with its name."""
-    cost: Cost = spec.cost(spec.settings(block), context)
+    cost = block_cost(block, context)
     shared = "".join(f", and {count:,} in the {key}" for key, count in cost.shared.items())
     unit, size = si_prefix(cost.flops / context.length)
     yield "parameters", f"{cost.parameters:,}{shared}"

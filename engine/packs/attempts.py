@@ -118,7 +118,7 @@ class Packer:
             return min(self._most, max(fitting, LEAST_CAPPED))
         if self._device_bytes is None:
             return self._most
-        held = step_memory(training.settings, shape.tokens, device="gpu")
+        held = step_memory(training.settings, shape.tokens)
         return max(1, min(self._most, trials_together(held, self._device_bytes)))
 
     def _form(self, training: Training) -> str | None:

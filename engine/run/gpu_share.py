@@ -89,7 +89,6 @@ def gpu_memory(machine: Machine) -> MemoryEstimator:
         count_state=weight_state,
         find_longest=PreparedLengths(machine.data),
         checkpoints=machine.activation_checkpointing,
-        device="gpu",
     )
 
 

@@ -46,8 +46,9 @@ from ..vocabulary.cost_tree import (
 )
 from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
 from ..vocabulary.registry import lookup, spec_of
-from ..vocabulary.spec import Cost, CostContext, CpuBatch, Device, Reach, Role
+from ..vocabulary.spec import Cost, CostContext, Reach, Role, WantedCosts
 from .input_output_costs import bottleneck_part, input_part, output_part, position_parts
+from .measured_costs import measure_block, measure_parameters
 
 CrossAttentionFactory = Callable[[Value, CostContext], ModelPart]
 """What stands behind a sub-layer in a decoder, made of that sub-layer and of where it stands."""
@@ -110,7 +111,6 @@ class Analysis:
             parameters=4 * self.parameters,
             activations=self.tree.activation_bytes(batch),
             logits=4 * batch * self.outputs,
-            kernels=4 * batch * self.tree.kernels,
             working=self.tree.working_bytes(batch),
         )
 
@@ -123,17 +123,15 @@ def analyse(
     past: int = 0,
     scored: int | None = None,
     activation_checkpointing: bool = False,
-    device: Device = "cpu",
-    cpu: CpuBatch | None = None,
     **settings: Unpack[ModelKeywords],
 ) -> Analysis:
     """The cost and reach of the model that the recipe describes, its settings as `build` takes them.
 
     In front of the sequence `past` positions are held, as in a stream. Outputs are computed at `scored`
-    positions of it, by default at all. With `activation_checkpointing`
-    training keeps the inputs of sub-layers alone, and one at a time holds the rest. Its memory is that of a
-    `device`, on a `cpu` of batches of so many sequences. Raises RecipeError for a wrong text, and where it
-    has holes or search dimensions; ModelConfigError for settings that cannot be.
+    positions of it, by default at all. With `activation_checkpointing` training keeps only the inputs of
+    sub-layers, and the rest of one at a time. Blocks are measured from their modules, which loads torch
+    unless their costs are remembered. Raises RecipeError for a wrong text, and where it has holes or search
+    dimensions; ModelConfigError for settings that cannot be; BuildError for a block without a module.
     """
     recipe, config = parse(recipe), configure(config, settings)
     config.check()
@@ -143,12 +141,26 @@ def analyse(
         length=length,
         past=past,
         checkpoints=activation_checkpointing,
-        device=device,
-        cpu=cpu,
     )
     scored = 1 if output_kind(recipe.root) == VECTOR else length if scored is None else scored
     tree = _Analyser(context).model(recipe.root, scored)
     return Analysis(length=length, outputs=scored * config.outputs, tree=tree)
+
+
+def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
+    """Return the parameters of the model, as `analyse` finds them; nothing else is measured."""
+    return _partly_analysed(recipe, config, "parameters").parameters
+
+
+def find_reach(recipe: str | Recipe, config: ModelConfig) -> Reach:
+    """Return how far the model sees, as `analyse` finds it; nothing is measured."""
+    return _partly_analysed(recipe, config, "reach").reach
+
+
+def _partly_analysed(recipe: str | Recipe, config: ModelConfig, wanted: WantedCosts) -> ModelPart:
+    recipe = parse(recipe)
+    _check_resolved(recipe)
+    return _Analyser(CostContext(config=config, length=1, wanted=wanted)).model(recipe.root, 1)
 
 
 def analyse_part(part: Value, context: CostContext) -> ModelPart:
@@ -176,6 +188,23 @@ def analyse_stack(
 def analyse_block(block: BlockNode, context: CostContext) -> ModelPart:
     """A block by itself, without a normalisation and a residual sum around it."""
     return _Analyser(context).block(block)
+
+
+def block_cost(block: BlockNode, context: CostContext) -> Cost:
+    """Return what a block costs in a context: measured, or stated by a transducer of its parts."""
+    spec = spec_of(block.name)
+    settings = spec.settings(block)
+    if spec.cost is not None:
+        return spec.cost(settings, context)
+    state, window = spec.generation_state(settings, context)
+    match context.wanted:
+        case "all":
+            found = measure_block(block, context)
+        case "parameters":
+            found = measure_parameters(block, context.config)
+        case "reach":
+            found = Cost(parameters=0)
+    return replace(found, state=state, window=window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +240,7 @@ class _Analyser:
 
     def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
         """A whole model of a source and a target as long: embeddings of both, the block, and the output."""
-        context, cost = self.context, self._cost(root)
+        context, cost = self.context, block_cost(root, self.context)
         source = replace(context, config=context.config.source)
         block = self.block(root).with_saved_input(self._activation_size)
         output = output_part(context, scored, cost.outputs).with_saved_input(scored * cost.outputs)
@@ -297,7 +326,7 @@ class _Analyser:
         given = branch.saves_output and not config.residual  # whether the branch saves the step's outcome
         # whether what lies behind the first step of the sub-layer is saved
         within = {"pre": branch.saves_input, "post": not given, "none": False}[config.norm]
-        dropped = self.context.dropout_mask(plane) if config.residual and config.dropout else 0
+        dropped = plane if config.residual and config.dropout else 0
         planes = within + (timed and before)
         return replace(
             branch,
@@ -319,7 +348,7 @@ class _Analyser:
 
     def block(self, block: BlockNode) -> ModelPart:
         """A block by itself, as its specification counts it."""
-        cost, spec = self._cost(block), spec_of(block.name)
+        cost, spec = block_cost(block, self.context), spec_of(block.name)
         return ModelPart(
             label=render(block),
             kind=PartKind.TRANSDUCER if cost.parts else PartKind.BLOCK,
@@ -330,18 +359,11 @@ class _Analyser:
             window=cost.window,
             saved=cost.saved,
             saved_once=cost.saved_once,
-            kernels=cost.kernels,
-            working=cost.working,
             saves_input=cost.saves_input,
             saves_output=cost.saves_output,
             shared=cost.shared,
             parts=cost.parts,
         )
-
-    def _cost(self, block: BlockNode) -> Cost:
-        """What its specification counts here."""
-        spec = spec_of(block.name)
-        return spec.cost(spec.settings(block), self.context)
 
     def _final_norm(self, positions: int) -> ModelPart:
         """The normalisation in front of the output; it saves its input and what it says of each position."""

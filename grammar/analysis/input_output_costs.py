@@ -17,7 +17,7 @@ def input_part(context: CostContext, label: str = "embedding") -> ModelPart:
     """
     config, length, width = context.config, context.length, context.width
     masks = sum(rate > 0 for rate in (config.embedding_dropout, config.input_dropout))
-    dropped = masks * context.dropout_mask(length * width)
+    dropped = masks * length * width
     if config.columns is not None:
         return ModelPart(
             label="input",
@@ -83,7 +83,7 @@ def output_part(context: CostContext, positions: int, inputs: int | None = None)
         parameters, loss = outputs * (inputs + config.output_bias), outputs + 2
     else:
         parameters, loss = _softmax_parameters(config, inputs), outputs + 2
-    dropped = plane + context.dropout_mask(plane) if config.embedding_dropout else 0
+    dropped = 2 * plane if config.embedding_dropout else 0
     if config.logit_cap is not None:  # the hyperbolic tangent of each logit
         loss += outputs
     return ModelPart(

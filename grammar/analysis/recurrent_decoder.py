@@ -7,7 +7,7 @@ from dataclasses import replace
 from ..nodes import BlockNode, Value
 from ..vocabulary.cost_tree import SOURCE_EMBEDDING, TARGET_EMBEDDING, ModelPart, PartKind
 from ..vocabulary.recurrent import INPUT_MAPS
-from ..vocabulary.spec import UNBOUNDED, CostContext, Reach, Settings, Working, as_int, as_word
+from ..vocabulary.spec import UNBOUNDED, CostContext, Reach, Settings, as_int, as_word
 from .analyse import analyse_block
 from .cross_attention import is_recurrent
 
@@ -95,5 +95,4 @@ def attention_to_source(settings: Settings, context: CostContext) -> ModelPart:
         parameters=part.parameters + width**2 + width,
         flops=part.flops + 2 * length * width**2,
         saved=weights + length**2 * width + length * (2 * width + inner),
-        working=Working(numbers=2 * length**2 * width),
     )

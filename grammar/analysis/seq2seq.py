@@ -218,7 +218,7 @@ def _cross_attention(sublayer: Value, context: CostContext) -> ModelPart:
     norm, has_norm = NORMS[context.config.norm_kind], context.config.norm != "none"
     normed = has_norm * norm.saved(width)
     is_dropped = context.config.residual and context.config.dropout > 0
-    planes = (1 + has_norm) * width * length + is_dropped * context.dropout_mask(width * length)
+    planes = (1 + has_norm) * width * length + is_dropped * width * length
     found = ModelPart(
         label="attention to the source",
         kind=PartKind.BLOCK,
@@ -239,7 +239,7 @@ def _saved_weights(cross_attention: CrossAttentionShape, context: CostContext) -
     """
     if context.config.attention_dropout:
         return context.saved_weights(cross_attention.heads * context.length)
-    if context.length <= MAX_UNFUSED_LENGTH and not context.on_gpu:
+    if context.length <= MAX_UNFUSED_LENGTH:
         return cross_attention.heads * context.length
     return cross_attention.heads + 1
 
@@ -258,9 +258,7 @@ def _cost(settings: Settings, context: CostContext) -> Cost:
     fed = (feed_context(settings, context),) if as_bool(settings, "feed") else ()
     parts = (encoder, *fed, decoder, *((attention_to_source(settings, context),) if attends else ()))
     outputs = 2 * units if attends else units
-    dropped = ModelPart(
-        label="dropout", parameters=0, flops=0, saved=context.dropout_mask(context.length * outputs)
-    )
+    dropped = ModelPart(label="dropout", parameters=0, flops=0, saved=context.length * outputs)
     return total_cost((*parts, dropped) if context.config.dropout else parts, outputs)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..analysis.analyse import analyse
-from ..model_config import Norm
+from ..analysis.analyse import analyse, count_parameters
+from ..model_config import ModelConfig, Norm
 from ..recipe import Recipe
 
 
@@ -26,14 +26,7 @@ class Budget:
 
     def admits(self, recipe: Recipe) -> bool:
         """Whether the model is within both bounds; raises RecipeError for one that is still open."""
-        found = analyse(
-            recipe,
-            d_model=self.d_model,
-            length=self.length,
-            vocab=self.vocab,
-            causal=self.causal,
-            norm=self.norm,
-        )
-        return (self.max_parameters is None or found.parameters <= self.max_parameters) and (
-            self.max_flops is None or found.flops <= self.max_flops
-        )
+        config = ModelConfig(d_model=self.d_model, vocab=self.vocab, causal=self.causal, norm=self.norm)
+        if self.max_parameters is not None and count_parameters(recipe, config) > self.max_parameters:
+            return False
+        return self.max_flops is None or analyse(recipe, config, length=self.length).flops <= self.max_flops

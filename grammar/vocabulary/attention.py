@@ -6,20 +6,16 @@ an `sa` of 8 heads of 64 projects to 512 whatever the width of the model is.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from .attention_window import MAX_UNFUSED_LENGTH, Window, window_attention_cost
+from .attention_window import Window
 from .registry import register
 from .spec import (
     UNBOUNDED,
-    Cost,
     CostContext,
     Parameter,
     Reach,
     Role,
     Settings,
     Spec,
-    Working,
     as_bool,
     as_float,
     as_int,
@@ -120,74 +116,18 @@ def _is_laid_out_by_length(settings: Settings) -> bool:
     return as_int(settings, "span") > 0 or as_word(settings, "pos") in ("alibi", "t5")
 
 
-def _cost(settings: Settings, context: CostContext) -> Cost:
-    """What the projections and products of all positions cost, or those of a window."""
-    heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
+def _state(settings: Settings, _context: CostContext) -> int:
+    """Return the numbers in a key and a value of each head; a span keeps a window instead."""
+    heads = as_int(settings, "kv_heads") or as_int(settings, "heads")
+    return 0 if as_int(settings, "span") else 2 * heads * as_int(settings, "head_width")
+
+
+def _window(settings: Settings, context: CostContext) -> int:
+    """Return the numbers in the keys and values of a span."""
     if as_int(settings, "span") == 0:
-        return _full_attention_cost(heads, head_width, settings, context)
-    window = window_from_settings(settings, causal=context.causal)
-    shared = as_int(settings, "kv_heads") or heads
-    cap = as_float(settings, "logit_cap")
-    found = window_attention_cost(window, context, heads=heads, kv_heads=shared, cap=cap)
-    return _with_prepared_heads(found, window, settings, context)
-
-
-def _with_prepared_heads(found: Cost, window: Window, settings: Settings, context: CostContext) -> Cost:
-    """The cost of a window whose queries and keys are turned or normalised.
-
-    Of a norm are saved its input, what is divided and by what; of a turn sines and cosines. Values keep keys
-    as they are mapped beside them, but where they are copied for several queries.
-    """
-    heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
-    shared = as_int(settings, "kv_heads") or heads
-    turned, normed = as_word(settings, "pos") == "rope", as_word(settings, "qk_norm") != "none"
-    keys, copied = length + min(context.past, window.max_distance), shared < heads
-    extra = 0
-    if normed:
-        extra += length * heads * (2 * head_width + 1) + keys * shared * (head_width + 1)
-        extra += copied * 2 * keys * shared * head_width
-    if (turned or normed) and not copied:
-        extra += keys * heads * head_width
-    return replace(
-        found,
-        parameters=found.parameters + normed * 2 * head_width,
-        saved=found.saved + extra,
-        saved_once=found.saved_once + turned * (length + keys) * head_width,
-    )
-
-
-def _full_attention_cost(heads: int, head_width: int, settings: Settings, context: CostContext) -> Cost:
-    """Four projections and two products of all positions with all, of which a causal mask saves nothing.
-
-    The state is a key and a value of each head. Saved are queries, keys, values and what the heads give. To
-    that come on a CPU a short sequence's weights and its causal mask, of one byte a pair, as of any where
-    weights are dropped, or scores have a cap, whose tangents are kept, or biases, whose buckets are; or of a
-    longer one a sum for each query, and what the heads give once more, as laid out for the last projection.
-    Of a norm come its input, what is divided and by what; of a turn sines and cosines. Where weights are
-    kept, their gradients and those of scores are held for a while.
-    """
-    length = context.length
-    kv_heads = as_int(settings, "kv_heads") or heads
-    turned, normed = as_word(settings, "pos") == "rope", as_word(settings, "qk_norm") != "none"
-    inner, shared = heads * head_width, kv_heads * head_width
-    projections = 2 * context.width * (inner + shared)
-    products = 2 * 2 * length**2 * inner  # queries by keys, weights by values
-    dropped, short = context.config.attention_dropout > 0, length <= MAX_UNFUSED_LENGTH
-    biased, learnt = as_word(settings, "pos") in ("alibi", "t5"), as_word(settings, "pos") == "t5"
-    capped = as_float(settings, "logit_cap") > 0.0
-    plain, relaid = dropped or learnt or capped or (short and not context.on_gpu), heads > 1
-    weights = context.saved_weights(heads * length**2) + capped * heads * length**2
-    known = 0 if plain or not biased else heads * length**2
-    extra = normed * (2 * (inner + shared) + heads + kv_heads)
-    once = turned * 2 * length * head_width + learnt * 2 * (2 * length - 1)
-    return Cost(
-        parameters=projections + normed * 2 * head_width + learnt * heads * BUCKETS,
-        flops=2 * length * projections + products,
-        state=2 * shared,
-        saved=(weights if plain else length * (relaid * inner + heads)) + length * (4 * inner + extra),
-        working=Working(numbers=2 * heads * length**2 if plain else 0),
-        saved_once=once + ((length**2 + 3) // 4 if plain and context.causal else 0) + known,
-    )
+        return 0
+    heads = as_int(settings, "kv_heads") or as_int(settings, "heads")
+    return window_from_settings(settings, causal=context.causal).numbers(heads)
 
 
 def _reach(settings: Settings, context: CostContext) -> Reach:
@@ -265,8 +205,9 @@ SA = register(
             "program of its authors interpolates; t5: Raffel et al. 2020; kv_heads: Ainslie et al. 2023; "
             "qk_norm: Henry et al. 2020; logit_cap: Gemma Team 2024 (Gemma 2), section 2"
         ),
-        cost=_cost,
         reach=_reach,
+        state=_state,
+        window=_window,
         check=_check,
         compares_positions=lambda settings: as_word(settings, "pos") in ("rope", "alibi", "t5"),
         compiled_for_each_length=_is_laid_out_by_length,

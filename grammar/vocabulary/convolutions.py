@@ -11,12 +11,12 @@ a value for each lag from a small network, computed once a batch; its products a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from .feedforward import ACT, DERIVATIVE_FROM_OUTPUT
+from .feedforward import ACT
 from .matrix_states.recurrent_heads import chunk_shape
 from .registry import register
-from .spec import Cost, CostContext, Parameter, Reach, Role, Settings, Spec, Working, as_int, as_word
+from .spec import CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word
 from .vector_states.recurrent_channels import CHANNELS
 
 KERNEL = Parameter(name="k", kind="integer", low=1, high=1024, meaning="kernel width in tokens")
@@ -80,93 +80,14 @@ class Correlation:
         )
 
 
-def _convolution_cost(
-    maps: tuple[int, ...], settings: Settings, context: CostContext, *, intermediates: int, saves_input: bool
-) -> Cost:
-    """The cost of convolutions with bias, `maps` of each input; only taps that can touch data are computed.
-
-    Saved are padded inputs, the first the block's, and as many sequences as there are `intermediates`; by
-    frequencies inputs as they are, and transforms of these and of weights.
-    """
-    kernel, width, length = as_int(settings, "k"), context.width, context.length
-    side = kernel_reach(kernel, causal=context.causal)
-    left, right = (int(min(each, length - 1)) for each in (side.left, side.right))
-    found = Cost(
-        parameters=sum(maps) * (kernel * width**2 + width),
-        flops=sum(maps) * 2 * length * (left + 1 + right) * width**2,
-        window=len(maps) * (kernel - 1) * width,
-        saved=width * intermediates * length,
-        saves_input=saves_input,
-    )
-    padded = width * (length + left + right)
-    if context.causal or (cpu := context.cpu) is None:
-        return replace(found, saved=found.saved + len(maps) * padded)
-    for place, count in enumerate(maps):
-        sizes = Correlation(
-            sequences=cpu.sequences,
-            length=length,
-            left=left,
-            right=right,
-            taps=left + 1 + right,
-            width=width,
-            outputs=count * width,
-        )
-        if sizes.is_faster_by_frequencies(cpu.gain):
-            found = _with_transforms(found, sizes, of_block=not place)
-        else:
-            found = replace(found, saved=found.saved + padded)
-    return found
-
-
-def _with_transforms(found: Cost, sizes: Correlation, *, of_block: bool) -> Cost:
-    """With what a convolution by frequencies keeps of its inputs, and of gradients holds for a while."""
-    products, of_inputs, weights = sizes.products, sizes.length * sizes.width, sizes.outputs * sizes.width
-    last = max(products * sizes.sequences * sizes.width, sizes.taps * weights)
-    held = Working(numbers=of_inputs + products * sizes.outputs, once=products * weights + last)
-    return replace(
-        found,
-        saved=found.saved + products * sizes.width + (0 if of_block else of_inputs),
-        saved_once=found.saved_once + products * weights,
-        saves_input=found.saves_input or of_block,
-        working=max(found.working, held, key=lambda each: each.bytes(sizes.sequences)),
-    )
-
-
-def _conv_cost(settings: Settings, context: CostContext) -> Cost:
-    """W; what the activation gives or takes is saved."""
-    found = _convolution_cost((1,), settings, context, intermediates=1, saves_input=False)
-    return replace(found, saves_output=as_word(settings, "act") in DERIVATIVE_FROM_OUTPUT)
-
-
-def _highway_conv_cost(settings: Settings, context: CostContext) -> Cost:
-    """W₀ and the gate's W₁; saved are both, and three steps of the gate."""
-    return _convolution_cost((2,), settings, context, intermediates=2 + 3, saves_input=True)
-
-
-def _cgru_cost(settings: Settings, context: CostContext) -> Cost:
-    """The update gate's Wᵤ, the reset gate's Wᵣ, and W₀; saved are three steps of both gates, and tanh."""
-    return _convolution_cost((2, 1), settings, context, intermediates=2 * 3 + 1, saves_input=True)
-
-
-def _persistent_conv_cost(settings: Settings, context: CostContext) -> Cost:
-    """As a convolution; the padding, k - 1 rows, is the model's.
-
-    Its products are computed, and what they are of is saved, once a batch; the products are not counted.
-    """
-    kernel = as_int(settings, "k")
-    side = kernel_reach(kernel, causal=context.causal)
-    rows = [int(rows + min(rows, context.length) - 1) for rows in (side.left, side.right) if rows]
-    found = _conv_cost(settings, context)
-    return replace(
-        found,
-        shared={f"padding of persistent_conv(k={kernel})": (kernel - 1) * context.width},
-        saved_once=found.saved_once + context.width * sum(rows),
-    )
-
-
 def _conv_reach(settings: Settings, context: CostContext) -> Reach:
     """The window of one kernel, however many convolutions stand side by side."""
     return kernel_reach(as_int(settings, "k"), causal=context.causal)
+
+
+def _kernel_inputs(settings: Settings, context: CostContext) -> int:
+    """Return the numbers in the last k - 1 inputs."""
+    return (as_int(settings, "k") - 1) * context.width
 
 
 def _cgru_reach(settings: Settings, context: CostContext) -> Reach:
@@ -183,8 +104,8 @@ CONV = register(
         summary="convolution over the sequence",
         equation="y = act(W ∗ x + b)",
         source=_SOURCE,
-        cost=_conv_cost,
         reach=_conv_reach,
+        window=_kernel_inputs,
     )
 )
 
@@ -196,8 +117,8 @@ PERSISTENT_CONV = register(
         summary="convolution padded with trained vectors, which all of the model's with one k share",
         equation="y = act(W ∗ [p ; x ; p′] + b)",
         source=_SOURCE,
-        cost=_persistent_conv_cost,
         reach=_conv_reach,
+        window=_kernel_inputs,
     )
 )
 
@@ -209,8 +130,8 @@ HIGHWAY_CONV = register(
         summary="convolution with a gate between it and its input",
         equation="g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊗ g + x ⊗ (1 − g)",
         source=_SOURCE,
-        cost=_highway_conv_cost,
         reach=_conv_reach,
+        window=_kernel_inputs,
     )
 )
 
@@ -225,8 +146,8 @@ CGRU = register(
             "y = u ⊗ x + (1 − u) ⊗ tanh(W₀ ∗ (r ⊗ x) + b₀)"
         ),
         source="Dowdell and Zhang 2019, section 2; Kaiser and Sutskever 2016",
-        cost=_cgru_cost,
         reach=_cgru_reach,
+        window=lambda settings, context: 2 * _kernel_inputs(settings, context),
     )
 )
 
@@ -244,59 +165,6 @@ def strip_shape(length: int, lags: int) -> tuple[int, int, int]:
     """In how many pieces a sequence is convolved, how long each is, and how many inputs the last reads."""
     count, size = chunk_shape(length, MAX_STRIP_LENGTH)
     return count, size, min(count * size, lags - 1 + size)
-
-
-def _implicit_cost(context: CostContext, channels: int, taps: int, filters: int = 1) -> Cost:
-    """So many implicit filters one after the other, each by strips of the matrix that has it in every row.
-
-    Saved are the inputs of each, and once a batch its strip; of the network what each layer is of and gives,
-    and the window over lags. For a while the gradients of a strip are held,
-    of the inputs of a filter, and of what the block gives.
-    """
-    length, lags = context.length, min(taps, context.length)
-    count, size, width = strip_shape(length, lags)
-    pairs = size * sum(min((place + 1) * size, width) for place in range(count))
-    inner, last = FILTER_LAYERS - 1, filters * channels
-    weights = FILTER_WIDTH * (LAG_FEATURES + 1 + inner * (FILTER_WIDTH + 1) + 1 + last)
-    return Cost(
-        parameters=weights + last,
-        flops=2 * filters * channels * pairs,
-        saved=filters * channels * count * size,
-        saved_once=filters * channels * size * width
-        + lags * (LAG_FEATURES + 3 * FILTER_LAYERS * FILTER_WIDTH + last),
-        working=Working(
-            numbers=count * size * channels + length * context.width,
-            once=channels * size * _gradient_columns(count, size, width),
-        ),
-    )
-
-
-def _gradient_columns(count: int, size: int, width: int) -> int:
-    """The columns of a strip's gradients that are held at once, the strip itself being saved.
-
-    Pieces read its last columns. To the sum so far each adds a gradient as wide as the strip, which is made
-    of one of the columns that it reads where these are not all. In front of the first piece's the strip goes.
-    """
-    read = [min((place + 1) * size, width) for place in range(count)]
-    if inner := [columns for columns in read[1:] if columns < width]:
-        return 2 * width + max(inner)
-    return {1: width, 2: width + read[0]}.get(count, 2 * width)
-
-
-def _base_conv(settings: Settings, context: CostContext) -> Cost:
-    """A map with a bias, a convolution with one, and their product, of which both are saved."""
-    width, length, taps = context.width, context.length, as_int(settings, "k")
-    found = Cost(parameters=taps * width, flops=0)  # the block's input is what it saves
-    if as_word(settings, "filter") == "implicit":
-        found = _implicit_cost(context, width, taps)
-    return Cost(
-        parameters=found.parameters + width**2 + 2 * width,
-        flops=found.flops + 2 * length * width**2,
-        window=(taps - 1) * width,
-        saved=found.saved + 2 * length * width,
-        saved_once=found.saved_once,
-        working=found.working,
-    )
 
 
 def _check_taps(settings: Settings) -> str | None:
@@ -330,31 +198,12 @@ BASE_CONV = register(
         summary="convolution of each channel, gated by a map of the input",
         equation="y_t = (W x_t + b) ⊗ (Σ_{s<k} h_s ⊗ x_{t−s} + b′); implicit: h as of hyena",
         source="Arora et al. 2023 (Zoology), definition 4.1 and section 4",
-        cost=_base_conv,
         reach=lambda settings, _context: Reach(left=as_int(settings, "k") - 1, right=0),
+        window=_kernel_inputs,
         check=_check_taps,
         compiled_for_each_length=lambda settings: as_word(settings, "filter") == "implicit",
     )
 )
-
-
-def _hyena(settings: Settings, context: CostContext) -> Cost:
-    """Maps with biases, a short convolution of what they give, and long ones with gates between them.
-
-    Saved are, beside what the convolutions keep, the maps, what each long one gives, and the last product.
-    """
-    channels, order, length = as_int(settings, "channels"), as_int(settings, "order"), context.length
-    short, taps, maps = as_int(settings, "short_conv"), as_int(settings, "k"), as_int(settings, "order") + 1
-    found = _implicit_cost(context, channels, taps, order - 1)
-    mapped = context.width * channels * (maps + 1)
-    return Cost(
-        parameters=mapped + (1 + short) * maps * channels + found.parameters,
-        flops=2 * length * mapped + found.flops,
-        window=int(_hyena_reach(settings, context).left) * context.width,
-        saved=found.saved + length * channels * (maps + order) + length * maps * channels * (short > 0),
-        saved_once=found.saved_once,
-        working=found.working,
-    )
 
 
 def _hyena_reach(settings: Settings, _context: CostContext) -> Reach:
@@ -393,8 +242,8 @@ HYENA = register(
         equation="[g_0, …, g_N−1, z] = conv(W x + b); z ← h_n ∗ (g_n ⊗ z) + D_n ⊗ g_n ⊗ z, n = N−1 … 1; "
         "y = W_o (g_0 ⊗ z); h_n(s) = exp(−δ s / (k−1)) ⊗ W₄ sin(f W₃ sin(f W₂ sin(f W₁ e(s))))",
         source="Poli et al. 2023 (Hyena Hierarchy), definition 3.1, sections 3.1 to 3.3 and their program",
-        cost=_hyena,
         reach=_hyena_reach,
+        window=lambda settings, context: int(_hyena_reach(settings, context).left) * context.width,
         compiled_for_each_length=lambda _settings: True,
     )
 )

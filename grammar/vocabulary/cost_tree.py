@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 
-from .spec import NO_WORKING, Cost, Reach, Working
+from .spec import Cost, Reach
 
 _NO_REACH = Reach(left=0, right=0)
 
@@ -32,38 +32,33 @@ class PartKind(StrEnum):
 class TrainingMemory:
     """The bytes that a training step with Adam holds, numbers of four bytes.
 
-    `activations` are what the forward pass keeps for the backward pass. `kernels` are what fused kernels of
-    recurrent blocks keep beside that, `working` is what the block that holds most for a while adds to what is
-    still kept then.
+    `activations` are what the forward pass keeps for the backward pass. `working` is what the part that keeps
+    most needs for the gradients of it: as much again.
     """
 
     parameters: int
     activations: int
     logits: int
-    kernels: int = 0
     working: int = 0
 
     @property
     def gradients(self) -> int:
-        """One number for each parameter."""
+        """Return the bytes of one number for each parameter."""
         return self.parameters
 
     @property
     def optimizer(self) -> int:
-        """Adam's two moments of each parameter."""
+        """Return the bytes of Adam's two moments of each parameter."""
         return 2 * self.parameters
 
     @property
     def computing(self) -> int:
-        """The most that is held at once of a batch.
-
-        That is where the loss's gradient reaches the logits, or where a block holds most.
-        """
-        return self.activations + self.kernels + max(2 * self.logits, self.working)
+        """Return the most that a batch holds at once: what is kept, and gradients of it or of logits."""
+        return self.activations + max(2 * self.logits, self.working)
 
     @property
     def peak(self) -> int:
-        """An estimate of the most that is held at once, weights and all that is kept of them included."""
+        """Return an estimate of the most that is held at once, with weights and their optimiser."""
         return self.parameters + self.gradients + self.optimizer + self.computing
 
 
@@ -71,10 +66,10 @@ class TrainingMemory:
 class ModelPart:
     """A part of a model: what it costs on one sequence, and its own parts.
 
-    Copies hold the parts of one and the figures of all.
-    A sub-layer's figures include its normalisation; what is `shared` is not among `parameters`. In a whole
-    model parts follow others by their labels, the one whose stream goes on first; None is the part before.
-    A sub-layer that keeps its input alone is `again` while its gradients are computed.
+    Copies hold the parts of one and the figures of all. A sub-layer's figures include its normalisation;
+    `shared` numbers are not among `parameters`. In a whole model parts follow others by their labels, the
+    main stream first; None is the part before. A sub-layer that keeps only its input is computed `again` for
+    its gradients.
     """
 
     label: str
@@ -86,8 +81,6 @@ class ModelPart:
     window: int = 0
     saved: int = 0
     saved_once: int = 0
-    kernels: int = 0
-    working: Working = NO_WORKING
     saves_input: bool = False
     saves_output: bool = False
     shared: Mapping[str, int] = field(default_factory=dict)
@@ -96,39 +89,20 @@ class ModelPart:
     again: ModelPart | None = None
 
     def checkpointed(self) -> ModelPart:
-        """A sub-layer that keeps its input alone, and computes the rest again in the backward pass."""
-        return replace(
-            self,
-            saved=0,
-            saved_once=0,
-            kernels=0,
-            working=NO_WORKING,
-            saves_input=True,
-            saves_output=False,
-            again=self,
-        )
+        """Return the sub-layer when it keeps only its input, and computes the rest again."""
+        return replace(self, saved=0, saved_once=0, saves_input=True, saves_output=False, again=self)
 
     def activation_bytes(self, batch: int) -> int:
-        """The bytes that training keeps of `batch` sequences, without an input that others may keep too."""
+        """Return the bytes that training keeps of `batch` sequences, without a shared input."""
         return 4 * (batch * self.saved + self.saved_once)
 
     def working_bytes(self, batch: int) -> int:
-        """The bytes that `batch` sequences hold at their most, beside all that training keeps of them in it.
-
-        Gradients go from the last part to the first: what is kept of later ones is given up by then. Of
-        copies that is so in the last one. What is computed again is held then, too.
-        """
+        """Return the bytes for gradients of the part that keeps most, and for what is computed again."""
         if self.again is not None:
-            return self.again.pass_bytes(batch) + self.again.working_bytes(batch)
-        most, given_up = self.working.bytes(batch), 0
-        for part in reversed(self.parts):
-            most = max(most, part.working_bytes(batch) - given_up)
-            given_up += part.pass_bytes(batch)
-        return most
-
-    def pass_bytes(self, batch: int) -> int:
-        """The bytes that training keeps of `batch` sequences, those of fused kernels among them."""
-        return self.activation_bytes(batch) + 4 * batch * self.kernels
+            return self.again.activation_bytes(batch) + self.again.working_bytes(batch)
+        if self.parts:
+            return max(part.working_bytes(batch) for part in self.parts)
+        return self.activation_bytes(batch)
 
     def with_saved_input(self, input_size: int) -> ModelPart:
         """The part with its input, `input_size` numbers, among what it saves, if it saves it at all."""
@@ -180,7 +154,6 @@ def compose_repeat(
         window=count * one.window,
         saved=count * one.saved + inputs,
         saved_once=count * one.saved_once,
-        kernels=count * one.kernels,
         parts=parts,
     )
 
@@ -203,7 +176,6 @@ def total_cost(parts: tuple[ModelPart, ...], outputs: int) -> Cost:
         window=total.window,
         saved=total.saved,
         saved_once=total.saved_once,
-        kernels=total.kernels,
         saves_input=parts[0].saves_input,
         outputs=outputs,
         parts=parts,
@@ -222,7 +194,6 @@ def _sum_costs(label: str, form: PartKind, parts: tuple[ModelPart, ...], reach: 
         window=sum(part.window for part in parts),
         saved=sum(part.saved for part in parts),
         saved_once=sum(part.saved_once for part in parts),
-        kernels=sum(part.kernels for part in parts),
         shared={key: count for part in parts for key, count in part.shared.items()},
         parts=parts,
     )

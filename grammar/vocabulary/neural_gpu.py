@@ -91,7 +91,7 @@ def _steps(settings: Settings, context: CostContext) -> ModelPart:
     units = replace(
         compose_repeat(f"{layers} ×", unit, layers, (unit,), plane), parameters=layers * unit.parameters
     )
-    dropped = ModelPart(label="dropout", parameters=0, flops=0, saved=context.dropout_mask(plane))
+    dropped = ModelPart(label="dropout", parameters=0, flops=0, saved=plane)
     step = (*((dropped,) if context.config.dropout else ()), unit if layers == 1 else units)
     steps = compose_repeat(f"tied {length} ×", compose_series("step", step, plane), length, step, plane)
     return replace(steps, reach=_FULL_REACH)

@@ -6,10 +6,8 @@ before that of the position before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from .registry import register
-from .spec import UNBOUNDED, Cost, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
+from .spec import UNBOUNDED, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
 
 INPUT_MAPS = {"lstm": 4, "gru": 3}
 """The blocks that carry a state, which a decoder can go on from; the maps of the input in a layer of each."""
@@ -19,51 +17,12 @@ LAYERS = Parameter(
 )
 
 
-def _saved_between_layers(settings: Settings, context: CostContext) -> int:
-    """What is saved between layers: the input of each but the first, and dropout's mask."""
-    plane = context.length * context.width
-    dropped = context.dropout_mask(plane) if context.config.dropout else 0
-    return (as_int(settings, "layers") - 1) * (plane + dropped)
-
-
-def _lstm(settings: Settings, context: CostContext) -> Cost:
-    """Four maps of the input and four of the state, with one bias each.
-
-    Saved, as the written-out steps save it, are the gates, the candidate, the cell and its tanh, and the
-    state, at each position; the kernel of a CPU keeps ten numbers more, as measured with torch 2.13.
-    """
-    layers, width = as_int(settings, "layers"), context.width
-    return Cost(
-        parameters=layers * (8 * width**2 + 4 * width),
-        flops=layers * context.length * 2 * 8 * width**2,
-        window=2 * layers * width,
-        saved=layers * (7 * context.length - 1) * width + _saved_between_layers(settings, context),
-        kernels=layers * 10 * context.length * width,
-    )
-
-
-def _gru(settings: Settings, context: CostContext) -> Cost:
-    """Three maps of the input and three of the state; the candidate's has a bias in both.
-
-    Saved are the gates, the candidate, the maps of the state, and the state, at each position.
-    """
-    layers, width = as_int(settings, "layers"), context.width
-    return Cost(
-        parameters=layers * (6 * width**2 + 4 * width),
-        flops=layers * context.length * 2 * 6 * width**2,
-        window=layers * width,
-        saved=layers * 7 * context.length * width + _saved_between_layers(settings, context),
-    )
-
-
 def _reach(_settings: Settings, _context: CostContext) -> Reach:
     """All that came before, in a bidirectional model too."""
     return Reach(left=UNBOUNDED, right=0)
 
 
-def _register_recurrent(
-    name: str, summary: str, equation: str, source: str, cost: Callable[[Settings, CostContext], Cost]
-) -> Spec:
+def _register_recurrent(name: str, summary: str, equation: str, source: str, states: int) -> Spec:
     return register(
         Spec(
             name=name,
@@ -72,8 +31,8 @@ def _register_recurrent(
             summary=summary,
             equation=equation,
             source=source,
-            cost=cost,
             reach=_reach,
+            window=lambda settings, context: states * as_int(settings, "layers") * context.width,
             compiled_for_each_length=lambda _settings: True,
         )
     )
@@ -85,7 +44,7 @@ LSTM = _register_recurrent(
     "i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊗s_{t−1} + i⊗tanh(W_g x_t + U_g h_{t−1} + b_g); "
     "y_t = h_t = o⊗tanh(s_t)",
     "Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000",
-    _lstm,
+    2,
 )
 
 GRU = _register_recurrent(
@@ -94,5 +53,5 @@ GRU = _register_recurrent(
     "r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); "
     "y_t = h_t = (1−z)⊗n + z⊗h_{t−1}",
     "Cho et al. 2014, section 2.3; the reset gate behind the map, as in cuDNN",
-    _gru,
+    1,
 )

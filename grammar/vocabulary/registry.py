@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...plugins import file_of_module
+from ...plugins import OpenRegistry, file_of_module
 from .entry_points import SPEC_GROUP, PluginProblem, PluginRegistry, block_package_code
 from .spec import OWNER, Spec
 
@@ -13,9 +13,30 @@ RESERVED_WORDS = ("tied", "each", "choice", "integer", "real", "true", "false")
 
 _specs: dict[str, Spec] = {}
 
+PLUGIN_SPECS: OpenRegistry[Spec] = OpenRegistry("block")
+"""The blocks that plug-ins register together with their modules."""
+
 
 def register(spec: Spec) -> Spec:
     """Add a block; ValueError for a name that is taken or no name, and for parameters that cannot be."""
+    _check(spec)
+    taken = _specs.get(spec.name)
+    if taken is not None:
+        raise ValueError(f"block '{spec.name}' of {spec.owner} is already defined by {taken.owner}")
+    _specs[spec.name] = spec
+    return spec
+
+
+def register_plugin_spec(spec: Spec) -> None:
+    """Add a block of a plug-in, which owns it; raises ValueError as `register` does."""
+    _check(spec)
+    if spec.name in _specs:
+        raise ValueError(f"the block '{spec.name}' is already defined by {_specs[spec.name].owner}")
+    PLUGIN_SPECS.register(spec.name, spec)
+
+
+def _check(spec: Spec) -> None:
+    """Raise ValueError for names that cannot be, and for parameters in a wrong order."""
     if spec.name in RESERVED_WORDS:
         raise ValueError(f"block '{spec.name}' of {spec.owner}: the recipe language has that word")
     for name in (spec.name, *(parameter.name for parameter in spec.parameters)):
@@ -24,11 +45,6 @@ def register(spec: Spec) -> Spec:
     bare = [parameter.positional for parameter in spec.parameters]
     if bare != sorted(bare, reverse=True):
         raise ValueError(f"block '{spec.name}' of {spec.owner}: parameters rendered by position come first")
-    taken = _specs.get(spec.name)
-    if taken is not None:
-        raise ValueError(f"block '{spec.name}' of {spec.owner} is already defined by {taken.owner}")
-    _specs[spec.name] = spec
-    return spec
 
 
 def _register_plugin(found: object, name: str, owner: str) -> Spec:
@@ -46,8 +62,12 @@ _plugins = PluginRegistry(SPEC_GROUP, _register_plugin)
 
 
 def lookup(name: str) -> Spec | None:
-    """The block of that name, or None; other packages are asked for what is not known here."""
-    return _specs.get(name) or _plugins.find(name)
+    """Return the block of that name, or None; plug-ins are asked for names that are not known here."""
+    if (own := _specs.get(name)) is not None:
+        return own
+    if (found := PLUGIN_SPECS.get(name)) is not None:
+        return replace(found, owner=PLUGIN_SPECS.owner(name))
+    return _plugins.find(name)
 
 
 def spec_of(name: str) -> Spec:
@@ -62,7 +82,9 @@ def block_code(name: str) -> str | None:
     spec = lookup(name)
     if spec is None:
         return None
-    file = file_of_module(getattr(spec.cost, "__module__", ""))
+    if name not in _specs and name in PLUGIN_SPECS:
+        return PLUGIN_SPECS.code(name)
+    file = file_of_module(getattr(spec.reach, "__module__", ""))
     if file is not None:
         return file.code
     return None if spec.owner == OWNER else block_package_code(name)
@@ -72,7 +94,7 @@ def registered_names() -> tuple[str, ...]:
     """The names of all blocks, those of other packages among them, sorted."""
     for name in _plugins.names():
         _plugins.find(name)
-    return tuple(sorted(_specs))
+    return tuple(sorted({*_specs, *PLUGIN_SPECS}))
 
 
 def builtin_names() -> tuple[str, ...]:

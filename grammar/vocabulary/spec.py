@@ -1,4 +1,4 @@
-"""A block as data: its parameters, role, cost, reach and source."""
+"""A block as data: its parameters, role, reach, state and source."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 ParameterKind = Literal["integer", "real", "word", "boolean", "recipe", "any"]
 """What a parameter takes; "any" is for values whose place is not known yet."""
+
+WantedCosts = Literal["all", "parameters", "reach"]
+"""Which costs an analysis finds, beside the reach and the state that blocks state themselves."""
 
 UNBOUNDED = math.inf
 """The reach of a block that sees the whole sequence."""
@@ -53,104 +56,55 @@ class Parameter:
     meaning: str
 
 
-Device = Literal["cpu", "gpu"]
-"""What computes a training step, of which each keeps other things."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CpuBatch:
-    """So many sequences that a CPU computes at once, and how many times fewer products it takes pains for."""
-
-    sequences: int
-    gain: float
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostContext:
-    """Where a block is analysed: in which model, and on sequences of how many tokens.
+    """The surroundings of a block whose cost is asked for: its model, and sequences of `length` tokens.
 
-    In front of a sequence `past` positions are held, as in a stream. A stack that `checkpoints` keeps the
-    inputs of its sub-layers alone. What is kept is that of a `device`; of a `cpu` whose batches are known
-    convolutions keep what they have computed by frequencies.
+    A stream holds `past` positions in front of each sequence. With `checkpoints` a stack keeps only the
+    inputs of its sub-layers. Costs that are not `wanted` are left out, so that nothing need be measured.
     """
 
     config: ModelConfig
     length: int
     past: int = 0
     checkpoints: bool = False
-    device: Device = "cpu"
-    cpu: CpuBatch | None = None
+    wanted: WantedCosts = "all"
 
     @property
     def width(self) -> int:
-        """The width of the model."""
+        """Return the width of the model."""
         return self.config.d_model
 
     @property
     def causal(self) -> bool:
-        """Whether the future is hidden."""
+        """Return whether the future is hidden."""
         return self.config.causal
 
-    @property
-    def on_gpu(self) -> bool:
-        """Whether a GPU computes it."""
-        return self.device == "gpu"
-
-    def dropout_mask(self, numbers: int) -> int:
-        """The room of what dropout has kept of so many numbers, in numbers: of a GPU a byte for each."""
-        return (numbers + 3) // 4 if self.on_gpu else numbers
-
     def saved_weights(self, numbers: int) -> int:
-        """What training keeps of so many weights of attention: if some are dropped, which and the rest."""
+        """Return what training keeps of attention weights: with dropout the factors and the rest, too."""
         return 2 * numbers + (numbers + 3) // 4 if self.config.attention_dropout else numbers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Working:
-    """What a block holds for a while: so many `numbers` of each sequence of a batch, and `once` of a batch.
-
-    To that come `in_part` numbers of each of the sequences that are computed at once, `part` at most.
-    """
-
-    numbers: int = 0
-    once: int = 0
-    in_part: int = 0
-    part: int = 0
-
-    def bytes(self, batch: int) -> int:
-        """Those of a batch of so many sequences."""
-        return 4 * (batch * self.numbers + self.once + min(batch, self.part) * self.in_part)
-
-
-NO_WORKING = Working()
-"""Where little is held beside what is saved."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
     """What a block costs on one sequence of the context's length.
 
-    `parameters` counts its own numbers, `shared` those that the model holds once, by key;
-    `flops` counts the forward pass's products and sums (two a multiply-add; element-wise work left out).
-    Generation keeps `state` numbers for each past token, and `window` numbers however many are past.
-    Training keeps `saved` numbers of each sequence for the backward pass, `saved_once` of each batch, and,
-    where `saves_input`, the block's input, which the parts of a sum have in common. Where `saves_output`,
-    what the block gives is among what is saved, so that nothing behind it saves that again. Fused kernels
-    keep `kernels` numbers of each sequence more, which are in no tensor that autograd saves. What a pass
-    holds for a while beside all that is `working`, at its most, stated where it is much.
-    A whole model says how wide its `outputs` are; 0 is the model's width. Its `parts`, if it tells them, are
-    what all of its other figures are the sums of.
+    `parameters` counts the block's own numbers, `shared` those that the model holds once, by key. `flops`
+    counts products and sums of the forward pass (two for a multiply-add, no element-wise work, and nothing
+    that is computed once for a batch).
+    For the backward pass training keeps `saved` numbers of each sequence, `saved_once` numbers of each batch,
+    and the input if `saves_input`. With `saves_output` the output is already among what is saved, so the next
+    block does not save it again. A whole model has `outputs` numbers for each position (0: its width), and
+    `parts` whose costs add up to its own.
     """
 
     parameters: int
-    flops: int
+    flops: int = 0
     shared: Mapping[str, int] = field(default_factory=dict)
     state: int = 0
     window: int = 0
     saved: int = 0
     saved_once: int = 0
-    kernels: int = 0
-    working: Working = NO_WORKING
     saves_input: bool = True
     saves_output: bool = False
     outputs: int = 0
@@ -167,8 +121,11 @@ class Reach:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One block of the vocabulary; `check` says what its parameters do not allow each other, or None.
+    """One block of the vocabulary: its arguments, and the claims that tests hold against its module.
 
+    Costs are not stated here: they are measured from the module (`measured_costs`). Generation keeps `state`
+    numbers for each past token and `window` numbers for any number of past tokens; without either, a mixer
+    keeps the inputs within its reach. `check` returns what is wrong with arguments together, or None.
     `compares_positions` says whether it does so by numbers that a model may draw (`randomised_pairs`).
     `compiled_for_each_length` says whether `torch.compile` makes a program of it for each length, as of a
     loop over positions; of others it makes one for most lengths, or one for as many chunks.
@@ -182,8 +139,12 @@ class Spec:
     summary: str
     equation: str
     source: str
-    cost: Callable[[Settings, CostContext], Cost]
     reach: Callable[[Settings, CostContext], Reach]
+    state: Callable[[Settings, CostContext], int] | None = None
+    window: Callable[[Settings, CostContext], int] | None = None
+    cost: Callable[[Settings, CostContext], Cost] | None = (
+        None  # only of transducers, which add up their parts
+    )
     check: Callable[[Settings], str | None] | None = None
     compares_positions: Callable[[Settings], bool] | None = None
     compiled_for_each_length: Callable[[Settings], bool] | None = None
@@ -194,6 +155,15 @@ class Spec:
         """Every parameter of the block with its value, defaults filled in."""
         given = dict(block.arguments)
         return {p.name: given.get(p.name, p.default) for p in self.parameters}  # pyright: ignore[reportReturnType] -- a required parameter is always given in a checked recipe
+
+    def generation_state(self, settings: Settings, context: CostContext) -> tuple[int, int]:
+        """Return the numbers that generation keeps for each past token, and for any number of them."""
+        if self.state is not None or self.window is not None:
+            return tuple(say(settings, context) if say else 0 for say in (self.state, self.window))  # pyright: ignore[reportReturnType] -- two
+        if self.role is not Role.MIXER:
+            return 0, 0
+        left = self.reach(settings, context).left
+        return (context.width, 0) if math.isinf(left) else (0, int(left) * context.width)
 
     def parameter(self, name: str) -> Parameter | None:
         """The parameter of that name, or None."""

@@ -12,7 +12,7 @@ from statistics import fmean
 import polars as pl
 
 from ...studies.planning.plan import ModelCost, group_by_model
-from ...studies.resolve.costs import REFERENCE_TOKENS, cost, model_config, reach, sequence_tokens
+from ...studies.resolve.costs import REFERENCE_TOKENS, model_config, parameter_count, reach, sequence_tokens
 from ...studies.resolve.template import RECIPE_PATH
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import format_bytes, format_duration, format_reach, si_prefix
@@ -74,7 +74,7 @@ def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
     Sequences are as long as those of the costs beside it.
     """
     every = (trial.settings for trial in trials)
-    settings = max(every, key=lambda one: cost(one, REFERENCE_TOKENS).parameters)
+    settings = max(every, key=parameter_count)
     interface = settings.task.interface
     shown = show_recipe(
         settings.model.recipe,

@@ -84,7 +84,6 @@ def summary(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
             "gradients": memory.gradients,
             "optimizer": memory.optimizer,
             "activations": memory.activations,
-            "kernels": memory.kernels,
             "logits": memory.logits,
             "peak": memory.peak,
         },

@@ -9,7 +9,6 @@ from functools import lru_cache, partial
 from typing import Literal
 
 from ...grammar import ModelConfig, TrainingMemory, analyse
-from ...grammar.vocabulary.spec import CpuBatch, Device
 from ..catalog.tasks import AlgorithmicSettings, require_algorithmic
 from ..resolve.costs import flops_of_test, longest_pair, longest_tokens, model_config
 from ..schema.settings import TrialSettings, read_recipe
@@ -124,30 +123,24 @@ def step_memory(
     state: WeightState | None = None,
     longest: LongestBatch | None = None,
     checkpoints: bool = False,
-    device: Device = "cpu",
-    cpu_gain: float | None = None,
 ) -> StepMemory:
     """What a step of a trial holds on sequences of so many tokens, by default of its longest ones.
 
     These are the longest that it may train on, where no others are given. Batches of so many tokens are held
     where they hold most. Frozen numbers have no gradient. Without a `state` none are frozen, and the
     optimiser keeps as much of each as it does of any. With `checkpoints` of activations one sub-layer after
-    the other holds more than its input. A CPU with a `cpu_gain` keeps
-    what convolutions compute by frequencies where these take so many times fewer products.
+    the other holds more than its input.
     """
     train = settings.train
     if tokens is None and train.batch_tokens is not None:
         at = partial(step_memory, settings, state=state, checkpoints=checkpoints)
         lengths = _fullest_lengths(settings, longest.tokens if longest else longest_pair(settings))
-        steps = (at(each, device=device, cpu_gain=cpu_gain) for each in lengths)
-        return max(steps, key=lambda each: each.total)
+        return max(map(at, lengths), key=lambda each: each.total)
     share = longest.share if longest and tokens is None else 1.0
     if tokens is None:
         tokens = longest.tokens if longest else longest_tokens(settings)
     sequences = -(-train.sequences(tokens) // train.accumulate)
-    held = _held(
-        settings, tokens, math.ceil(share * tokens), sequences, checkpoints, device=device, cpu_gain=cpu_gain
-    )
+    held = _held(settings, tokens, math.ceil(share * tokens), sequences, checkpoints)
     gradients = held.gradients - NUMBER * (state.frozen if state else 0)
     return StepMemory(
         tokens=tokens,
@@ -156,7 +149,7 @@ def step_memory(
         weights=held.parameters,
         gradients=gradients * (2 if "gradient_noise" in train.measure else 1),
         optimizer=state.bytes if state else train.optimizer.state_per_weight * held.parameters,
-        average=held.parameters * (bool(train.average) + (device == "cpu" and train.keep == "best")),
+        average=held.parameters * (bool(train.average) + (train.keep == "best")),
         activations=held.computing,
         moving=gradients if train.clip_step_norm is not None else 0,
         called=held.parameters if train.callbacks else 0,
@@ -169,13 +162,9 @@ def _held(
     scored: int,
     sequences: int,
     checkpoints: bool,
-    *,
-    device: Device,
-    cpu_gain: float | None,
 ) -> TrainingMemory:
     """What the analysis tells of so many sequences of so many tokens, of which so many have outputs."""
     train, interface = settings.train, settings.task.interface
-    is_plain = not train.compile and train.precision == "float32"
     return _memory(
         settings.model.recipe,
         model_config(settings.model, interface),
@@ -184,8 +173,6 @@ def _held(
         sequences,
         scored=scored,
         checkpoints=checkpoints and not train.compile,
-        device=device,
-        cpu=CpuBatch(sequences=sequences, gain=cpu_gain) if cpu_gain and is_plain else None,
     )
 
 
@@ -204,14 +191,12 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
 class MemoryEstimator:
     """What steps hold, with what others count and find: without them what the settings alone tell.
 
-    With activation checkpointing where `checkpoints`, on a `device`, a CPU of which may have a `cpu_gain`.
+    With activation checkpointing where `checkpoints`.
     """
 
     count_state: CountState = lambda _settings: None
     find_longest: FindLongest = lambda _settings: None
     checkpoints: bool = False
-    device: Device = "cpu"
-    cpu_gain: float | None = None
 
     def step(self, settings: TrialSettings) -> StepMemory:
         """What a step of a trial holds on the longest sequences that it trains on."""
@@ -220,8 +205,6 @@ class MemoryEstimator:
             state=self.count_state(settings),
             longest=self.find_longest(settings),
             checkpoints=self.checkpoints,
-            device=self.device,
-            cpu_gain=self.cpu_gain,
         )
 
     def largest_step(self, all_settings: Iterable[TrialSettings]) -> StepMemory | None:
@@ -307,23 +290,23 @@ def trials_together(held: StepMemory, device_bytes: int) -> int:
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
 
 
-def costliest_test(all_settings: Iterable[TrialSettings], device: Device = "cpu") -> TrialTest | None:
+def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
     """The costliest of the trials' tests; None without any."""
     found = [
-        _trial_test(settings, settings.task, device)
+        _trial_test(settings, settings.task)
         for settings in all_settings
         if isinstance(settings.task, AlgorithmicSettings) and settings.task.test_lengths
     ]
     return max(found, key=lambda each: each.flops, default=None)
 
 
-def _trial_test(settings: TrialSettings, task: AlgorithmicSettings, device: Device) -> TrialTest:
+def _trial_test(settings: TrialSettings, task: AlgorithmicSettings) -> TrialTest:
     tokens = require_algorithmic(task.name).sequence_length(task.test_lengths[-1])
     return TrialTest(
         sequences=task.test_sequences,
         lengths=task.test_lengths,
         flops=flops_of_test(settings),
-        bytes=step_memory(settings, tokens, device=device).total,
+        bytes=step_memory(settings, tokens).total,
     )
 
 
@@ -337,8 +320,6 @@ def _memory(
     *,
     scored: int,
     checkpoints: bool,
-    device: Device,
-    cpu: CpuBatch | None,
 ) -> TrainingMemory:
     found = analyse(
         read_recipe(recipe),
@@ -347,7 +328,5 @@ def _memory(
         past=past,
         scored=scored,
         activation_checkpointing=checkpoints,
-        device=device,
-        cpu=cpu,
     )
     return found.memory(batch)

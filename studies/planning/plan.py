@@ -12,7 +12,7 @@ import polars as pl
 
 from ...grammar.positions import POSITIONS
 from ...storage import Store
-from ..resolve.costs import REFERENCE_TOKENS, cost, flops_of_test, max_training_flops, step_flops
+from ..resolve.costs import flops_of_test, max_training_flops, parameter_count, step_flops
 from ..resolve.parameter_matching import SizeMatch
 from ..resolve.trial import Trial
 from ..schema.level_names import level_name
@@ -145,7 +145,7 @@ def make_plan(
         models=_models(study, trials, estimator, steps),
         estimate=total_time(left),
         memory=_largest_step(study, trials, steps),
-        test=costliest_test((settings for _, settings in labelled), memory.device),
+        test=costliest_test(settings for _, settings in labelled),
         going_on=ShorterTrials(store).find_all(each for each in to_run if each.id not in begun),
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
@@ -282,7 +282,7 @@ def _models(
             label=_label(names, group[0]),
             recipe=costliest.model.recipe,
             trials=len(group),
-            parameters=max(cost(trial.settings, REFERENCE_TOKENS).parameters for trial in group),
+            parameters=max(parameter_count(trial.settings) for trial in group),
             step_flops=max(step_flops(trial.settings) for trial in group),
             memory=max((steps[trial.id].total for trial in group if trial.id in steps), default=None),
             estimate=TimeEstimate(None if time.seconds is None else time.seconds / len(group), time.basis),

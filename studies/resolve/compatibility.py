@@ -128,7 +128,7 @@ def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterato
         reach = spec.reach(values, surroundings)
         if reach.right:
             yield ValidationProblem(RECIPE_PATH, f"{name} sees later tokens, which {task.name} {verb}")
-        elif streams and isinf(reach.left) and spec.cost(values, surroundings).state:
+        elif streams and isinf(reach.left) and spec.generation_state(values, surroundings)[0]:
             unbounded = f"{name} sees all of the past, and a stream has no beginning"
             yield ValidationProblem(
                 RECIPE_PATH, f'{unbounded}: give it a span, or read lines (batching = "lines")'

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...grammar import Analysis, ModelConfig, Reach, analyse, parse, render
+from ...grammar.analysis.analyse import count_parameters, find_reach
 from ...grammar.vocabulary.output_kinds import compiled_for_each_length
 from ..catalog.tasks import (
     AlgorithmicSettings,
@@ -71,6 +72,16 @@ def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
         symbol, more = _cost_per_symbol(smallest, tokens), interface.vocab - smallest.vocab
         parameters, flops = parameters + more * symbol.parameters, flops + more * symbol.flops
     return SequenceCost(parameters=parameters, flops=flops)
+
+
+def parameter_count(settings: TrialSettings) -> int:
+    """Return the parameters of a trial's model; of its blocks nothing else is measured."""
+    config = model_config(settings.model, settings.task.interface)
+    smallest = _with_min_vocab(config)
+    found = _parameters(settings.model.recipe, smallest)
+    if config.vocab is not None and smallest.vocab is not None:
+        found += (config.vocab - smallest.vocab) * _cost_per_symbol(smallest, 1).parameters
+    return found
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
@@ -150,15 +161,16 @@ def step_flops(settings: TrialSettings) -> int:
 
 def reach(settings: TrialSettings) -> Reach:
     """How far a trial's model sees."""
-    interface = settings.task.interface
-    return _body(settings.model.recipe, _with_min_vocab(model_config(settings.model, interface)), 1, 0).reach
+    return _reach(
+        settings.model.recipe, _with_min_vocab(model_config(settings.model, settings.task.interface))
+    )
 
 
 def model_cost(name: str, settings: TrialSettings) -> float:
     """One of MODEL_COSTS of a trial's model, on sequences of `sequence_tokens` where it depends on them."""
     match name:
         case "parameters":
-            return cost(settings, REFERENCE_TOKENS).parameters
+            return parameter_count(settings)
         case "step_flops":
             return step_flops(settings)
         case "activation_mib":
@@ -289,6 +301,18 @@ def _with_min_vocab(config: ModelConfig) -> ModelConfig:
 def _body(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
     """The analysis of a model, of several tasks with the smallest vocabulary."""
     return analyse(read_recipe(recipe), config, length=tokens, past=past)
+
+
+@lru_cache(maxsize=65536)
+def _parameters(recipe: str, config: ModelConfig) -> int:
+    """Return the parameters of a model, of several tasks with the smallest vocabulary."""
+    return count_parameters(read_recipe(recipe), config)
+
+
+@lru_cache(maxsize=65536)
+def _reach(recipe: str, config: ModelConfig) -> Reach:
+    """Return how far a model sees."""
+    return find_reach(read_recipe(recipe), config)
 
 
 def _whole(settings: TrialSettings) -> Analysis:

@@ -16,7 +16,7 @@ from ..schema.settings import Level, TrialSettings
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import InvalidTableError, format_value
 from ..text.toml_positions import KeyPath
-from .costs import cost, sequence_tokens
+from .costs import parameter_count, sequence_tokens
 from .level_checks import report_cell_problem
 from .parameter_matching import SIZE_PATHS, ParameterMatcher, SizeMatch
 from .resolve import resolve_settings
@@ -118,7 +118,7 @@ class GridBuilder:
             return None
         if self.ladder is not None:
             tokens = sequence_tokens(settings)
-            parameters = cost(settings, tokens).parameters
+            parameters = parameter_count(settings)
             settings = on_rung(self.ladder, settings, levels, parameters=parameters, sequence_tokens=tokens)
         return settings, match
 

@@ -14,7 +14,7 @@ from ...grammar.semantics.checker import MAX_BLOCKS
 from ..schema.design import Design, level_key
 from ..schema.settings import MAX_D_MODEL, Level, read_recipe
 from ..text.pydantic_messages import InvalidTableError
-from .costs import cost
+from .costs import parameter_count
 from .resolve import resolve_settings
 from .template import D_MODEL_PATH, RECIPE_PATH, Template
 
@@ -110,9 +110,7 @@ class ParameterMatcher:
     def _count(self, levels: Mapping[str, Level], size: int) -> int:
         """The parameters of a cell's model with a size."""
         assert self.design.matched_size is not None
-        return cost(
-            resolve_settings(self.template, {**levels, self.design.matched_size[0]: size}), 1
-        ).parameters
+        return parameter_count(resolve_settings(self.template, {**levels, self.design.matched_size[0]: size}))
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
         """The smallest and the largest integer that fits wherever a cell uses the size."""

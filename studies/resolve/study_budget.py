@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..schema.objectives import Limit
 from ..schema.settings import TrialSettings
-from .costs import REFERENCE_TOKENS, cost, model_cost, step_flops
+from .costs import model_cost, parameter_count, step_flops
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,6 @@ class StudyBudget:
     def _bounded_costs(self, settings: TrialSettings) -> Iterator[tuple[float, float, str]]:
         """Each cost of a model that has a bound, with that bound and the words for both."""
         if self.max_parameters is not None:
-            parameters = cost(settings, REFERENCE_TOKENS).parameters
-            yield parameters, self.max_parameters, "{:,} parameters, at most {:,}"
+            yield parameter_count(settings), self.max_parameters, "{:,} parameters, at most {:,}"
         if self.max_step_flops is not None:
             yield step_flops(settings), self.max_step_flops, "{:.4g} FLOPs a step, at most {:.4g}"

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from activemem.grammar import CostContext, ModelConfig, lookup, nodes, parse
+from activemem.grammar.analysis.analyse import block_cost
 
 PAGE = Path(__file__).parents[2] / "docs" / "blocks.md"
 LENGTHS = (64, 256, 1024)
@@ -15,8 +16,8 @@ def saved(text, length):
     if lookup(block.name).parameter("heads") is not None:
         arguments = {"heads": 4, "head_width": 16} | dict(block.arguments)
         block = nodes.BlockNode(block.name, tuple(arguments.items()))
-    spec, config = lookup(block.name), ModelConfig(d_model=64, causal=True)
-    return spec.cost(spec.settings(block), CostContext(config=config, length=length)).saved
+    config = ModelConfig(d_model=64, causal=True)
+    return block_cost(block, CostContext(config=config, length=length)).saved
 
 
 def test_the_memory_beside_attention_is_that_of_the_analysis():

@@ -1,5 +1,6 @@
 """`docs/plugins.md`: its files do what it says, from the command line."""
 
+import json
 import re
 import shlex
 from collections import Counter
@@ -12,7 +13,7 @@ from ..study_texts import study_text
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-RECALL, BOTTLES, MOVING, SEARCHING, QUIET, ORG, PROBING, COMMANDS = re.findall(
+BLOCK, RECALL, BOTTLES, MOVING, SEARCHING, QUIET, ORG, PROBING, COMMANDS = re.findall(
     r"^```\n(activemem .*?)^```$", PAGE, re.DOTALL | re.MULTILINE
 )
 
@@ -29,6 +30,37 @@ def folder(tmp_path):
 
 def command(folder, line):
     return run_command(*line.split()[1:], cwd=folder)
+
+
+def test_a_block_in_one_file_is_counted_planned_and_trained(folder):
+    show, plan, run = (shlex.split(line)[1:] for line in BLOCK.splitlines())
+    shown = run_command(*show, cwd=folder)
+    # 16 × 3 weights and a map; nobody has stated any of it
+    assert re.search(r"├─ smoothing\(taps=3\) +336 +0.6 .* 2 ← · → 0", shown.stdout), shown.stderr
+    planned = run_command(*plan, "--json", cwd=folder)
+    models = json.loads(planned.stdout)["models"]
+    assert models[0]["parameters"] < models[1]["parameters"]
+    small = ("--set", "factors.seed=[0]", "--set", "train.epochs=1", "--set", "train.steps_per_epoch=2")
+    trained = run_command(*run, *small, "--local", cwd=folder)
+    assert trained.returncode == 0, trained.stderr
+    before = {each["id"] for each in json.loads(planned.stdout)["trials"]}
+    path = folder / "smoothing.py"
+    path.write_text(path.read_text(encoding="utf-8") + "# edited\n", encoding="utf-8")
+    after = {each["id"] for each in json.loads(run_command(*plan, "--json", cwd=folder).stdout)["trials"]}
+    assert len(before) == 2 * len(before & after)  # those of `sa` stay
+
+
+def test_a_block_that_cannot_be_is_a_fault_of_its_file(folder):
+    path = folder / "smoothing.py"
+    text = path.read_text(encoding="utf-8")
+    for wrong, fault in (
+        (text.replace('"smoothing"', '"conv"'), "the block 'conv' is already defined by activemem"),
+        (text.replace('"smoothing"', '"two words"'), "expected a name, got 'two words'"),
+        (text.replace("(Block)", "(torch.nn.Module)"), "expected a class derived from Block"),
+    ):
+        path.write_text(wrong, encoding="utf-8")
+        done = run_command("recipe", "check", "sa", "--plugin", "smoothing.py", cwd=folder)
+        assert (done.returncode, fault in " ".join(done.stderr.split())) == (2, True), done.stderr
 
 
 @pytest.mark.slow  # on Ray

@@ -130,14 +130,14 @@ def read_states(
 def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
     """Those of each, (batch, …), of so many sequences as are computed together, of so many states each."""
     positions = min(rows[0].shape[1], ACCELERATED_PIECE)
-    on_cpu, most = rows[0].device.type == "cpu", max(1, ACCELERATED_HELD // max(1, positions * states))
-    together = sequences_at_once(states) if on_cpu else most
+    most = max(1, ACCELERATED_HELD // max(1, positions * states))
+    together = sequences_at_once(states) if rows[0].device.type in ("cpu", "meta") else most
     return zip(*(each.split(together) for each in rows), strict=True)
 
 
 def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
     """Those of each, (batch, length, …), side by side."""
-    size = PIECE if rows[0].device.type == "cpu" else ACCELERATED_PIECE
+    size = PIECE if rows[0].device.type in ("cpu", "meta") else ACCELERATED_PIECE
     return zip(*(each.split(size, 1) for each in rows), strict=True)
 
 

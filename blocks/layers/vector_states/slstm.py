@@ -58,6 +58,7 @@ class ScalarLSTM(Block):
     """
 
     state_is_bounded = True
+    loops_over_positions = True
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()

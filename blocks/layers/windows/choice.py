@@ -45,7 +45,8 @@ class Kernel(NamedTuple):
 
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
     """What each query sees, (heads, batch, queries, head_width)."""
-    match "compiled" if torch.compiler.is_compiling() else given.q.device.type:
+    device = given.q.device.type.replace("meta", "cpu")  # whose costs are measured
+    match "compiled" if torch.compiler.is_compiling() else device:
         case "cpu" if given.k.shape[2] > MAX_UNFUSED_LENGTH and can_be_fused(form, given, kept):
             if not is_stacked(given.q):
                 return window_fused(form, given)

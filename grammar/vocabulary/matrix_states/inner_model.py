@@ -2,37 +2,8 @@
 
 from __future__ import annotations
 
-from ..spec import Cost, CostContext, Parameter, Settings, as_int
-from .recurrent_heads import RecurrenceCost, cost_with_maps, register_recurrence
-
-
-def _ttt(settings: Settings, context: CostContext) -> Cost:
-    """A map to the rate of each head, a linear map with a layer norm for each, and its gradients.
-
-    The state is the weights now, and in front of the mini-batch, and the place in it. Saved are at each
-    position nine steps of what the inner model gives and learns from, both rows with a one beside them, the
-    rate, twice, and what norms divide by; of each mini-batch the weights in front of it and the products of
-    queries and keys. For a while the gradients of the four rows and of a mini-batch's part of them hold nine
-    numbers of each channel and position, beside that of what the block gives.
-    """
-    heads, head_width, length = as_int(settings, "heads"), as_int(settings, "head_width"), context.length
-    size, rows = as_int(settings, "batch"), heads * length
-    whole, rest = divmod(length, size)
-    pairs, batches = heads * (whole * size**2 + rest**2), whole + (rest > 0)
-    weights, learnt = heads * (head_width + 1) * head_width, length - (rest or size)
-    maps = context.width * heads
-    recurrence = RecurrenceCost(
-        parameters=maps + heads + weights + 2 * heads * head_width,
-        flops=2 * length * maps
-        + (4 * length + 2 * max(0, learnt)) * weights
-        + 2 * pairs * (2 * head_width + 1),
-        window=heads * (head_width + 1) * (2 * head_width + 1),
-        saved=rows * (11 * head_width + 7) + pairs + batches * weights,
-        working=9 * rows * head_width + length * context.width,
-        positions=length,
-    )
-    return cost_with_maps(settings, context, recurrence, raw=False)
-
+from ..spec import Parameter
+from .recurrent_heads import register_recurrence
 
 TTT = register_recurrence(
     "ttt",
@@ -41,7 +12,7 @@ TTT = register_recurrence(
     "the end of the last mini-batch, η_s = σ(W_η x_s + b) / head_width; "
     "y_t = concat_h (q_t + LN(W_tᵀ [q_t ; 1])) · W_o",
     "Sun et al. 2024 (Learning to Learn at Test Time), sections 2.1 to 2.7, TTT-Linear without turned keys",
-    _ttt,
+    lambda _settings, heads, width: heads * (width + 1) * (2 * width + 1),
     Parameter(
         name="batch",
         kind="integer",

@@ -6,23 +6,18 @@ They are causal in every model.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ..matrix_states.recurrent_heads import SHORT_CONV
 from ..registry import register
 from ..spec import (
-    NO_WORKING,
     UNBOUNDED,
-    Cost,
     CostContext,
     Parameter,
     Reach,
     Role,
     Settings,
     Spec,
-    Working,
     as_int,
-    as_word,
 )
 
 CHANNELS = Parameter(
@@ -31,18 +26,6 @@ CHANNELS = Parameter(
 
 GATES = ("none", "sigmoid", "silu", "gelu")
 """What a gate makes of a map of the input."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelCost:
-    """What a recurrence costs on one sequence without the maps around it; `window` is its state."""
-
-    parameters: int = 0
-    flops: int = 0
-    window: int
-    saved: int
-    saved_once: int = 0
-    working: Working = NO_WORKING
 
 
 def gate_parameter(default: str) -> Parameter:
@@ -56,44 +39,24 @@ def gate_parameter(default: str) -> Parameter:
     )
 
 
-def cost_with_maps(
-    channels: int,
-    settings: Settings,
-    context: CostContext,
-    recurrence: ChannelCost,
-    *,
-    maps: int = 1,
-    biased: bool = False,
-) -> Cost:
-    """The recurrence with `maps` of the input in front of it, and the gate and the map behind it.
-
-    Saved are, of a convolution, its input, and of a gate its map and the product. What the recurrence gives
-    is in what it has `saved` itself.
-    """
-    length, taps, gate = context.length, as_int(settings, "short_conv"), as_word(settings, "output_gate")
-    mapped = context.width * channels * (maps + 1 + (gate != "none"))
-    saved = recurrence.saved + 2 * (gate != "none") * length * channels
-    if taps:
-        saved += length * maps * channels
-    return Cost(
-        parameters=mapped + (biased + taps) * maps * channels + recurrence.parameters,
-        flops=2 * length * mapped + recurrence.flops,
-        window=recurrence.window + max(0, taps - 1) * maps * channels,
-        saved=saved,
-        saved_once=recurrence.saved_once,
-        working=recurrence.working,
-    )
-
-
 def register_channels(
     name: str,
     summary: str,
     equation: str,
     source: str,
-    cost: Callable[[Settings, CostContext], Cost],
+    state: Callable[[Settings], int],
     *parameters: Parameter,
+    convolved: Callable[[Settings], int] = lambda _settings: 0,
 ) -> Spec:
-    """A block of this family."""
+    """Register a block of this family.
+
+    `state` gives the numbers of its state, `convolved` the channels of its short convolution.
+    """
+
+    def window(settings: Settings, _context: CostContext) -> int:
+        taps = as_int(settings, "short_conv") if "short_conv" in settings else 0
+        return state(settings) + max(0, taps - 1) * convolved(settings)
+
     return register(
         Spec(
             name=name,
@@ -102,8 +65,8 @@ def register_channels(
             summary=summary,
             equation=equation,
             source=source,
-            cost=cost,
             reach=_reach,
+            window=window,
             compiled_for_each_length=lambda _settings: True,
         )
     )
@@ -117,8 +80,6 @@ def _reach(_settings: Settings, _context: CostContext) -> Reach:
 __all__ = [
     "CHANNELS",
     "SHORT_CONV",
-    "ChannelCost",
-    "cost_with_maps",
     "gate_parameter",
     "register_channels",
 ]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..spec import Cost, CostContext, Parameter, Settings, Working, as_bool, as_int
+from ..spec import Parameter, as_int
 from .recurrent_channels import (
     CHANNELS,
     SHORT_CONV,
-    ChannelCost,
-    cost_with_maps,
     gate_parameter,
     register_channels,
 )
@@ -34,32 +32,6 @@ def sequences_at_once(states: int) -> int:
     return max(1, HELD // (PIECE * states))
 
 
-def _mamba(settings: Settings, context: CostContext) -> Cost:
-    """Maps to steps, keys and queries, rates of decay, a skip of each channel, and the scan.
-
-    Saved are what the maps are of and give, the steps, what is read, and the states behind pieces, from which
-    the gradient computes the others anew; and of the rates two numbers each. For a while the states of a
-    piece are held, what they are multiplied by, and the gradients of both, and where decays may be negative
-    that of the exponential; and the gradients of what is read and of the steps.
-    """
-    channels, state, length = as_int(settings, "channels"), as_int(settings, "state"), context.length
-    rank = step_rank(context.width)
-    maps = channels * (rank + 2 * state) + rank * channels
-    recurrence = ChannelCost(
-        parameters=maps + channels * (2 + state),
-        flops=2 * length * (maps + channels * state),
-        window=channels * state,
-        saved=length * (4 * channels + rank + 2 * state) + -(-length // PIECE) * channels * state,
-        saved_once=2 * channels * state,
-        working=Working(
-            numbers=4 * length * channels,
-            in_part=(4 + as_bool(settings, "negative")) * min(length, PIECE) * channels * state,
-            part=sequences_at_once(channels * state),
-        ),
-    )
-    return cost_with_maps(channels, settings, context, recurrence)
-
-
 MAMBA = register_channels(
     "mamba",
     "selective state space: every channel has a state whose steps, keys and queries are of the input",
@@ -68,7 +40,7 @@ MAMBA = register_channels(
     "if negative 2 exp(−exp(A) Δ_t) − 1; "
     "y_t = W_o ((h_t W_C u_t + D ⊗ u_t) ⊗ silu(W_g x_t))",
     "Gu and Dao 2023 (Mamba), sections 3.2 to 3.6; negative: Grazzi et al. 2025",
-    _mamba,
+    lambda settings: as_int(settings, "channels") * as_int(settings, "state"),
     CHANNELS,
     Parameter(
         name="state", kind="integer", default=16, low=1, high=4096, meaning="numbers of the state a channel"
@@ -83,4 +55,5 @@ MAMBA = register_channels(
         SHORT_CONV, default=4, meaning="taps of a causal convolution of each channel, with SiLU; 0 for none"
     ),
     gate_parameter("silu"),
+    convolved=lambda settings: as_int(settings, "channels"),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import pytest
 import torch
@@ -14,11 +13,7 @@ from torch.export import Dim
 from activemem.blocks.core import correlation
 from activemem.blocks.core.correlation import correlate, is_faster_by_frequencies, stacked_correlate
 from activemem.blocks.layers.convolutions import Convolution
-from activemem.blocks.testing.fixtures import build_and_analyse, saved_bytes
-from activemem.grammar import analyse
 from activemem.grammar.vocabulary import convolutions
-from activemem.grammar.vocabulary.convolutions import GAIN
-from activemem.grammar.vocabulary.spec import CpuBatch
 
 SEQUENCES, LENGTH, WIDTH, OUTPUTS, TAPS = 32, 20, 32, 48, 10
 """Large enough for frequencies."""
@@ -279,30 +274,3 @@ def test_an_exported_one_takes_any_length(strict: bool) -> None:
     program = torch.export.export(layer, (x,), dynamic_shapes=sizes, strict=strict).module()
     for rows in (x, x[:3, :12]):
         torch.testing.assert_close(program(rows), layer(rows))
-
-
-@pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize(("width", "length", "batch"), [(64, 20, 16), (128, 12, 32), (32, 30, 8), (16, 9, 2)])
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        "conv(k=10)",
-        "conv(k=20, act=gelu)",
-        "persistent_conv(k=10)",
-        "highway_conv(k=11)",
-        "cgru(k=10)",
-        "2 * (ff(8) + conv(k=10) >> ff(64))",
-        "sa + highway_conv(k=12)",
-    ],
-)
-def test_what_training_keeps_by_frequencies_is_what_the_analysis_counts_of_a_cpu(
-    recipe: str, width: int, length: int, batch: int, norm: Literal["pre", "post"]
-) -> None:
-    model, on_gpu = build_and_analyse(
-        recipe, causal=False, width=width, length=length, norm=norm, dropout=0.1
-    )
-    cpu = CpuBatch(sequences=batch, gain=GAIN)
-    stated = analyse(recipe, model.config, length=length, cpu=cpu).memory(batch).activations
-    kept = saved_bytes(model, batch=batch, length=length)
-    assert stated == kept - 4  # the loss
-    assert width == 32 or (stated > on_gpu.memory(batch).activations) == (width >= 64)

@@ -28,7 +28,8 @@ from activemem.blocks.testing.fixtures import (
 )
 from activemem.blocks.testing.references import outputs_equal_the_reference
 from activemem.blocks.testing.step_checks import STEP_CHECKS
-from activemem.grammar import CostContext, ModelConfig, analyse, lookup, parse
+from activemem.grammar import CostContext, ModelConfig, analyse, parse
+from activemem.grammar.analysis.analyse import block_cost
 from activemem.grammar.vocabulary import attention_window
 
 from .attention_references import bucket
@@ -212,13 +213,13 @@ def test_the_models_of_the_paper_have_their_parameters():
 @pytest.mark.parametrize("text", [text for text in NUMBERS if not text.startswith("ff")])
 def test_a_piece_of_a_stream_costs_what_is_stated(text):
     node = parse(text).root
-    block, spec = make_block(node, causal=True, dtype=torch.float32), lookup(node.name)
+    block = make_block(node, causal=True, dtype=torch.float32)
     past, x = (random_sequences(20, length, dtype=torch.float32) for length in (block.context_length, 30))
     with FlopCounterMode(display=False) as counter:
         block.forward_with_past(x, past)
     config = ModelConfig(d_model=WIDTH, causal=True)
     context = CostContext(config=config, length=30, past=block.context_length)
-    assert counter.get_total_flops() == 20 * spec.cost(spec.settings(node), context).flops
+    assert counter.get_total_flops() == 20 * block_cost(node, context).flops
 
 
 def test_variants_of_one_size_have_as_many_parameters_but_for_split_heads():

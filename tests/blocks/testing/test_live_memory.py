@@ -5,7 +5,8 @@ import torch
 
 from activemem.blocks import build
 from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, random_sequences
-from activemem.grammar import CostContext, ModelConfig, lookup
+from activemem.grammar import CostContext, ModelConfig
+from activemem.grammar.analysis.analyse import block_cost
 
 from ..example_blocks import SEQUENCE_BLOCKS, example_block
 from .live_memory import LiveMemory, has_own_backward, step_memory
@@ -46,9 +47,9 @@ LENGTHS = [(text, length) for text in MOST for length in ((1024,) if "span" in t
 
 def measured(text, length):
     """The bytes stated as kept, those that are kept, and the most that live during a step."""
-    node, spec = parse_block(text), lookup(parse_block(text).name)
+    node = parse_block(text)
     config = ModelConfig(d_model=WIDTH, causal=True, dropout=0.0)
-    cost = spec.cost(spec.settings(node), CostContext(config=config, length=length))
+    cost = block_cost(node, CostContext(config=config, length=length))
     block = make_block(node, causal=True, width=WIDTH, dtype=torch.float32)
     x = random_sequences(TOKENS // length, length, width=WIDTH, dtype=torch.float32).requires_grad_()
     return 4 * (len(x) * cost.saved + cost.saved_once), *step_memory(block, x)

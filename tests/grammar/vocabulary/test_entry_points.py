@@ -131,10 +131,10 @@ except ValueError as error:
 def test_packages_are_looked_through_only_when_a_name_is_unknown(site: Path):
     program = """
 import sys
-from activemem import analyse
-analyse("4 * (sa + highway_conv(k=20) >> ff(512, act=gelu))", d_model=8, length=9, vocab=5)
+from activemem.grammar import parse
+parse("4 * (sa + highway_conv(k=20) >> ff(512, act=gelu))")
 print("importlib.metadata" in sys.modules)
-analyse("keep", d_model=8, length=9, vocab=5)
+parse("keep")
 print("sound" in sys.modules, "raising" in sys.modules)
 """
     assert run(site, "-c", program).stdout.splitlines() == ["False", "True False"]

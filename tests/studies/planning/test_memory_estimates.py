@@ -261,7 +261,7 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
 
 def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
     study = load_study("attention-variants")
-    plan = make_plan(study, Store(tmp_path), memory=MemoryEstimator(device="gpu"))
+    plan = make_plan(study, Store(tmp_path), memory=MemoryEstimator())
     held = plan.memory[1]
     assert held.sequences == 64
     assert held.parts_that_fit(80 * 10**9) == 16
