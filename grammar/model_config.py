@@ -39,6 +39,9 @@ OutputActivation = Literal["none", "relu", "gelu", "gelu_tanh", "tanh", "leaky_r
 Rule = tuple[bool, str]
 """Whether something holds, and what is told where it does not."""
 
+MAX_DROPOUT = 0.9999
+"""The highest probability of dropping a number: what is kept is divided by the rest."""
+
 CLUSTER_WIDTH_DIVISOR = 4
 """Each cluster of symbols has embeddings narrower than those of the cluster before it by this factor."""
 
@@ -237,7 +240,10 @@ class ModelConfig:
             ("logit_cap", self.logit_cap),
         )
         return (
-            *((0 <= rate < 1, f"expected {name} from 0 up to below 1, got {rate}") for name, rate in rates),
+            *(
+                (0 <= rate <= MAX_DROPOUT, f"expected {name} from 0 to {MAX_DROPOUT}, got {rate}")
+                for name, rate in rates
+            ),
             *((each is None or each > 0, f"expected {name} above 0, got {each}") for name, each in positive),
         )
 

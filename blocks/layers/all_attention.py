@@ -55,7 +55,7 @@ def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tenso
     """What vectors with a softmax of their own give scaled queries, each (heads, batch, queries, width)."""
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
-    weights = drop_weights(torch.softmax(scores.view(*q.shape[:-1], -1), -1), dropout)
+    weights = drop_weights(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1), dropout)
     return (weights.flatten(1, 2) @ values).view(q.shape)
 
 

@@ -263,14 +263,13 @@ def split_heads(y: Tensor, heads: int) -> Tensor:
 
 def _by_head(y: Tensor, heads: int, maps: int) -> Tensor:
     """What several maps gave, (batch, length, maps · width), as (maps, heads, batch, length, head_width)."""
-    batch, length, _ = y.shape
-    return y.view(batch, length, maps, heads, -1).permute(2, 3, 0, 1, 4)
+    batch, length, width = y.shape
+    return y.view(batch, length, maps, heads, width // (maps * heads)).permute(2, 3, 0, 1, 4)
 
 
 def merge_heads(y: Tensor) -> Tensor:
     """What the heads give, (heads, batch, length, head_width), as (batch, length, width)."""
-    _heads, batch, length, _ = y.shape
-    return y.permute(1, 2, 0, 3).reshape(batch, length, -1)
+    return y.permute(1, 2, 0, 3).flatten(2)
 
 
 def looks_at_weights(module: nn.Module) -> bool:

@@ -44,7 +44,7 @@ def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryC
 
 def _of_heads(rows: Tensor, maps: Tensor) -> Tensor:
     """Each head's map (heads, n, m) of its rows (heads, batch, queries, n)."""
-    return (rows.flatten(1, 2) @ maps).view(*rows.shape[:-1], -1)
+    return (rows.flatten(1, 2) @ maps).view(*rows.shape[:-1], maps.shape[-1])
 
 
 def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: QueryChunk) -> Tensor:

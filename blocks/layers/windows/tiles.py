@@ -168,7 +168,7 @@ def _iter_tiles(form: WindowForm, given: WindowInputs, piece: QueryChunk) -> Ite
     """The tiles of a piece, each with a buffer of its shape that the next one overwrites."""
     heads, batch = given.q.shape[:2]
     rows = (piece.query_count, piece.key_count + given.num_extra)
-    most = min(batch, max(1, _MAX_TILE // max(1, rows[0] * rows[1])))
+    most = max(1, min(batch, _MAX_TILE // max(1, rows[0] * rows[1])))
     buffer, outside = given.q.new_empty(most, *rows), _outside(piece, given.q)
     for head in range(heads):
         for start in range(0, batch, most):

@@ -250,7 +250,7 @@ def test_what_cannot_be_built_says_so_with_all_reasons(without_module):
             "  block 'only_said' has no module",
             "  expected d_model of at least 1, got 0",
             "  expected vocab of at least 1, got 0",
-            "  expected dropout from 0 up to below 1, got 1.0",
+            "  expected dropout from 0 to 0.9999, got 1.0",
             "  expected norm to be pre, post or none, got 'both'",
             "  expected position to be timing, learned, randomised, randomised_pairs or none, got 'learnt'",
         ]
@@ -319,3 +319,28 @@ def test_an_empty_sequence_moves_no_loss_of_the_others():
     alone = model.nll(inputs[:2], inputs[:2], torch.tensor([5, 3]))
     torch.testing.assert_close(together[:2], alone)
     assert not together[2].any()
+
+
+@pytest.mark.parametrize("length", [5, 90, 600])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sa(span=4, heads=2)",
+        "all_attn(3, heads=2, span=4)",
+        "sa(heads=2, pos=relative, span=700)",
+        "ff_attn(2)",
+    ],
+)
+def test_an_empty_batch_passes_forward_and_backward(text, length):
+    model = build(text, **SIZES, causal=True).train()
+    y = model(torch.zeros(0, length, dtype=torch.int64))
+    y.sum().backward()
+    assert y.shape[:2] == (0, length)
+
+
+def test_a_dropout_that_would_keep_nothing_cannot_be():
+    assert (
+        build("ff(4)", **SIZES, dropout=0.9999).train()(torch.zeros(1, 3, dtype=torch.int64)).isfinite().all()
+    )
+    with pytest.raises(BuildError, match=r"expected dropout from 0 to 0\.9999, got 0\.9999999"):
+        build("ff(4)", **SIZES, dropout=0.9999999)

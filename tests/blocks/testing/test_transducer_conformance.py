@@ -118,7 +118,7 @@ def test_what_cannot_be_built_is_told_at_once():
         "  hole {filter} is not filled\n"
         "  expected a transducer, as seq2seq(lstm, lstm), got sa >> ff({filter})\n"
         "  expected source_vocab of at least 1, got 0\n"
-        "  expected dropout from 0 up to below 1, got 1.0"
+        "  expected dropout from 0 to 0.9999, got 1.0"
     )
 
 
