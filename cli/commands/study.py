@@ -343,8 +343,8 @@ def query(
 
     store = load_settings({"results": results}).store
     answer = answered(store, sql)
-    if store.last_study() is None:
-        print_stderr(f"no study has run in {store.absolute_place}; train one: activemem study run STUDY")
+    if not store.last_numbers():
+        print_stderr(f"no trial has ended in {store.absolute_place}; train one: activemem study run STUDY")
     if out is not None:
         view.save(answer, out)
     elif as_json:
