@@ -83,7 +83,7 @@ def is_json_object(text: str | None) -> bool:
 
 
 def check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
-    """Raise `StoreError` for a row that activemem cannot have written, by its names and its factors.
+    """Raise `StoreError` for a row that activemem cannot have written: names, factors, missing values.
 
     Its settings are long, and are checked where they are read.
     """
@@ -91,6 +91,12 @@ def check_stored_row(layout: Layout, row: Mapping[str, Any]) -> None:
     faults = [*filter(None, (trial_id_fault(str(trial)), study_name_fault(str(study))))]
     if "factors" in row and not is_json_object(row["factors"]):
         faults.append(f"factors: expected a JSON object, got {str(row['factors'])[:60]!r}")
+    may_lack = {*_NULLABLE, "trial", "study", "factors"}  # the last three were checked above
+    faults += [
+        f"{name}: expected a value, got none"
+        for name, value in row.items()
+        if value is None and name not in may_lack
+    ]
     if faults:
         place = layout.root / "trials"
         if study_name_fault(str(study)) is None and trial_id_fault(str(trial)) is None:

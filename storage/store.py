@@ -184,7 +184,9 @@ class Store:
         Where searches have taken trials of others, the column `taken` has which, by which factors, when.
         """
         frame = self._latest(TRIALS.names())
-        for row in frame.select("trial", "study", "attempt", "factors").iter_rows(named=True):
+        open_columns = (name for name, count in frame.null_count().row(0, named=True).items() if count)
+        checked = dict.fromkeys(("trial", "study", "attempt", "factors", *open_columns))
+        for row in frame.select(*checked).iter_rows(named=True):
             check_stored_row(self._layout, row)
         if probes:
             frame = with_probes(self._layout, self._quarantine, frame, probes)

@@ -18,9 +18,10 @@ from ...errors import ActivememError
 from ...grammar import Expression, Recipe, RecipeError, parse
 from ...grammar.difference import describe_difference
 from ...grammar.tree_distance import DistanceTree
-from ...storage import Store
+from ...storage import Store, StoreError
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
 from ...studies.planning.trial_values import final_value
+from ...studies.resolve.trial import model_from_json
 from ...studies.schema.factors import SEED
 from ...studies.schema.settings import Level
 from ...studies.text.units import WIDTH
@@ -83,7 +84,7 @@ def nearest_recipes(
     `task` leaves out all others, `metric` what has not measured it; by default each result is told by the
     first metric that it has of which one direction is better.
     Raises RecipeError for a wrong recipe, and NearestError for one with choices or holes, and where the store
-    has nothing of a task or metric.
+    has nothing of a task or metric. Raises StoreError for rows that no activemem wrote.
     """
     asked = parse(recipe)
     rows = _wanted_rows(asked, store.trials(), task, metric)
@@ -159,7 +160,7 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
             study=study,
             task=trials[0]["task"],
             levels={factor: level for factor, level in levels.items() if factor != SEED},
-            d_model=json.loads(trials[0]["settings"])["model"]["d_model"],
+            d_model=_d_model(trials[0]),
             parameters=trials[0]["parameters"],
             metric=name,
             mean=fmean(values) if values else None,
@@ -167,6 +168,17 @@ def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[
             n=len(values),
             ended={status: statuses.count(status) for status in dict.fromkeys(statuses)},
         )
+
+
+def _d_model(row: Mapping[str, Any]) -> int:
+    """Return the width of a trial's model; raises StoreError for settings that no activemem wrote."""
+    try:
+        return model_from_json(row["settings"]).d_model
+    except StoreError as error:
+        raise StoreError(
+            f"trial {row['trial']} of {row['study']}: {error}; "
+            "no activemem wrote this row: move its file away"
+        ) from error
 
 
 def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 from ...storage import StoreError
 from ..catalog.tasks import TaskSettings, require_task
 from ..schema.level_names import level_name
-from ..schema.settings import Level, TrialSettings, read_recipe
+from ..schema.settings import Level, ModelSettings, TrialSettings, read_recipe
 from .plugin_code import digest
 
 RESULTS_VERSION = 1
@@ -75,6 +75,17 @@ def task_from_json(text: str) -> TaskSettings:
         return require_task(stored["name"]).settings.model_validate(_known_keys(stored))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StoreError(f"expected the task of a trial ({' '.join(str(error).split())})") from error
+
+
+def model_from_json(text: str) -> ModelSettings:
+    """Return the model of the settings that `settings_to_json` wrote; raises `StoreError` for any other text.
+
+    It can be read without the plug-in that the trial's task comes from.
+    """
+    try:
+        return ModelSettings.model_validate_json(json.dumps(json.loads(text)["model"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise StoreError(f"expected the model of a trial ({' '.join(str(error).split())})") from error
 
 
 def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ COMMANDS = (
     ("table", "render", "tiny"),
     ("claim", "check", "tiny"),
     ("curve", "render", "tiny"),
+    ("recipe", "nearest", "conv(k=3) >> ff(8)"),
     ("store", "check"),
 )
 UNFIT_VALUES = (
@@ -59,19 +60,25 @@ def shared(tiny):
     return store
 
 
-FEW = (("study", "status", "tiny"), ("study", "list"))
-"""The commands of every run; all of `COMMANDS` take minutes."""
+FEW = (("study", "status", "tiny"), ("recipe", "nearest", "conv(k=3) >> ff(8)"))
+"""Two commands of tenths of a second, which each run of the tests tries; all of `COMMANDS` take minutes."""
 
 
 @pytest.fixture(
     params=[pytest.param(FEW, id="few"), pytest.param(COMMANDS, id="all", marks=pytest.mark.slow)]
 )
-def every_command_ends_in_order(run, caplog, request):
+def commands(request):
+    """The commands that are tried with each record."""
+    return request.param
+
+
+@pytest.fixture
+def every_command_ends_in_order(run, caplog, commands):
     caplog.set_level(logging.CRITICAL)
 
     def check(what):
         damaged = Path("results")
-        for command in request.param:
+        for command in commands:
             shutil.rmtree("given", ignore_errors=True)
             shutil.copytree(damaged, "given")
             ended = run(*command, "--results", "given")
@@ -111,11 +118,12 @@ def test_a_value_of_another_kind_in_any_record_is_no_traceback(shared, every_com
             every_command_ends_in_order((path.name, key, value))
 
 
-def test_a_text_of_a_record_that_is_a_path_is_never_opened(shared, every_command_ends_in_order):
+def test_a_text_of_a_record_that_is_a_path_is_never_opened(shared, every_command_ends_in_order, commands):
     path = shared.root / "studies/tiny.json"
     page = unsealed(json.loads(path.read_text()))
     corpus = '[study]\nname = "tiny"\n[task]\nname = "language_model"\ncorpus = { path = "secret.toml" }\n'
-    for text in ("secret.toml", str(Path("secret.toml").absolute()), "quickstart", corpus):
+    texts = ("secret.toml", corpus, str(Path("secret.toml").absolute()), "quickstart")
+    for text in texts[: 2 if commands is FEW else None]:
         path.write_text(json.dumps({**page, "record": {**page["record"], "text": text}}))
         every_command_ends_in_order(text)
 
@@ -131,17 +139,25 @@ def test_a_flipped_byte_in_any_record_is_no_traceback(shared, every_command_ends
             every_command_ends_in_order((path.name, bytes(data)))
 
 
-@pytest.mark.parametrize("column", ["factors", "settings", "study", "trial"])
-def test_a_row_whose_json_or_names_do_not_fit_is_no_traceback(shared, every_command_ends_in_order, column):
-    texts = {
-        "factors": ("{}", '{"mixer": null}', '{"mixer": [1], "seed": {}}', "[]", "x", "null"),
-        "settings": ("{}", "null", "x", '{"model": 1}', '{"task": {"name": "not"}}'),
-        "study": ("../x", "", "a b"),
-        "trial": ("../../secret", "", "x" * 300),
-    }
+TEXTS = {
+    "factors": ('{"mixer": [1], "seed": {}}', None, "{}", '{"mixer": null}', "[]", "x", "null"),
+    "settings": ('{"model": 1}', None, "{}", "null", "x", '{"task": {"name": "not"}}'),
+    "study": ("../x", "", "a b"),
+    "trial": ("../../secret", "", "x" * 300),
+    "recipe": (None, "", "sa(", "\x1b[2J"),
+    "task": (None, "", "nothing"),
+    "status": (None, "odd"),
+}
+
+
+@pytest.mark.parametrize("column", TEXTS)
+def test_a_row_whose_json_or_names_do_not_fit_is_no_traceback(
+    shared, every_command_ends_in_order, commands, column
+):
     path = min((shared.root / "trials/tiny").iterdir())
-    for text in texts[column]:
-        path.write_bytes(encode(pl.read_parquet(path).with_columns(pl.lit(text).alias(column))))
+    for text in TEXTS[column][: 2 if commands is FEW else None]:
+        changed = pl.lit(text, dtype=pl.String).alias(column)
+        path.write_bytes(encode(pl.read_parquet(path).with_columns(changed)))
         every_command_ends_in_order((column, text))
 
 
