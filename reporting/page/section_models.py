@@ -1,7 +1,7 @@
 """The models of the study: what each costs, how far it sees, what its training took, and a diagram.
 
-Costs and reach are counted from the text, times and memory are measured. A search has no models before it
-runs: the two ends of its dimensions stand for them.
+Costs and reach are counted from the text, times and memory are measured. Of a search the models of its best
+points are shown, each by its resolved recipe; before there are any, the ends of its dimensions.
 """
 
 from __future__ import annotations
@@ -11,36 +11,100 @@ from statistics import fmean
 
 import polars as pl
 
-from ...studies.planning.plan import ModelCost, group_by_model
+from ...studies.planning.plan import SIZE_KEYS, ModelCost, group_by_model, model_costs
+from ...studies.planning.reach_limits import predict_reach_limits
+from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.resolve.costs import REFERENCE_TOKENS, model_config, parameter_count, reach, sequence_tokens
 from ...studies.resolve.template import RECIPE_PATH
 from ...studies.resolve.trial import Trial
-from ...studies.text.units import format_bytes, format_duration, format_reach, si_prefix
+from ...studies.schema.level_names import level_name
+from ...studies.searches.points import find_points
+from ...studies.study import Study
+from ...studies.text.units import format_bytes, format_duration, format_reach, plural, si_prefix
 from ..recipes.display import show_recipe
 from .inputs import PageInputs
+
+MAX_SEARCHED = 12
+"""So many models of a search are shown: those of its best points."""
 
 _MIB = 2**20
 _NONE = "–"
 
 
 def models(inputs: PageInputs) -> Mapping[str, object] | None:
-    """The recipe of all, a row for each model, what is predicted of them, and their diagrams."""
-    plan, size_match = inputs.make_plan(), inputs.study.design.matched_size
+    """Return a row for each model, what is predicted of them, and their diagrams."""
+    if inputs.study.search is not None:
+        return _searched_models(inputs)
+    plan = inputs.make_plan()
     if not plan.models:
         return None
-    unit, size = si_prefix(max(model.step_flops for model in plan.models))
+    return {
+        "lead": "Every model is",
+        "recipe": inputs.study.template.texts[RECIPE_PATH],
+        "known": [
+            *plan.reach_limits,
+            *(
+                f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
+                for each in plan.over_budget
+            ),
+        ],
+        **_rows(
+            inputs, [each.label for each in plan.models], plan.models, group_by_model(inputs.study.trials)
+        ),
+    }
+
+
+def _searched_models(inputs: PageInputs) -> Mapping[str, object]:
+    """Return the models of the best points of a search, or of the ends of its space while it has none."""
+    study = inputs.study
+    found = find_points(study, inputs.outcomes)
+    trained = {trial.id: trial for trial in found.trained}
+    trials = [trained[trial] for point in found.ranked() for trial in point.trials if trial in trained]
+    groups = group_by_model(trials or study.boundary_trials())
+    shown = groups[:MAX_SEARCHED]
+    estimator = TimeEstimator(inputs.outcomes, [])
+    models = [model for each in shown for model in model_costs(study, each, estimator, {})]
+    labels = [_resolved(study, each[0]) for each in shown]
+    labelled = [(label, trial.settings) for label, each in zip(labels, shown, strict=True) for trial in each]
+    lead = "No point that counts is done yet: these are the two ends of the search's space."
+    if trials:
+        which = f"The best {len(shown)} of {len(groups):,}" if len(groups) > len(shown) else "All"
+        lead = f"{which} models whose points are ranked, the best first."
+    return {
+        "lead": lead,
+        "recipe": "",
+        "known": predict_reach_limits(labelled),
+        **_rows(inputs, labels, models, shown if trials else []),
+    }
+
+
+def _resolved(study: Study, trial: Trial) -> str:
+    """Return the recipe of a search's trial, and the dimensions outside of it that change its size."""
+    paths = [("model", key) for key in SIZE_KEYS if ("model", key) != RECIPE_PATH]
+    names = {name for path in paths for name in study.template.names_at(path, study.factors)}
+    sizes = [
+        f"{name}={level_name(trial.levels[name])}"
+        for name in study.dimensions
+        if name in names & trial.levels.keys()
+    ]
+    return ", ".join([trial.settings.model.recipe, *sizes])
+
+
+def _rows(
+    inputs: PageInputs, labels: Sequence[str], models: Sequence[ModelCost], groups: Sequence[Sequence[Trial]]
+) -> Mapping[str, object]:
+    """Return the table of models and their diagrams; `groups` has the trials of each, if there are any."""
+    size_match = inputs.study.design.matched_size
+    unit, size = si_prefix(max(model.step_flops for model in models))
     numbers = [size_match[0], "residual"] if size_match else []
     numbers += ["parameters", f"{unit}FLOPs/step"]
-    rows = [list(_size_cells(model, size, matched=size_match is not None)) for model in plan.models]
-    groups = group_by_model(inputs.study.trials)  # none for a search, whose models are its ends
+    rows = [list(_size_cells(model, size, matched=size_match is not None)) for model in models]
     if groups:
         rows = [[*row, *_training_cells(inputs, trials)] for row, trials in zip(rows, groups, strict=True)]
     return {
-        "recipe": inputs.study.template.texts[RECIPE_PATH],
         "heads": ["model", *numbers, *(["reach", "done", "time/trial", "peak memory"] if groups else [])],
-        "rows": [(model.label, row) for model, row in zip(plan.models, rows, strict=True)],
+        "rows": list(zip(labels, rows, strict=True)),
         "reference_tokens": REFERENCE_TOKENS,
-        "plan": plan,
         "diagrams": [_diagram(trials) for trials in groups],
     }
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from ...studies.presentation.reader import AnyCurveSpec
+from ...studies.presentation.search import IncumbentSpec
+from ...studies.study import Study
 from ..claims.check import check_claims, needs_metrics
 from ..claims.measured import measured_sentences, settings_sentences
 from ..claims.terminal import format_missing, format_numbers, format_seeds, legend
@@ -29,16 +32,28 @@ def tables(inputs: PageInputs) -> Mapping[str, object] | None:
     return {"tables": [html.render(each) for each in made]}
 
 
+def shown_curves(study: Study) -> tuple[AnyCurveSpec, ...]:
+    """Return the figures of the study file; of a search its history comes first, unless the file has one."""
+    if study.search is None or any(isinstance(spec, IncumbentSpec) for spec in study.curves):
+        return study.curves
+    taken = {spec.name for spec in study.curves}
+    name = next(
+        name for name in map("history{}".format, ["", *range(2, len(taken) + 3)]) if name not in taken
+    )
+    return (IncumbentSpec(kind="incumbent", name=name), *study.curves)
+
+
 def figures(inputs: PageInputs) -> Mapping[str, object] | None:
-    """Every figure that the study asks for, once there is something to draw."""
+    """Return every figure of the page, once there is something to draw."""
     study = inputs.study
-    if not study.curves or not len(inputs.own_outcomes):
+    curves = shown_curves(study)
+    if not curves or not len(inputs.own_outcomes):
         return None
     from ..curves.draw import draw  # noqa: PLC0415  loads matplotlib
 
-    needed = any(spec.needs_history for spec in study.curves)
+    needed = any(spec.needs_history for spec in curves)
     metrics = inputs.store.metrics([trial.id for trial in study.trials]) if needed else None
-    made = [build_curve(study, spec, inputs.outcomes, metrics) for spec in study.curves]
+    made = [build_curve(study, spec, inputs.outcomes, metrics) for spec in curves]
     return {"figures": [(each, draw(each, "svg").decode()) for each in made]}
 
 

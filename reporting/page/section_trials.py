@@ -23,6 +23,7 @@ from ...studies.study import Study
 from ...studies.text.units import plural
 from ..frames import study_levels
 from ..provenance import short_commit, torch_words
+from ..search.point_columns import column_levels, column_names
 from .inputs import PageInputs
 
 
@@ -37,32 +38,34 @@ def status(inputs: PageInputs) -> Mapping[str, object]:
 
 
 def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -> Mapping[str, object]:
-    """The best points of a search by all that it optimises, with what has a limit."""
+    """Return the best points of a search: what it optimises or limits, their recipes, and other values."""
     if search is None:
         return {"words": "", "left_out": [], "best_points": []}
     found = find_points(study, outcomes)
     best = best_of(search, found)
+    names = column_names(study)
     metrics = [find_quantity(each.name) for each in (*search.objectives, *search.bounds)]
     return {
         "words": best_words(found, len(best)),
         "left_out": [f"{plural(count, 'point')} left out: {reason}." for count, reason in left_out(found)],
         "measured": [*(each.name for each in search.objectives), *map(str, search.bounds)],
-        "dimensions": list(study.dimensions),
+        "dimensions": names,
         "best_points": [
             (
                 [
                     metric.format(value) if metric else ""
                     for metric, value in zip(metrics, (*each.means, *each.limited), strict=True)
                 ],
-                [_value(each.values, name) for name in study.dimensions],
+                [_value(levels, name) for name in names],
             )
             for each in best
+            for levels in [column_levels(study, each.values)]
         ],
     }
 
 
 def _value(values: Mapping[str, Level], name: str) -> str:
-    """The value of a dimension, or a dash for a point that does not take it."""
+    """Return the value in a column, or a dash for a point that does not take it."""
     return level_text(values[name]) if name in values else "–"
 
 

@@ -14,10 +14,11 @@ import polars as pl
 from ...storage.checkpoint_notes import thinned
 from ...studies.catalog.metrics import METRICS
 from ...studies.presentation.metric_words import with_true_title
+from ...studies.schema.search_settings import EPOCHS
 from ...studies.study import Study
 from .progress import study_progress
 from .store_reader import StudyNow
-from .trial_rows import number, trial_words
+from .trial_rows import number, row_levels, trial_levels, trial_words
 
 MAX_PLOTS = 12
 """So many trials have a plot of their own: those saved last."""
@@ -70,11 +71,18 @@ class LearningCurves:
     left_out: int
 
 
+def trains_for_epochs(study: Study) -> bool:
+    """Return whether a trial of the study trains for more than one epoch, without which it has no curve."""
+    if study.is_population or (study.fidelity is not None and study.fidelity.name == EPOCHS):
+        return True
+    return any(trial.settings.train.epochs > 1 for trial in study.trials or study.boundary_trials())
+
+
 def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) -> LearningCurves | None:
-    """The curves of a metric, by default of the first that is known; None before the first epoch has ended.
+    """Return the curves of a metric, by default of the first that is known; None while there are none.
 
     `courses` are the metrics of the study's trials in the store, those without an index. Where nothing is
-    trained now, the trials that ended last have the plots.
+    trained now, the trials that ended last have the plots. What ended after one epoch has no curve.
     """
     progress = study_progress(now)
     begun = [each for each in (*progress.running, *progress.stopped) if each.note and each.note.course]
@@ -85,31 +93,34 @@ def learning_curves(now: StudyNow, courses: pl.DataFrame, metric: str | None) ->
     chosen = metric if metric in metrics else metrics[0]
     ended = _ended_courses(now, courses, chosen)
     shown: list[tuple[str, str, Points, int]] = [
-        (each.trial.id, trial_words(now.study, each.trial), course, each.trial.settings.train.epochs)
+        (
+            each.trial.id,
+            trial_words(now.study, trial_levels(each.trial)),
+            course,
+            each.trial.settings.train.epochs,
+        )
         for each in begun
-        if each.note and (course := finite(each.note.course.get(chosen, ())))
+        if each.trial.settings.train.epochs > 1
+        and each.note
+        and (course := finite(each.note.course.get(chosen, ())))
     ]
     live = bool(shown)
     if not live:
-        trials = {trial.id: trial for trial in now.study.trials}
+        rows = {row["trial"]: row for row in now.outcomes.iter_rows(named=True)}
         shown = [
-            (
-                trial,
-                trial_words(now.study, trials[trial]) if trial in trials else trial,
-                course,
-                course[-1][0],
-            )
+            (trial, trial_words(now.study, row_levels(rows[trial])), course, course[-1][0])
             for trial, course in list(ended.items())[:MAX_ENDED]
         ]
-    title = _title(chosen, now.study)
+    title = _title(chosen, now)
     return _plotted(chosen, title, metrics, shown=shown, behind=ended, live=live)
 
 
-def _title(metric: str, study: Study) -> str:
-    """The title of a metric that is true of the study's trials; what is no metric keeps its name."""
+def _title(metric: str, now: StudyNow) -> str:
+    """Return the title of a metric that is true of the study's trials, or the name of what is no metric."""
     if metric not in METRICS:
         return metric
-    return with_true_title(METRICS[metric], [trial.settings for trial in study.trials])[0].title
+    trials = now.study.trials or now.study.boundary_trials()
+    return with_true_title(METRICS[metric], [trial.settings for trial in trials])[0].title
 
 
 def _plotted(
@@ -178,7 +189,8 @@ def _ended_courses(now: StudyNow, courses: pl.DataFrame, metric: str) -> dict[st
     for trial, epoch, value in rows.select("trial", "epoch", "value").iter_rows():
         found.setdefault(trial, {})[epoch] = value
     drawn = {trial: finite(list(each.items())) for trial, each in found.items()}
-    return {trial: thinned(drawn[trial], MAX_POINTS_BEHIND) for trial in latest if drawn.get(trial)}
+    curves = {trial: course for trial, course in drawn.items() if len(course) > 1}
+    return {trial: thinned(curves[trial], MAX_POINTS_BEHIND) for trial in latest if trial in curves}
 
 
 def _height(value: float, low: float, high: float, *, log: bool) -> float:

@@ -15,13 +15,12 @@ from urllib.parse import urlencode
 import polars as pl
 
 from ...studies.planning.status import study_status
-from ...studies.schema.factors import SEED
 from ..outcomes import mark_divergence, named_metrics
 from ..page import section_results, section_trials
 from ..page.environment import make_environment
 from ..page.inputs import PageInputs
 from .course_keeper import CourseKeeper
-from .learning import HEIGHT, WIDTH, learning_curves
+from .learning import HEIGHT, WIDTH, learning_curves, trains_for_epochs
 from .progress import ProgressNow, study_progress
 from .store_reader import BegunTrial, StudyNow
 from .trial_rows import (
@@ -31,6 +30,7 @@ from .trial_rows import (
     level_words,
     metric_words,
     own_metrics,
+    trial_levels,
     trial_lines,
 )
 
@@ -156,10 +156,9 @@ def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
 def begun_line(now: StudyNow, begun: BegunTrial) -> Mapping[str, object]:
     """A trial that has begun: its levels, how far it is, and what it has measured."""
     trial, note = begun.trial, begun.note
-    levels = {**trial.levels, SEED: trial.settings.seed}
     return {
         "id": trial.id,
-        "levels": level_words(levels, factor_names(now.study)),
+        "levels": level_words(trial_levels(trial), factor_names(now.study)),
         "epoch": note.epoch if note else 0,
         "epochs": trial.settings.train.epochs,
         "metrics": metric_words(note.metrics, own_metrics(now.study)) if note else [],
@@ -183,7 +182,10 @@ def _figures(values: StudyValues, _: View) -> Mapping[str, object] | None:
     now = values.now
     if not len(now.outcomes):
         return None
-    specs = [(spec.name, spec.caption or spec.name.replace("_", " ")) for spec in now.study.curves]
+    specs = [
+        (spec.name, spec.caption or spec.name.replace("_", " "))
+        for spec in section_results.shown_curves(now.study)
+    ]
     return {"study": now.study.name, "figures": specs, "key": now.rows}
 
 
@@ -241,6 +243,7 @@ SECTIONS: tuple[Section, ...] = (
         title="Learning curves",
         values=_learning,
         depends=lambda now, view: (now.key, view),
+        applies=lambda now: trains_for_epochs(now.study),
         empty="Nothing yet: they begin with the first epoch that ends.",
     ),
     Section(
@@ -255,7 +258,7 @@ SECTIONS: tuple[Section, ...] = (
         title="Figures",
         values=_figures,
         depends=_rows,
-        applies=lambda now: bool(now.study.curves),
+        applies=lambda now: bool(section_results.shown_curves(now.study)),
         rest_s=FIGURES_REST_S,
     ),
     Section(

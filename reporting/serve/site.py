@@ -20,6 +20,7 @@ from ...storage import Store
 from ...studies.schema.level_names import one_line
 from ...studies.text.errors import StudyError
 from ..curves.build import build_curve
+from ..page.section_results import shown_curves
 from .progress import study_progress
 from .recipe_plan import FIELDS, plan_recipe
 from .sections import SECTIONS, TEMPLATES, Section, StudyValues, View, bar, render_section
@@ -245,7 +246,7 @@ class Site:
         now = self._reader.current().studies.get(study)
         if not isinstance(now, StudyNow):
             return None
-        spec = next((each for each in now.study.curves if each.name == figure), None)
+        spec = next((each for each in shown_curves(now.study) if each.name == figure), None)
         if spec is None or not len(now.outcomes):
             return None
         from ..curves.draw import draw  # noqa: PLC0415 -- loads matplotlib

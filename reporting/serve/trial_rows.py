@@ -14,6 +14,8 @@ from ...studies.schema.factors import ABSENT, SEED
 from ...studies.schema.level_names import level_name, short_level_names
 from ...studies.schema.settings import Level
 from ...studies.study import Study
+from ..search.point_columns import column_names
+from ..search.promotion import RECIPE
 from .store_reader import StudyNow
 
 MAX_METRICS = 4
@@ -50,9 +52,10 @@ def own_metrics(study: Study) -> list[str]:
 
 
 def factor_names(study: Study) -> list[str]:
-    """The factors by which the trials of a study differ; all dimensions of a search."""
+    """Return the factors by which the trials of a study differ; of a search its recipe stands for most."""
     if study.search is not None:
-        return [*study.dimensions, *([study.fidelity.name] if study.fidelity else []), SEED]
+        rungs = [study.fidelity.name] if study.fidelity else []
+        return [*column_names(study), *study.search.across, *rungs, SEED]
     return [name for name, levels in study.factors.items() if len(levels) > 1]
 
 
@@ -61,9 +64,18 @@ def level_words(levels: Mapping[str, Level], names: Sequence[str]) -> list[str]:
     return [level_name(levels[name]) if name in levels else "" for name in names]
 
 
-def trial_words(study: Study, trial: Trial) -> str:
-    """What sets a trial apart, on one line: texts in short forms, numbers with their factor's name."""
-    levels = {**trial.levels, SEED: trial.settings.seed}
+def trial_levels(trial: Trial) -> dict[str, Level]:
+    """Return the levels of a trial, its seed and its resolved recipe."""
+    return {**trial.levels, SEED: trial.settings.seed, RECIPE: trial.settings.model.recipe}
+
+
+def row_levels(row: Mapping[str, Any]) -> dict[str, Level]:
+    """Return the same from a trial's row in the store."""
+    return {SEED: row["seed"], **json.loads(row["factors"]), RECIPE: row["recipe"]}
+
+
+def trial_words(study: Study, levels: Mapping[str, Level]) -> str:
+    """Return what sets a trial apart, on one line: texts in short forms, numbers with their factor's name."""
     words = list[str]()
     for name in factor_names(study):
         if (level := levels.get(name)) == ABSENT:
@@ -74,7 +86,7 @@ def trial_words(study: Study, trial: Trial) -> str:
             words.append(short.get(level, level_name(level)))
         elif level is not None:
             words.append(f"{name} {level_name(level)}")
-    return " · ".join(words) or trial.settings.model.recipe
+    return " · ".join(words) or str(levels[RECIPE])
 
 
 def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[tuple[str, str]]:
@@ -120,10 +132,6 @@ def _iter_trials(
     if now.study.search is None:
         yield from ((trial.id, trial.levels) for trial in now.study.trials)
         return
-    yield from ((each.trial.id, _with_seed(each.trial)) for each in now.begun if each.trial.id not in rows)
+    yield from ((each.trial.id, trial_levels(each.trial)) for each in now.begun if each.trial.id not in rows)
     newest_first = sorted(rows.values(), key=lambda row: row["finished"], reverse=True)
-    yield from ((row["trial"], {SEED: row["seed"], **json.loads(row["factors"])}) for row in newest_first)
-
-
-def _with_seed(trial: Trial) -> dict[str, Level]:
-    return {**trial.levels, SEED: trial.settings.seed}
+    yield from ((row["trial"], row_levels(row)) for row in newest_first)

@@ -142,7 +142,7 @@ def make_plan(
         counts=counts,
         num_remaining=len(left),
         num_missing_weights=len(without_weights),
-        models=_models(study, trials, estimator, steps),
+        models=model_costs(study, trials, estimator, steps),
         estimate=total_time(left),
         memory=_largest_step(study, trials, steps),
         test=costliest_test(settings for _, settings in labelled),
@@ -150,7 +150,7 @@ def make_plan(
         max_trial_s=max((one.seconds or 0.0 for one in left), default=0.0),
         reach_limits=predict_reach_limits(labelled),
         short_reaches=find_short_reaches(labelled),
-        over_budget=_models(study, study.over_budget, estimator, {}),
+        over_budget=model_costs(study, study.over_budget, estimator, {}),
         elsewhere=count_points(study, outcomes_elsewhere(study, outcomes)),
         stale={trial: each for trial, each in stale.items() if only is None or trial in only},
         data=find_data_facts(study, (trial.settings for trial in trials), locate),
@@ -268,10 +268,13 @@ def _learned_positions(trial: Trial) -> int:
     return POSITIONS[model.position].sized_to(model.max_positions).parameters(model.d_model)
 
 
-def _models(
+def model_costs(
     study: Study, trials: Iterable[Trial], estimator: TimeEstimator, steps: Mapping[str, StepMemory]
 ) -> tuple[ModelCost, ...]:
-    """What each distinct model costs, in the order of its first trial; `steps` hold what, by a trial's id."""
+    """Return what each distinct model costs, in the order of its first trial.
+
+    `steps` has the memory of trials' steps by their ids; without it a model's memory is None.
+    """
     names, budget = _label_names(study), study.budget
     models: list[ModelCost] = []
     for group in group_by_model(trials):

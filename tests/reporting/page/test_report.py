@@ -262,11 +262,11 @@ def test_a_search_shows_its_dimensions_and_its_best_points(tmp_path):
     texts = Reader(report(study, store)).texts
     assert "A search of 20 points for the highest max_length" in texts["question"]
     assert "How far should a convolution see to learn addition?" in texts["question"]
-    assert "max_lengthkdropout\n\n19.070.25" in texts["status"]
+    assert "max_lengthrecipedropout\n\n19.0conv(k=7) >> ff(8)0.25" in texts["status"]
     assert "model.dropout0.25" in texts["settings"]
 
 
-def test_a_dimension_that_a_point_does_not_take_has_a_dash(tmp_path):
+def test_a_point_is_shown_by_its_recipe_without_holes(tmp_path):
     text = study_text(
         model={"recipe": "choice(sa, conv(k=integer(2, 9))) >> ff({filter})"},
         task={"name": "sort"},
@@ -276,7 +276,7 @@ def test_a_dimension_that_a_point_does_not_take_has_a_dash(tmp_path):
     study, store = load_study(text), Store(tmp_path)
     trial = study.trial_for({"filter": 8, "choice": "sa"})
     keep(store, trial, settings=trial.settings.model_dump_json())
-    assert "max_lengthfilterchoiceconv.k\n\n5.08sa–" in Reader(report(study, store)).texts["status"]
+    assert "max_lengthrecipe\n\n5.0sa >> ff(8)" in Reader(report(study, store)).texts["status"]
 
 
 @pytest.mark.parametrize(

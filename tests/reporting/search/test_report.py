@@ -1,4 +1,4 @@
-"""A report, a section of a paper and a served page of a search in a conditional space have all of it."""
+"""Reports, sections of papers and served pages of searches."""
 
 import re
 from html import unescape
@@ -6,10 +6,12 @@ from html import unescape
 import pytest
 
 from activemem.reporting.results import StudyResults
+from activemem.storage import Store
 from activemem.studies.study import load_study
 
+from ...study_texts import study_text
 from ..serve.conftest import get, serving
-from .conftest import SEARCH
+from .conftest import SEARCH, fill_search
 
 ALL = SEARCH + "".join(
     f'[[{table}]]\nname = "{kind}"\nkind = "{kind}"\n'
@@ -31,8 +33,50 @@ def test_a_report_has_tables_and_figures_of_a_search(results):
     page = results.report()
     assert "5 of 5 points, those with the highest max_length" in page
     assert "conv(k=&#8230;)" in page
-    assert page.count("data:image/svg+xml") == 2
+    assert page.partition('id="figures"')[2].count("data:image/svg+xml") == 2
     assert "Not every point takes conv.k; below an axis: those that do not." in page
+
+
+def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_asks_for_nothing(tmp_path):
+    text = study_text(
+        study={"name": "nested", "title": "Layers with mixers"},
+        model={"recipe": "{layer} >> {mixer}"},
+        task={"name": "sort"},
+        train={"optimizer": {"name": "adam", "lr": "{lr}"}, "epochs": 1},
+        search={"trials": 9, "metric": "max_length", "direction": "max"},
+        space={
+            "layer": "choice(sa, {mixer} >> ff({width}))",
+            "mixer": "choice(gru, conv(k={k}))",
+            "k": "integer(2, 5)",
+            "width": "integer(4, 8)",
+            "lr": "real(1e-4, 1e-1, log=true)",
+        },
+        factors={"seed": [0]},
+    )
+    store, study = Store(tmp_path), load_study(text)
+    points = (
+        ({"layer": "sa", "mixer": "gru", "lr": 0.01}, (3.0,), 1000),
+        (
+            {"layer": "{mixer} >> ff({width})", "mixer": "conv(k={k})", "k": 4, "width": 6, "lr": 0.02},
+            (7.0,),
+            500,
+        ),
+    )
+    fill_search(store, study, points)
+    store.save_study_record("nested", {"text": text, "overrides": []})
+    resolved = "conv(k=4) &gt;&gt; ff(6) &gt;&gt; conv(k=4)"
+    page = StudyResults(study, store).report()
+    assert page.count(f"<code>{resolved}</code>") == 2  # of the best points and of the models
+    assert page.count("<code>0.02</code>") == 1
+    assert "{layer} &gt;&gt; {mixer}" not in page.partition('id="status"')[2].partition('id="figures"')[0]
+    assert "of the best point so far" in page
+    with serving(store) as server:
+        _, served = get(server, "/study/nested")
+        answer, _ = get(server, unescape(re.findall(r'<img[^>]* src="([^"]+)"', served)[0]))
+    assert answer.status == 200
+    assert served.count(f"<code>{resolved}</code>") == 2  # of the best points and of the trials
+    assert "ff({width})" not in served
+    assert 'id="learning"' not in served
 
 
 @pytest.mark.slow
