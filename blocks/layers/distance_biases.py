@@ -24,11 +24,16 @@ class DistanceBias(nn.Module, ABC):
         """(heads, …) of whole numbers (…,), negative for keys to the right."""
 
     def forward(self, distances: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
-        """(heads, queries, keys), by the greatest to the least of all distances, (keys + queries − 1,).
+        """Return (heads, queries, keys) of all distances, from the greatest to the least, (keys + queries − 1,).
 
         By those of each sequence, (batch, keys + queries − 1), it is (batch, heads, queries, keys).
         """
-        biases = self.by_distance(distances).to(dtype).unfold(-1, keys, 1).flip(-2)
+        biases = self.by_distance(distances).to(dtype)
+        if torch.compiler.is_exporting():  # a window of `unfold` has one width in an exported program
+            steps = torch.arange(distances.shape[-1] - keys, -1, -1, device=distances.device)
+            biases = biases[..., steps[:, None] + torch.arange(keys, device=distances.device)]
+        else:
+            biases = biases.unfold(-1, keys, 1).flip(-2)
         return biases if distances.dim() == 1 else biases.transpose(0, 1)
 
 

@@ -65,7 +65,7 @@ class ShortConvolution(Initialisable):
         before, length, x = len(self.weight) - 1, x.shape[1], x.to(self.weight.dtype)
         seen = x if past is None else torch.cat([past.to(x.dtype), x], 1)
         y = _Convolution.apply(length, self.active, seen, self.weight)
-        missing = max(0, before - seen.shape[1])
+        missing = before if torch.compiler.is_exporting() else max(0, before - seen.shape[1])
         kept = functional.pad(seen, (0, 0, missing, 0)) if missing else seen
         return y, kept[:, kept.shape[1] - before :]
 
@@ -127,7 +127,9 @@ def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slic
 
 
 def _convolve(x: Tensor, weight: Tensor, length: int) -> Tensor:
-    """The last outputs of the convolution; nothing stands in front of x."""
+    """Return the last outputs of the convolution; nothing stands in front of x."""
+    if torch.compiler.is_exporting():  # zeros in front, so that each tap sees positions at every length
+        x = functional.pad(x, (0, 0, len(weight) - 1, 0))
     y = x[:, x.shape[1] - length :] * weight[-1]
     for lag, seen, seeing in _lags(x.shape[1], length, len(weight))[1:]:
         y[:, seeing].add_(x[:, seen] * weight[-1 - lag])

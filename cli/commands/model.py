@@ -184,13 +184,17 @@ def export(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="FILE.pt2, FILE.onnx, or a new folder for the Hub.")
     ],
+    lengths: Annotated[
+        bool, typer.Option("--lengths", help="Write a program whose second input is the sequences' lengths.")
+    ] = False,
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write a model as a program that runs without activemem, and compare the two on the spot.
 
-    .pt2 is a program of torch.export and .onnx one of ONNX, for batches and lengths of any size; a folder
-    gets config.json and model.safetensors.
+    .pt2 is a program of torch.export and .onnx one of ONNX, for batches and lengths of any size. With
+    --lengths the program can tell padding from valid positions. A folder gets config.json and
+    model.safetensors.
     """
     from pathlib import Path
 
@@ -198,7 +202,7 @@ def export(
     from ...engine.inference.trained_model import load_model
 
     source = _find(model, results)
-    done = export_model(load_model(source), source, Path(path))
+    done = export_model(load_model(source), source, Path(path), lengths=lengths)
     if as_json:
         print_json({"path": str(done.path), "difference": done.difference})
         return

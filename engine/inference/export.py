@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
 from ...blocks import Model
 from ...errors import ActivememError
+from ...grammar import parse, render
+from ...grammar.vocabulary.output_kinds import export_faults
 from ...storage.durable_write import replacing
 from ..core.model_file import ModelFile
 from .trained_model import HUB_WEIGHTS, TrainedModel
@@ -46,19 +48,23 @@ class Exported:
     difference: float | None
 
 
-def export_model(trained: TrainedModel, source: Path, path: Path) -> Exported:
+def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bool = False) -> Exported:
     """Write a model in the format that a path's ending names: .pt2, .onnx, or none for a folder of the Hub.
 
-    `source` is the model's file. Raises ExportError, and FileExistsError for a folder that is there.
+    `source` is the model's file. With `lengths` a program takes a second input, the lengths (batch,) of the
+    sequences. Raises ExportError before anything is written, and FileExistsError if the folder exists.
     """
-    formats: dict[str, Callable[[], Exported]] = {
-        ".pt2": lambda: _export_torch(trained, path),
-        ".onnx": lambda: _export_onnx(trained, path),
-        "": lambda: _write_folder(trained.file, source, path),
-    }
-    if path.suffix not in formats:
-        raise ExportError(f"{path}: expected .pt2 or .onnx at its end, or a folder, got {path.suffix}")
-    return formats[path.suffix]()
+    match path.suffix:
+        case ".pt2":
+            return _export_torch(trained, path, lengths=lengths)
+        case ".onnx":
+            return _export_onnx(trained, path, lengths=lengths)
+        case "" if lengths:
+            raise ExportError(f"{path}: expected .pt2 or .onnx at its end with lengths, got a folder")
+        case "":
+            return _write_folder(trained.file, source, path)
+        case _:
+            raise ExportError(f"{path}: expected .pt2 or .onnx at its end, or a folder, got {path.suffix}")
 
 
 def _write_folder(file: ModelFile, source: Path, path: Path) -> Exported:
@@ -74,26 +80,26 @@ def _write_folder(file: ModelFile, source: Path, path: Path) -> Exported:
     return Exported(path=path, difference=None)
 
 
-def _export_torch(trained: TrainedModel, path: Path) -> Exported:
-    """A program of torch.export, for batches and lengths of any size."""
-    module, program = _trace(trained)
+def _export_torch(trained: TrainedModel, path: Path, *, lengths: bool) -> Exported:
+    """Write a program of torch.export, for batches and lengths of any size."""
+    module, program = _trace(trained, lengths=lengths)
     with replacing(path) as temporary:
         buffer = io.BytesIO()
         torch.export.save(program, buffer)
         temporary.write_bytes(buffer.getvalue())
         loaded = torch.export.load(io.BytesIO(buffer.getvalue())).module()
-        difference = _compare(module, loaded, trained)
+        difference = _compare(module, loaded, trained, lengths=lengths)
     return Exported(path=path, difference=difference)
 
 
-def _export_onnx(trained: TrainedModel, path: Path) -> Exported:
-    """An ONNX model, for batches and lengths of any size, run by ONNX Runtime to compare it."""
+def _export_onnx(trained: TrainedModel, path: Path, *, lengths: bool) -> Exported:
+    """Write an ONNX model, for batches and lengths of any size, and compare it as ONNX Runtime runs it."""
     try:
         import onnxruntime  # noqa: PLC0415 -- an extra
         import onnxscript  # noqa: PLC0415, F401 -- as above, torch needs it
     except ImportError as error:
         raise ExportError(f'{error}: pip install "activemem[export]"') from error
-    module, program = _trace(trained)
+    module, program = _trace(trained, lengths=lengths)
     try:
         with _quietly():
             converted = torch.onnx.export(program, dynamo=True, verbose=False)
@@ -104,54 +110,72 @@ def _export_onnx(trained: TrainedModel, path: Path) -> Exported:
         data = converted.model_proto.SerializeToString()
         temporary.write_bytes(data)
         session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-        name = session.get_inputs()[0].name
+        names = [each.name for each in session.get_inputs()]
 
-        def run(inputs: Tensor) -> Tensor:
-            return torch.from_numpy(session.run(None, {name: inputs.numpy()})[0])
+        def run(*inputs: Tensor) -> Tensor:
+            given = {name: each.numpy() for name, each in zip(names, inputs, strict=True)}
+            return torch.from_numpy(session.run(None, given)[0])
 
-        difference = _compare(module, run, trained)
+        difference = _compare(module, run, trained, lengths=lengths)
     return Exported(path=path, difference=difference)
 
 
-def _trace(trained: TrainedModel) -> tuple[Model, ExportedProgram]:
-    """The module and its graph, with batch and length as symbols."""
+def _trace(trained: TrainedModel, *, lengths: bool) -> tuple[Model, ExportedProgram]:
+    """Return the module and its graph, with batch and length as symbols.
+
+    Raises ExportError if no one graph is right at every length.
+    """
     module = trained.module
     if not isinstance(module, Model):
         raise ExportError(
-            f"expected a model of one sequence, got {trained.recipe}, which writes step by step"
+            f"{trained.recipe} cannot be exported: expected a model of one sequence, got one that writes "
+            "step by step"
         )
-    shapes = ({0: Dim.AUTO, 1: Dim.AUTO},)
+    if faults := export_faults(parse(trained.recipe).root):
+        reasons = "; ".join(f"{render(block)}: {reason}" for block, reason in faults.items())
+        raise ExportError(
+            f"expected blocks for which one program is right at every length, got {reasons}; "
+            "a folder for the Hub takes every model"
+        )
+    inputs = _inputs(trained, 2, _EXPORTED_AT, lengths=lengths)
+    shapes = ({0: Dim.AUTO, 1: Dim.AUTO}, {0: Dim.AUTO})[: len(inputs)]
     try:
         with torch.no_grad(), _quietly():
-            program = torch.export.export(module, (_inputs(trained, 2, _EXPORTED_AT),), dynamic_shapes=shapes)
+            program = torch.export.export(module, inputs, dynamic_shapes=shapes)
     except Exception as error:
         raise ExportError(f"{trained.recipe} cannot be exported: {_first_line(error)}") from error
-    _compare(module, program.module(), trained)  # before it is converted, which can take for ever
+    # compared before it is converted, which can take for ever
+    _compare(module, program.module(), trained, lengths=lengths)
     return module, program
 
 
 @torch.no_grad()
-def _compare(module: nn.Module, program: Callable[[Tensor], Tensor], trained: TrainedModel) -> float:
+def _compare(module: Model, program: Callable[..., Tensor], trained: TrainedModel, *, lengths: bool) -> float:
     """Return the largest difference of outputs over batches and lengths; ExportError if it is too large."""
-    largest = 0.0
+    differences: list[Tensor] = []
     for place, length in enumerate(_compared_lengths(trained, module)):
         batch = 1 + place % 3
-        inputs = _inputs(trained, batch, length)
-        expected = module(inputs)
+        inputs = _inputs(trained, batch, length, lengths=lengths)
+        expected = module(*inputs)
         try:
-            found = program(inputs)
+            found = program(*inputs)
         except Exception as error:
             raise ExportError(
                 f"{trained.recipe} cannot be exported for all lengths: a batch of {batch} with {length} "
                 f"positions ends in {_first_line(error)}"
             ) from error
-        largest = max(largest, float((found - expected).abs().max() / expected.abs().max()))
+        if lengths and not module.pooled:  # at padding outputs mean nothing
+            valid = torch.arange(length) < inputs[1][:, None]
+            expected, found = expected[valid], found[valid]
+        difference = (found - expected).abs().max()
+        differences.append(difference / expected.abs().max() if difference else difference)
+    largest = float(torch.stack(differences).max())  # NaN if any is
     if not largest <= _TOLERANCE:
         raise ExportError(f"expected the outputs of {trained.recipe}, got some that differ by {largest:.1e}")
     return largest
 
 
-def _compared_lengths(trained: TrainedModel, module: nn.Module) -> list[int]:
+def _compared_lengths(trained: TrainedModel, module: Model) -> list[int]:
     """Return lengths on both sides of those at which a block may compute in another way.
 
     These are numbers of the recipe and of the task, such as widths of kernels, spans and training lengths.
@@ -159,18 +183,21 @@ def _compared_lengths(trained: TrainedModel, module: nn.Module) -> list[int]:
     settings = trained.file.trial.settings
     numbers = re.findall(r"\d+", trained.recipe + settings.task.model_dump_json())
     near = {int(number) + step for number in numbers for step in (-1, 0, 1) if len(number) < 4}
-    kind = module.config.position_kind if isinstance(module, Model) else None
-    longest = min(_LONGEST_COMPARED, (kind and kind.longest) or _LONGEST_COMPARED)
+    longest = min(_LONGEST_COMPARED, module.config.position_kind.longest or _LONGEST_COMPARED)
     return sorted(length for length in near | set(_LENGTHS) if 1 <= length <= longest)
 
 
-def _inputs(trained: TrainedModel, batch: int, length: int) -> Tensor:
-    """Any inputs that the model takes."""
+def _inputs(trained: TrainedModel, batch: int, length: int, *, lengths: bool) -> tuple[Tensor, ...]:
+    """Return random inputs of the model: a padded batch and, with `lengths`, the lengths of its sequences."""
     interface, generator = trained.file.trial.settings.task.interface, torch.Generator().manual_seed(length)
     if interface.columns is not None:
-        return torch.randn(batch, length, interface.columns, generator=generator)
-    assert interface.vocab is not None, "inputs are numbers or symbols"
-    return torch.randint(interface.vocab, (batch, length), generator=generator)
+        inputs = torch.randn(batch, length, interface.columns, generator=generator)
+    else:
+        assert interface.vocab is not None, "inputs are numbers or symbols"
+        inputs = torch.randint(interface.vocab, (batch, length), generator=generator)
+    if not lengths:
+        return (inputs,)
+    return inputs, torch.randint(1, length + 1, (batch,), generator=generator)
 
 
 @contextlib.contextmanager

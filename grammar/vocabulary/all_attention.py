@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from .attention import ADAPTIVE, HEAD_WIDTH, HEADS, POS_VALUES, RAMP, SELF, check_ramp, window_from_settings
 from .registry import register
-from .spec import CostContext, Parameter, Reach, Role, Settings, Spec, as_int
+from .spec import CostContext, Parameter, Reach, Role, Settings, Spec, as_int, lays_out_its_window
 
 VECTORS = Parameter(name="N", kind="integer", low=0, high=1048576, meaning="persistent vectors of each head")
 SPAN = Parameter(
@@ -61,6 +61,7 @@ def _register_persistent_attention(
             ),
             check=check,
             compiled_for_each_length=lambda _settings: True,
+            export_fault=lays_out_its_window,
         )
     )
 

@@ -20,6 +20,7 @@ from .spec import (
     as_float,
     as_int,
     as_word,
+    lays_out_its_window,
 )
 
 BUCKETS = 32
@@ -211,5 +212,6 @@ SA = register(
         check=_check,
         compares_positions=lambda settings: as_word(settings, "pos") in ("rope", "alibi", "t5"),
         compiled_for_each_length=_is_laid_out_by_length,
+        export_fault=lambda settings: lays_out_its_window(settings) if as_int(settings, "span") > 0 else None,
     )
 )

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from .feedforward import ACT
 from .matrix_states.recurrent_heads import chunk_shape
 from .registry import register
-from .spec import CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word
+from .spec import CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word, loops_over_positions
 from .vector_states.recurrent_channels import CHANNELS
 
 KERNEL = Parameter(name="k", kind="integer", low=1, high=1024, meaning="kernel width in tokens")
@@ -202,6 +202,9 @@ BASE_CONV = register(
         window=_kernel_inputs,
         check=_check_taps,
         compiled_for_each_length=lambda settings: as_word(settings, "filter") == "implicit",
+        export_fault=lambda settings: (
+            loops_over_positions(settings) if as_word(settings, "filter") == "implicit" else None
+        ),
     )
 )
 
@@ -245,5 +248,6 @@ HYENA = register(
         reach=_hyena_reach,
         window=lambda settings, context: int(_hyena_reach(settings, context).left) * context.width,
         compiled_for_each_length=lambda _settings: True,
+        export_fault=loops_over_positions,
     )
 )

@@ -79,6 +79,17 @@ def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def export_faults(root: Value) -> dict[BlockNode, str]:
+    """Return the blocks that cannot be exported, with the reason of each."""
+    faults: dict[BlockNode, str] = {}
+    for block in (inside for inside in walk(root) if isinstance(inside, BlockNode)):
+        spec = lookup(block.name)
+        fault = None if spec is None or spec.export_fault is None else spec.export_fault(spec.settings(block))
+        if fault is not None:
+            faults[block] = fault
+    return faults
+
+
 def is_positionwise(node: Value) -> bool:
     """Whether all of the part works on each position by itself, so that it can map a vector; holes may."""
     match node:

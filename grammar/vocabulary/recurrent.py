@@ -7,7 +7,7 @@ before that of the position before it.
 from __future__ import annotations
 
 from .registry import register
-from .spec import UNBOUNDED, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
+from .spec import UNBOUNDED, CostContext, Parameter, Reach, Role, Settings, Spec, as_int, loops_over_positions
 
 INPUT_MAPS = {"lstm": 4, "gru": 3}
 """The blocks that carry a state, which a decoder can go on from; the maps of the input in a layer of each."""
@@ -34,6 +34,7 @@ def _register_recurrent(name: str, summary: str, equation: str, source: str, sta
             reach=_reach,
             window=lambda settings, context: states * as_int(settings, "layers") * context.width,
             compiled_for_each_length=lambda _settings: True,
+            export_fault=loops_over_positions,
         )
     )
 

@@ -119,6 +119,16 @@ class Reach:
     right: float
 
 
+def loops_over_positions(_settings: Settings) -> str:
+    """Return why a block that loops over positions is not exported."""
+    return "it computes one position, or one chunk of positions, after the other"
+
+
+def lays_out_its_window(_settings: Settings) -> str:
+    """Return why attention within a window is not exported."""
+    return "it lays out its window for one length"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
     """One block of the vocabulary: its arguments, and the claims that tests hold against its module.
@@ -129,6 +139,7 @@ class Spec:
     `compares_positions` says whether it does so by numbers that a model may draw (`randomised_pairs`).
     `compiled_for_each_length` says whether `torch.compile` makes a program of it for each length, as of a
     loop over positions; of others it makes one for most lengths, or one for as many chunks.
+    `export_fault` says why no exported program of the block is right at every length, None if one is.
     `depends_on_target_length` is for transducers whose outputs depend on how many there will be, where these
     are more than the source has.
     """
@@ -148,6 +159,7 @@ class Spec:
     check: Callable[[Settings], str | None] | None = None
     compares_positions: Callable[[Settings], bool] | None = None
     compiled_for_each_length: Callable[[Settings], bool] | None = None
+    export_fault: Callable[[Settings], str | None] | None = None
     depends_on_target_length: bool = False
     owner: str = OWNER
 

@@ -21,6 +21,7 @@ from ..spec import (
     Settings,
     Spec,
     as_int,
+    loops_over_positions,
 )
 
 MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH = 64, 16
@@ -147,5 +148,6 @@ def register_recurrence(
             window=window,
             check=check,
             compiled_for_each_length=compiled_for_each_length,
+            export_fault=loops_over_positions,
         )
     )

@@ -18,6 +18,7 @@ from ..spec import (
     Settings,
     Spec,
     as_int,
+    loops_over_positions,
 )
 
 CHANNELS = Parameter(
@@ -68,6 +69,7 @@ def register_channels(
             reach=_reach,
             window=window,
             compiled_for_each_length=lambda _settings: True,
+            export_fault=loops_over_positions,
         )
     )
 

@@ -1,0 +1,117 @@
+"""Exported programs, over the whole vocabulary; what has none is the list in docs/models.md."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from activemem.engine.core.model_file import ModelFile, write_model_file
+from activemem.engine.inference import export
+from activemem.engine.inference.export import ExportError, export_model
+from activemem.engine.inference.trained_model import load_model
+from activemem.engine.trial.training import Training
+from activemem.grammar import Role, lookup, parse, render
+from activemem.grammar.vocabulary.output_kinds import VECTOR, export_faults, output_kind
+from activemem.grammar.vocabulary.registry import builtin_names
+from activemem.studies.resolve.trial import Trial
+from activemem.studies.schema.settings import TrialSettings
+
+from ...blocks.example_blocks import BLOCKS, example_block
+
+PAGE = (Path(__file__).parents[3] / "docs" / "models.md").read_text(encoding="utf-8")
+ROWS = PAGE.split("| block | why no program is right at every length |")[1].split("\n\n")[0]
+DOCUMENTED = set(re.findall(r"`([^`]+)`", ROWS))
+
+BY_SETTING = {
+    "sa(span=…)": "sa(heads=2, head_width=4, span=8)",
+    "base_conv(filter=implicit)": "base_conv(k=4, filter=implicit)",
+}
+"""What is documented with a setting, and a block that has it."""
+
+EXPORTED = [
+    *(render(example_block(name)) for name in BLOCKS if name not in {*DOCUMENTED, "sa"}),
+    "sa(heads=2, head_width=4)",
+    "sa(heads=2, head_width=4, pos=rope)",
+    "sa(heads=2, head_width=4, pos=alibi)",
+    "sa(heads=2, head_width=4, pos=t5, kv_heads=1, qk_norm=rms)",
+    "2 * (conv(k=9) + cgru(k=4)) >> mean_pool",
+]
+NOT_EXPORTED = [
+    *(render(example_block(name)) for name in BLOCKS if name in DOCUMENTED),
+    *BY_SETTING.values(),
+]
+
+
+def untrained(recipe, folder):
+    """Return a model with its first weights, and its file; behind a pool the task is one of numbers."""
+    pooled = output_kind(parse(recipe).root) == VECTOR
+    train = {"optimizer": {"name": "adam", "lr": 0.01}, "batch_size": 2, "epochs": 1, "steps_per_epoch": 1}
+    settings = TrialSettings.model_validate(
+        {
+            "model": {"recipe": recipe, "d_model": 8},
+            "task": {"name": "recall_addition" if pooled else "reverse"},
+            "train": train if pooled else train | {"curriculum": {"start": 5}},
+        }
+    )
+    training, path = Training(settings, torch.device("cpu"), folder), folder / "model.safetensors"
+    kept = ModelFile(
+        trial=Trial(study="s", levels={}, settings=settings),
+        weights=training.weights(),
+        symbols=training.symbols(),
+        metrics={},
+        version="",
+        commit=None,
+    )
+    write_model_file(path, kept)
+    return load_model(path), path
+
+
+def test_the_documented_list_is_that_of_the_vocabulary():
+    found = {name for name in builtin_names() if lookup(name).role is Role.TRANSDUCER}
+    found |= {name for name in BLOCKS if export_faults(example_block(name))} - {"sa"}
+    for setting, block in BY_SETTING.items():
+        assert export_faults(parse(block).root)
+        found.add(setting)
+    assert found == DOCUMENTED
+    assert not any(export_faults(parse(recipe).root) for recipe in EXPORTED)
+
+
+@pytest.mark.parametrize("recipe", ["conv(k=3) >> 2 * (gru + sa(span=8))", "mlstm(heads=2)"])
+def test_what_cannot_be_exported_is_refused_at_once(recipe, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.export, "export", None)
+    trained, path = untrained(recipe, tmp_path)
+    for name in ("model.pt2", "model.onnx"):
+        with pytest.raises(ExportError, match=r"one program is right at every length, got (gru|mlstm)\S*"):
+            export_model(trained, path, tmp_path / name)
+    assert [each.name for each in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_a_program_with_lengths_tells_padding_from_positions(tmp_path):
+    trained, path = untrained("sa(heads=2, head_width=4) >> persistent_conv(k=4)", tmp_path)
+    done = export_model(trained, path, tmp_path / "model.pt2", lengths=True)
+    program = torch.export.load(done.path).module()
+    inputs, lengths = torch.randint(3, (3, 70)), torch.tensor([70, 1, 33])
+    together = program(inputs, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone = trained.module(inputs[row : row + 1, :length])[0]
+        assert torch.allclose(together[row, :length], alone, atol=1e-5)
+    with pytest.raises(ExportError, match="with lengths, got a folder"):
+        export_model(trained, path, tmp_path / "folder", lengths=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", EXPORTED)
+def test_all_other_blocks_are_exported(recipe, tmp_path):
+    trained, path = untrained(recipe, tmp_path)
+    for lengths in (False, True):
+        assert export_model(trained, path, tmp_path / "model.pt2", lengths=lengths).difference <= 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", NOT_EXPORTED)
+def test_blocks_of_the_list_have_no_program_for_all_lengths(recipe, tmp_path, monkeypatch):
+    monkeypatch.setattr(export, "export_faults", lambda _root: {})
+    trained, path = untrained(recipe, tmp_path)
+    with pytest.raises(ExportError, match=r"cannot be exported|differ by"):
+        export_model(trained, path, tmp_path / "model.pt2")
