@@ -24,7 +24,7 @@ class DistanceBias(nn.Module, ABC):
         """(heads, …) of whole numbers (…,), negative for keys to the right."""
 
     def forward(self, distances: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
-        """Return (heads, queries, keys) of all distances, from the greatest to the least, (keys + queries − 1,).
+        """Return (heads, queries, keys) of all distances, greatest first, (keys + queries − 1,).
 
         By those of each sequence, (batch, keys + queries − 1), it is (batch, heads, queries, keys).
         """
