@@ -18,12 +18,12 @@ from rich.text import Text
 from ...diagnostics import replace_unprintable
 from ...engine.core.events import ClusterNode, Ended, Event, Listener, Taken
 from ...engine.core.interruption import GRACE_S
+from ...engine.core.progress import Progress, StudyProgress
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import format_duration, plural
 from ..output import print_stderr
 from ..views import trial_lines
 from ..views.headline import Headline
-from ..views.progress import Progress, StudyProgress
 from ..views.trial_names import TrialNames
 from .nodes import format_nodes
 

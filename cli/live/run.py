@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from ...engine.core.progress import initial_progress
 from ...engine.core.resources import Machine
 from ...reporting.results import StudyResults
 from ...reporting.tables.render import rich
@@ -23,7 +24,6 @@ from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
 from ..output import EXIT_WRONG_INPUT, print_stderr
 from ..views.headline import headline_of
-from ..views.progress import StudyProgress
 from ..views.status import format_best_points, format_failures
 from ..views.trial_names import PointNames, TrialNameColumns, TrialNames
 from .display import live_display
@@ -86,7 +86,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         with (
             live_display(
                 study.name,
-                _initial_progress(request, store),
+                initial_progress(study, store, request.max_trials),
                 _names(study),
                 headline_of(study, store.trials()),
             ) as display,
@@ -142,14 +142,6 @@ def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
         data=settings.data.resolve(),  # workers have a working directory of their own
         skip_unfit_nodes=request.skip_unfit_nodes,
     )
-
-
-def _initial_progress(request: RunRequest, store: Store) -> StudyProgress:
-    """The progress before the first event; of a search only the number of trials is known."""
-    before, unplanned = study_status(request.study, store), 0
-    if request.study.search is not None:
-        unplanned = min(before.num_remaining, request.max_trials or before.num_remaining)
-    return StudyProgress(total=before.total, stored=before.stored, unplanned=unplanned)
 
 
 def _names(study: Study) -> TrialNames:

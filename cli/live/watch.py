@@ -11,6 +11,7 @@ import polars as pl
 from rich.console import Console, Group
 
 from ...engine.core.events import Ended
+from ...engine.core.progress import RunningTrial
 from ...reporting.results import StudyResults
 from ...reporting.serve.progress import ProgressNow, study_progress
 from ...reporting.serve.store_reader import LOOK_AT_BUCKET_S, LOOK_S, StoreReader, StudyNow
@@ -22,7 +23,6 @@ from ...studies.text.units import WIDTH, plural
 from ..output import print_stderr
 from ..views import trial_lines
 from ..views.headline import headline_of
-from ..views.progress import RunningTrial
 from ..views.status import format_best_points, format_failures
 from ..views.trial_names import TrialNameColumns
 from .display import draw, drawing

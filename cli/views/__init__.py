@@ -2,6 +2,6 @@
 
 `blocks`, `tasks`, `registries`, `studies`, `datasets` and `models` are lists of what there is; `settings`,
 `plan`, `status` and `query` are answers, `store_upkeep` is what is wrong with the files of a store.
-`progress` knows how far a running study is, `headline` its own metric, `trial_lines` writes both in lines,
+`headline` knows a study's own metric, `trial_lines` writes progress and metrics in lines,
 and `trial_names` names trials in columns, points of a search by their own values.
 """

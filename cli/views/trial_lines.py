@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 from ...engine.core.events import Ended, Taken
+from ...engine.core.progress import Progress
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import WIDTH, format_duration
 from .headline import Headline
-from .progress import Progress
 from .trial_names import TrialNames
 
 MAX_RUNNING_LINES = 6

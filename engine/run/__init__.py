@@ -6,6 +6,7 @@ are `ray_actor`, on nodes that `cluster_nodes` has checked). `ray_connection` st
 `head_watch` ends a run whose cluster's head is gone; `gpu_share` decides each trial's share of a GPU. Trials
 come from `cohort_sources` or from a `search` and run as `cohorts`; short ones wait in `held_outcomes` to be
 stored together. `other_drivers` watches what others train. `preflight` refuses faulty studies, and
-`plugin_rehearsal` runs plug-in code once before anything trains. `interrupts` stop a run in order, and
+`plugin_rehearsal` runs plug-in code once before anything trains. `notebook_progress` shows a run in
+a notebook. `interrupts` stop a run in order, and
 `memory_guard` kills workers that take too much memory.
 """

@@ -20,7 +20,7 @@ from ...studies.rounds import follow_rounds, has_more
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import plural
-from ..core.events import NOBODY, Listener
+from ..core.events import Listener
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import keep_files
 from ..optimisers.parameter_groups import group_sizes
@@ -32,6 +32,7 @@ from .gpu_share import with_gpu_bytes, with_whole_gpu
 from .interrupts import Stop, on_interrupt
 from .local.in_process import run_local
 from .local.last_resort import killed_if_stuck
+from .notebook_progress import notebook_listener
 from .plugin_rehearsal import rehearse_plugins
 from .preflight import check_leaks, check_precisions, check_test_lengths, prepare_corpora
 from .rounds import RunCounter, RunRounds, find_missing
@@ -68,7 +69,7 @@ def run_study(
     study: Study,
     store: Store,
     machine: Machine = ONE_CPU,
-    listener: Listener = NOBODY,
+    listener: Listener | None = None,
     *,
     local: bool | None = None,
     max_trials: int | None = None,
@@ -80,7 +81,8 @@ def run_study(
 
     `local` trains in this process, without Ray, or with it. By default a grid trains here if its missing
     trials are so short that Ray is not worth its start; the results are the same. Of a grid only `trial_ids`
-    may run, if they are given. The run ends once `max_failures` trials have failed in it.
+    may run, if they are given. The run ends once `max_failures` trials have failed in it. Without a
+    `listener` a notebook shows the progress.
 
     What no trial could be trained with raises before anything is: a model that sees its future LeakError,
     one without what a group of weights or a loss term names ParameterGroupError or LossTermError, one that
@@ -101,6 +103,7 @@ def run_study(
     check_gpu(machine)
     machine = with_gpu_bytes(machine)
     study = follow_rounds(study, store)
+    listener = listener or notebook_listener(study, store, max_trials)
     summary = _run_round(
         study, store, machine, listener, max_trials=max_trials, trial_ids=trial_ids, **request
     )

@@ -92,3 +92,11 @@ def test_a_study_is_opened_as_it_last_ran(everything, kept, tmp_path):
     assert open_study("everything", tmp_path, ["train.epochs=4"]).study.epochs == 4
     with pytest.raises(StudyError, match="no study of that name; nearest: quickstart"):
         open_study("quickstrat", tmp_path)
+
+
+def test_a_plan_shows_itself_in_a_notebook(results):
+    shown = results.plan()._repr_html_()
+    assert shown.startswith("<p>36 trials · 27 in the store · 5 of them failed · ")
+    assert "<th>parameters</th>" in shown and "<td>conv(k=20)</td>" in shown
+    part = results.plan(["task=sort"])._repr_html_()
+    assert "36 trials · 12 in this part" in part

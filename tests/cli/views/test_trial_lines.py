@@ -2,9 +2,9 @@ from dataclasses import replace
 
 from activemem.cli.views import trial_lines
 from activemem.cli.views.headline import Headline
-from activemem.cli.views.progress import StudyProgress
 from activemem.cli.views.trial_names import TrialNameColumns
 from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.engine.core.progress import StudyProgress
 from activemem.studies.study import load_study
 
 from ..trial_factories import make_trial

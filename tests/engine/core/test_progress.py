@@ -1,7 +1,7 @@
 import pytest
 
-from activemem.cli.views.progress import StudyProgress
 from activemem.engine.core.events import Ended, EpochFinished, Started
+from activemem.engine.core.progress import StudyProgress
 
 from ..trial_factories import make_trial
 

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ...engine.core.events import Ended, EpochFinished, Event, Started, Taken
+from ...storage import Store
+from ...studies.planning.status import study_status
 from ...studies.resolve.trial import Trial
+from ...studies.study import Study
+from .events import Ended, EpochFinished, Event, Started, Taken
 
 
 class Progress(Protocol):
@@ -182,3 +185,11 @@ class StudyProgress:
     def _expected_share(self) -> float:
         """The share of its epochs that an unknown trial is expected to train, from those that were pruned."""
         return sum(self._trained) / len(self._trained) if self._trained else 1.0
+
+
+def initial_progress(study: Study, store: Store, max_trials: int | None) -> StudyProgress:
+    """Return the progress before the first event; of a search only the number of trials is known."""
+    before, unplanned = study_status(study, store), 0
+    if study.search is not None:
+        unplanned = min(before.num_remaining, max_trials or before.num_remaining)
+    return StudyProgress(total=before.total, stored=before.stored, unplanned=unplanned)
