@@ -3,7 +3,7 @@ import pytest
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.core.progress import StudyProgress
 
-from ..trial_factories import make_trial
+from ...cli.trial_factories import make_trial
 
 
 def follow(progress, *events):
