@@ -145,5 +145,5 @@ def test_a_part_is_planned_by_itself(run, tiny):
     wrong = run("study", "plan", tiny, "--only", "task=nod")
     assert (wrong.exit_code, wrong.stderr) == (
         2,
-        "tiny: 1 fault\n\n  task=nod: no such level; nearest: not\n",
+        "tiny: 1 fault\n\n  task=nod: unknown level 'nod' of task; nearest: not\n",
     )

@@ -198,9 +198,9 @@ def test_a_plan_knows_what_the_run_that_trains_the_study_here_found_free(tmp_pat
 def test_only_living_processes_of_the_run_on_this_machine_hold_trials_of_its_own(tmp_path, owner, is_counted):
     store = Store(tmp_path)
     store.save_study_record("alpha", {"text": "", "overrides": [], "gpu": {"run": "run", "free": 10**9}})
-    store.checkpoint_dir("trial").mkdir(parents=True)
+    store.checkpoint_dir("0" * 16).mkdir(parents=True)
     assert free_for_run("alpha", store) is None
-    lease = Leases(Layout(tmp_path), replace(this_process("run"), **owner)).claim("trial", 0)
+    lease = Leases(Layout(tmp_path), replace(this_process("run"), **owner)).claim("0" * 16, 0)
     assert isinstance(lease, Lease)
     assert free_for_run("alpha", store) == (10**9 if is_counted else None)
     lease.end()
