@@ -876,7 +876,7 @@ class _Sa(Recipe):
         qk_norm: normalisation of the queries and keys of each head, with gains that heads share; none or rms.
         logit_cap: scores s become c tanh(s / c) of this c, 0 for none; number, 0.0 to 1000000.0.
 
-        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; alibi: Press et al. 2022; t5: Raffel et al. 2020; kv_heads: Ainslie et al. 2023; qk_norm: Henry et al. 2020; logit_cap: Gemma Team 2024 (Gemma 2), section 2.
+        Vaswani et al. 2017; widths of the program of Dowdell and Zhang 2019; positions and spans of Sukhbaatar et al. 2019; rope: Su et al. 2021; alibi: Press et al. 2022, with slopes 2^(−8 h / heads) for 3, 6 or 12 heads too, for which the program of its authors interpolates; t5: Raffel et al. 2020; kv_heads: Ainslie et al. 2023; qk_norm: Henry et al. 2020; logit_cap: Gemma Team 2024 (Gemma 2), section 2.
         """
 
 sa: _Sa
