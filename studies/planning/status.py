@@ -286,9 +286,8 @@ def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[Unf
         return []
     return [
         each
-        for each in unfinished_trials(store.checkpoints_folder(STARTS_FILE))
-        if each.trial.study == study.name
-        and each.trial.id not in stored
+        for each in unfinished_trials(store.checkpoints_folder(STARTS_FILE), study.name)
+        if each.trial.id not in stored
         and tried_trial(study, each.trial.id, each.trial.levels) is not None
     ]
 

@@ -36,15 +36,16 @@ class UnfinishedTrial:
     has_started: bool
 
 
-def unfinished_trials(root: Path) -> list[UnfinishedTrial]:
+def unfinished_trials(root: Path, study: str | None = None) -> list[UnfinishedTrial]:
     """Return the trials that have a checkpoint below a folder, in the order of their JSON.
 
-    A trial whose record is damaged is named in the log and left out.
+    With `study` only the trials of that study are read: those of others may need plug-ins that are not loaded
+    here. A trial whose record is damaged is named in the log and left out.
     """
     found: list[UnfinishedTrial] = []
     for path in root.glob(f"*/{STARTS_FILE}"):
         try:
-            unfinished = read_unfinished(path.parent)
+            unfinished = read_unfinished(path.parent, study)
         except (OSError, StoreError) as error:
             _log.warning("%s; it is left out", error)
         else:
@@ -52,15 +53,18 @@ def unfinished_trials(root: Path) -> list[UnfinishedTrial]:
     return sorted(found, key=lambda each: each.trial.to_json())
 
 
-def read_unfinished(folder: Path) -> UnfinishedTrial | None:
+def read_unfinished(folder: Path, study: str | None = None) -> UnfinishedTrial | None:
     """Return the trial of a checkpoint's folder; None if its writer was killed before it named one.
 
+    With `study` it is None for a trial of another study too.
     Raises `StoreError`, which names the file, and OSError.
     """
     found = read_begun(folder)
     if found is None:
         return None
     begun, starts = found
+    if study is not None and begun.study != study:
+        return None
     try:
         settings = settings_from_json(begun.settings)
     except ValueError as error:

@@ -108,8 +108,9 @@ class BegunPoints:
     def _unfinished(self) -> dict[str, Mapping[str, Level]]:
         """The levels of trials of this search that have begun, by id, of which nothing was known."""
         found: dict[str, Mapping[str, Level]] = {}
-        for trial in (each.trial for each in unfinished_trials(self._store.checkpoints_folder(STARTS_FILE))):
-            if trial.study == self._study.name and trial.id not in self._seen:
+        begun = unfinished_trials(self._store.checkpoints_folder(STARTS_FILE), self._study.name)
+        for trial in (each.trial for each in begun):
+            if trial.id not in self._seen:
                 self._seen.add(trial.id)
                 if tried_point(self._study, trial.id, trial.levels) is not None:
                     found[trial.id] = dict(trial.levels)

@@ -1,5 +1,6 @@
 """A checkpoint that is damaged costs an epoch, and never a number."""
 
+import json
 import logging
 import os
 import random
@@ -144,6 +145,17 @@ def test_a_damaged_start_is_left_out_and_stops_no_other(job, store, folder, capl
     with caplog.at_level(logging.WARNING):
         assert [each.trial.id for each in unfinished_trials(folder.parent)] == [job.trial.id]
     assert len(caplog.messages) >= 3  # Python 3.13 lists the link too
+
+
+def test_trials_of_other_studies_are_not_read(job, folder, caplog):
+    begun = json.loads(job.trial.to_json())
+    begun["settings"]["model"]["recipe"] = "a_block_of_a_plugin_that_is_not_loaded"
+    other = folder.with_name("0" * 16)
+    other.mkdir()
+    Checkpoint(other).record_start(json.dumps(begun | {"study": "another"}), "run", "0")
+    with caplog.at_level(logging.WARNING):
+        found = unfinished_trials(folder.parent, job.trial.study)
+    assert ([each.trial.id for each in found], caplog.messages) == ([job.trial.id], [])
 
 
 @pytest.mark.parametrize("torn", ["", '{"study": "al', "run 0\n", "[1]\n"])
