@@ -147,14 +147,13 @@ def _as_json(cost: Cost) -> list[Any]:
 
 
 def _from_json(stored: Any) -> Cost:  # noqa: ANN401 -- whatever stands in the file
-    """Return the cost of an entry; raises ValueError, TypeError or AttributeError for a damaged one."""
+    """Return the cost of an entry; raises TypeError, ValueError or AttributeError for a damaged one."""
     numbers, saves_input, saves_output, shared = stored
     parameters, flops, saved, saved_once = numbers
     counts = (parameters, flops, saved, saved_once, *shared.values())
-    if not all(type(count) is int and count >= 0 for count in counts):
-        raise ValueError("expected counts")
-    if not (type(saves_input) is type(saves_output) is bool):
-        raise ValueError("expected truth values")
+    are_counts = all(type(count) is int and count >= 0 for count in counts)
+    if not (are_counts and type(saves_input) is type(saves_output) is bool):
+        raise TypeError
     return Cost(
         parameters=parameters,
         flops=flops,
