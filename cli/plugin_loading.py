@@ -17,7 +17,7 @@ _GIVEN = "activemem.plugins"
 """Where the context of a command has the plug-ins of its options."""
 
 _UNKNOWN_NAME = re.compile(
-    r"\bunknown (block|task|metric|corpus|dataset|loss term|optimi[sz]er|schedule|callback|norm|position"
+    r"\bunknown (block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
     r"|sampler|scheduler|probe|table format) '"
 )
 """An error about a name that a plug-in can register."""

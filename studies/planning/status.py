@@ -287,8 +287,7 @@ def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[Unf
     return [
         each
         for each in unfinished_trials(store.checkpoints_folder(STARTS_FILE), study.name)
-        if each.trial.id not in stored
-        and tried_trial(study, each.trial.id, each.trial.levels) is not None
+        if each.trial.id not in stored and tried_trial(study, each.trial.id, each.trial.levels) is not None
     ]
 
 

@@ -46,7 +46,7 @@ def test_json_says_what_was_there_in_escapes(run, hostile):
 
 
 def test_a_page_and_a_figure_have_no_control_character(run, hostile):
-    run("study", "run", hostile, "--local", "--max-trials", "1", "--set", "train.epochs=1")
+    run("study", "run", hostile, "--local", "--max-trials", "1")
     assert run("report", "build", hostile, "--out", "page.html").exit_code == 0
     page = Path("page.html").read_text(encoding="utf-8")
     assert is_harmless(page)

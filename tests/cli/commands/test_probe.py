@@ -108,7 +108,8 @@ def test_without_any_weights_it_says_how_to_get_them(run):
     result = run("probe", "run", "memories.toml", "--results", "./results")
     assert (result.stdout, result.exit_code) == ("", 1)
     assert result.stderr == (
-        "memories: no weights of its 2 trials that are done are in results; train them again here:\n"
+        f"memories: no weights of its 2 trials that are done are in {Path('results').absolute()}; "
+        "train them again here:\n"
         "  activemem study run memories.toml --results ./results\n"
     )
 
@@ -120,8 +121,8 @@ def test_a_study_that_keeps_no_weights_is_told_the_key(run):
     result = run("probe", "run", "memories.toml")
     assert (result.stdout, result.exit_code) == ("", 1)
     assert result.stderr == (
-        "memories: no weights of its 1 trial that is done are in results; say keep_weights = true in [study]"
-        " and train it again here:\n"
+        f"memories: no weights of its 1 trial that is done are in {Path('results').absolute()}; "
+        "say keep_weights = true in [study] and train it again here:\n"
         "  activemem study run memories.toml\n"
     )
 

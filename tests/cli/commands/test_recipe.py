@@ -31,7 +31,7 @@ TAKEN_APART = """\
 
   bidirectional, pre-norm, 40 tokens, batch 32, dropout 0.1
   training holds 11.6 MB of parameters, 11.6 MB of gradients, 23.2 MB of Adam's,
-  103.7 MB of activations and 102.4 kB of logits; about 153.8 MB at the peak
+  103.7 MB of activations and 102.4 kB of logits; about 162.1 MB at the peak
   generation keeps 8.2 kB for each token and a window of 19.5 kB
 """
 
@@ -54,7 +54,7 @@ seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)            id e6d51c0a
 
   bidirectional, pre-norm, 40 tokens, batch 32, dropout 0.1
   training holds 533.1 kB of parameters, 533.1 kB of gradients, 1.1 MB of
-  Adam's, 27.3 MB of activations and 512.0 kB of logits; about 53.8 MB at the
+  Adam's, 27.3 MB of activations and 512.0 kB of logits; about 43.7 MB at the
   peak
   generation keeps 256 B for each token and a window of 256 B
 """

@@ -68,8 +68,8 @@ def test_seeds_are_added_until_the_differences_of_a_table_are_decided(run, tmp_p
     found = run("study", "run", path, "--local", "--until-decided")
     assert found.exit_code == 0
     assert "table ablation: 4 trials up to 5 seeds" in found.stderr
-    assert found.stderr.splitlines()[-1].startswith("tiny: tables ")
-    assert " of 1 difference decided; added seeds trained for " in found.stderr.splitlines()[-1]
+    (summary,) = (line for line in found.stderr.splitlines() if line.startswith("tiny: tables "))
+    assert " of 1 difference decided; added seeds trained for " in summary
     table = open_study(path).table()
     assert table.frame()["n"].to_list() == [5, 5]
     assert "mean ± s.d. of 5 seeds" in table.table.caption[0]

@@ -239,17 +239,19 @@ def test_what_is_counted_needs_no_second_seed():
 
 
 def test_a_metric_with_an_index_has_its_last_value():
-    study = study_with_claims("bleu[10-20, task=not, mixer=sa] > bleu[20-30, task=not, mixer=sa]")
+    lengths = ["task.test_lengths=[5, 11]"]
+    holds = "test_loss[5, task=not, mixer=sa] > test_loss[11, task=not, mixer=sa]"
+    study = study_with_claims(holds, overrides=lengths)
     rows = make_outcomes(study, {("sa", "not"): (1, 1, 1)})
     long = [
-        {"trial": trial, "step": step, "name": f"bleu[{index}]", "value": value + number / 10}
+        {"trial": trial, "step": step, "name": f"test_loss[{index}]", "value": value + number / 10}
         for number, trial in enumerate(rows["trial"])
-        for step, index, value in ((9, "10-20", 30.0), (4, "10-20", 1.0), (9, "20-30", 20.0))
+        for step, index, value in ((9, "5", 30.0), (4, "5", 1.0), (9, "11", 20.0))
     ]
     assert needs_metrics(study)
     (one,) = check_claims(study, rows, pl.DataFrame(long))
     assert (one.verdict, one.deciding.effect) == (CONFIRMED, pytest.approx(10.0))
-    assert not needs_metrics(study_with_claims("bleu[task=not, mixer=sa] > 3"))
+    assert not needs_metrics(study_with_claims("test_loss[task=not, mixer=sa] > 3", overrides=lengths))
 
 
 def test_levels_that_an_override_has_taken_away_leave_claims_undecided():

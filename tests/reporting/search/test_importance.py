@@ -39,7 +39,7 @@ def made(count):
             )
         )
     goals = search_goals(load_study(SEARCH))
-    return SearchPoints(goals=goals, points=tuple(points), gaps=Counter(), trained=())
+    return SearchPoints(goals=goals, points=tuple(points), gaps=Counter(), trained=(), not_finite={})
 
 
 @pytest.fixture(scope="module")

@@ -144,7 +144,7 @@ def test_holes_in_levels_sources_overrides_and_fixed_factors_are_kept(tmp_path):
         ('{ lr = 0.01, choice = "sa", "conv.k" = 3 }', "this point does not take conv.k"),
         ('{ lr = 1, choice = "sa" }', "expected 0.0001 to 0.1, got 1"),
         ('{ rate = 1, choice = "sa" }', "unknown dimension 'rate'; known: choice, conv.k, lr"),
-        ('{ lr = 0.01, choice = "conv" }', "expected sa or conv"),
+        ('{ lr = 0.01, choice = "gru" }', "unknown level 'gru' among the options"),
     ],
 )
 def test_a_baseline_that_is_no_point_of_the_space_is_told(baseline, told):
