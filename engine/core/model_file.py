@@ -95,14 +95,19 @@ def read_model_file(path: Path) -> ModelFile:
         )
     except FileNotFoundError as error:
         raise ModelFileError(f"{path}: expected a model's file, got none") from error
-    except (DamagedError, UnreadableError, ActivememError) as error:
+    except (DamagedError, UnreadableError) as error:
         raise ModelFileError(f"{path}: {error}") from error
-    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ActivememError, SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
         if plugins := _plugins(description):
             raise ModelFileError(
                 f"{path}: expected the plug-ins that it was trained with: {plugins}"
             ) from error
-        raise ModelFileError(f"{path}: expected a trained model, got other values: {error}") from error
+        told = (
+            error
+            if isinstance(error, ActivememError)
+            else f"expected a trained model, got other values: {error}"
+        )
+        raise ModelFileError(f"{path}: {told}") from error
 
 
 def _plugins(description: Mapping[str, Any]) -> str:

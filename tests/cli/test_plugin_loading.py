@@ -83,10 +83,8 @@ def test_what_a_plug_ins_task_raises_is_told_of_it_with_carets(process):
     assert "parts: sizes: ZeroDivisionError: " in planned.stderr
     assert "^^^" in planned.stderr
     shown = process("task", "show", "parts", "--plugin", "parts.py")
-    assert (shown.returncode, shown.stderr) == (
-        2,
-        "parts: draw: PluginError: parts.py:14: task 'parts': RuntimeError: not yet\n",
-    )
+    raised = "parts.py:14: task 'parts': RuntimeError: not yet"
+    assert (shown.returncode, shown.stderr) == (2, f"parts: draw: PluginError: {raised}\n")
 
 
 def test_the_command_that_shows_a_study_has_its_plug_ins(process, tiny):
