@@ -51,6 +51,7 @@ ActivememError              a ValueError
         DataError           a text that is missing or altered         activemem.engine.corpora.files
         ModelFileError      a trained model that cannot be used       activemem.engine.core.model_file
         WeightsError        weights of a program that do not fit      activemem.blocks.models.released_weights
+        WeightRoleError     roles that a module's weights cannot have   activemem.blocks.core.weight_roles
         NodeError           nodes of a cluster that cannot train      activemem.engine.run.cluster_nodes
         StoreError          a store, or a row that cannot be kept     activemem.storage.paths
             DamagedError    a file that is not as it was written      activemem.storage.integrity.checksum

@@ -14,7 +14,6 @@ from activemem.blocks.core import correlation, linear_maps
 from activemem.blocks.core.correlation import correlate, stacked_correlate
 from activemem.blocks.core.dropout import Dropout, drop_weights
 from activemem.blocks.core.linear_maps import stacked_linear
-from activemem.blocks.stacked.short_attention import short_attention
 from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
 from activemem.blocks.testing.module_checks import assert_gradients_come_several_at_once
 
@@ -155,13 +154,6 @@ def test_several_gradients_come_at_once_on_a_gpu() -> None:
     block = make_block(parse_block("mamba"), causal=False, width=64, dtype=torch.float32).cuda()
     x = random_sequences(32, 20, width=64, dtype=torch.float32).cuda().requires_grad_()
     assert_gradients_come_several_at_once(block(x), (x, *block.parameters()))
-
-
-@pytest.mark.parametrize("head_width", [4, 16])
-def test_several_gradients_of_short_attention_come_at_once(head_width: int) -> None:
-    qkv, factors = draw(3, 2, 3, 12, head_width), draw(2, 3, 12, 12, seed=1).detach() > 0.0
-    y = short_attention(qkv, head_width**-0.5, factors.to(qkv.dtype))
-    assert_gradients_come_several_at_once(y, (qkv,))
 
 
 def test_several_gradients_of_dropped_weights_come_at_once() -> None:

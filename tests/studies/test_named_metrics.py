@@ -101,8 +101,8 @@ def plugged_in() -> Iterator[None]:
     register_metric("evenness", title="Evenness")(object)  # pyright: ignore[reportArgumentType]
     register_probe("tilt", title="Tilt")(lambda model, batches: {})
     yield
-    METRICS.withdraw(__name__)
-    PROBES.withdraw(__name__)
+    for registry, name in ((METRICS, "evenness"), (PROBES, "tilt")):
+        del registry._items[name], registry._owners[name]
 
 
 @pytest.mark.usefixtures("plugged_in")

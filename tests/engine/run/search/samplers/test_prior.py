@@ -113,7 +113,8 @@ def test_all_that_is_wrong_with_a_belief_is_told_at_once():
     with pytest.raises(StudyError) as told:
         load_study(SEARCH, ['search.prior={ mixer = "gru", kernel = 3, k = 65, lr = true }'])
     assert [fault.message for fault in told.value.faults] == [
-        "[search] prior.mixer: expected sa or ff(8) or highway_conv(k=3) or conv(k={k}), got 'gru'",
+        "[search] prior.mixer: unknown level 'gru' among the options; "
+        "known: conv(k={k}), ff(8), highway_conv(k=3), sa",
         "[search] prior: unknown dimension 'kernel'; known: k, lr, mixer",
         "[search] prior.k: expected 1 to 64, got 65",
         "[search] prior.lr: expected 1e-05 to 0.1, got true",
