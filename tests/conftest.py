@@ -39,6 +39,16 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell has it for w
     signal.signal(signal.SIGINT, signal.default_int_handler)  # and programs for what they start
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _cache_of_the_session(tmp_path_factory):
+    """Keep the user's own cache, which other code may have filled, apart from the tests."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = tmp_path_factory.getbasetemp().parent / "cache"
+    else:
+        folder = tmp_path_factory.mktemp("cache")
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark the tests that wait for a GPU, by which they are chosen."""
