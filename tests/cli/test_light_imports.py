@@ -54,7 +54,7 @@ def test_studies_and_tables_load_neither_torch_nor_ray(run_python, tiny):
         ("study", "list"),
         ("study", "query", "SELECT * FROM metrics"),
         ("table", "render", "tiny", "--published"),
-        ("claim", "check", "tiny"),
+        ("claim", "check", "algorithmic"),
         ("config", "show"),
         ("data", "list"),
         ("data", "check", "paradise-lost"),
