@@ -101,7 +101,12 @@ def plugged_in() -> Iterator[None]:
     register_metric("evenness", title="Evenness")(object)  # pyright: ignore[reportArgumentType]
     register_probe("tilt", title="Tilt")(lambda model, batches: {})
     yield
-    for registry, name in ((METRICS, "evenness"), (PROBES, "tilt")):
+    for registry, name in (
+        (METRICS, "evenness"),
+        (METRICS, "dev_evenness"),
+        (METRICS, "test_evenness"),
+        (PROBES, "tilt"),
+    ):
         del registry._items[name], registry._owners[name]
 
 

@@ -149,7 +149,9 @@ def test_a_damaged_start_is_left_out_and_stops_no_other(job, store, folder, capl
 
 def test_trials_of_other_studies_are_not_read(job, folder, caplog):
     begun = json.loads(job.trial.to_json())
-    begun["settings"]["model"]["recipe"] = "a_block_of_a_plugin_that_is_not_loaded"
+    settings = json.loads(begun["settings"])
+    settings["model"]["recipe"] = "a_block_of_a_plugin_that_is_not_loaded"
+    begun["settings"] = json.dumps(settings)
     other = folder.with_name("0" * 16)
     other.mkdir()
     Checkpoint(other).record_start(json.dumps(begun | {"study": "another"}), "run", "0")
