@@ -20,14 +20,7 @@ from activemem.studies.presentation.effect_figures import EffectsCurveSpec, Inte
 from activemem.studies.presentation.effects import EffectsSpec
 from activemem.studies.presentation.scaling import ScalingSpec, ScalingTableSpec
 from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
-from activemem.studies.presentation.search import (
-    DimensionsSpec,
-    FrontSpec,
-    ImportanceSpec,
-    IncumbentSpec,
-    PlaneSpec,
-    PointsSpec,
-)
+from activemem.studies.presentation.search import FrontSpec, IncumbentSpec, PointsSpec
 from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema import search_settings, settings, training
 from activemem.studies.text.key_words import default_words, type_words
@@ -47,7 +40,6 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "table_aggregate": AggregateSpec,
     "table_scaling": ScalingTableSpec,
     "table_points": PointsSpec,
-    "table_importance": ImportanceSpec,
     "curve": CurveSpec,
     "curve_effects": EffectsCurveSpec,
     "curve_interaction": InteractionSpec,
@@ -55,8 +47,6 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "curve_scaling": ScalingSpec,
     "curve_incumbent": IncumbentSpec,
     "curve_front": FrontSpec,
-    "curve_dimensions": DimensionsSpec,
-    "curve_plane": PlaneSpec,
     "claim": ClaimSpec,
 }
 """Each table of a study file whose keys are known, with its model."""

@@ -15,7 +15,6 @@ from .population import expand_generations
 from .presentation.reader import (
     AnyCurveSpec,
     AnyTableSpec,
-    check_dimensions,
     check_tuned_metrics,
     read_curves,
     read_tables,
@@ -98,8 +97,6 @@ def read_contents(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Stu
     check_max_seeds(diagnostics, header, design)
     draft = _checked_draft(diagnostics, design, space, own_corpus)
     dimensions = _dimensions(draft, search)
-    if search is not None:
-        check_dimensions(diagnostics, tables, curves, dimensions)
     if header is None or diagnostics.faults:
         return None
     if search is not None:

@@ -214,76 +214,7 @@ class PointTrace:
     baseline: Point | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
-    """The points of a search over one of its dimensions; of those that take it `best` is the best."""
-
-    axis: Axis
-    points: tuple[Point, ...]
-    best: Point | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shaded:
-    """A place over two dimensions of a search, from one number to another of each; `share` is 1 for the best.
-
-    A point of the search stands at one number of each dimension.
-    """
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-    share: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plane:
-    """The points of a search over two of its dimensions, the best last, and what is expected between them."""
-
-    x: Axis
-    y: Axis
-    cells: tuple[Shaded, ...]
-    points: tuple[Shaded, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coordinate:
-    """An axis of parallel coordinates: its title, and its ticks at heights from 0 to 1."""
-
-    title: str
-    ticks: tuple[tuple[float, str], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PointLine:
-    """A point's height at each axis, from 0 to 1, None where it does not take the dimension."""
-
-    heights: tuple[float | None, ...]
-    is_good: bool  # among the best tenth
-    is_best: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parallel:
-    """The points of a search as lines over parallel axes, the best last."""
-
-    axes: tuple[Coordinate, ...]
-    lines: tuple[PointLine, ...]
-
-
-Content = (
-    Lines
-    | Bars
-    | Boxes
-    | Matrix
-    | Cloud
-    | Effects
-    | Interaction
-    | Scaling
-    | PointTrace
-    | Slice
-    | Plane
-    | Parallel
-)
+Content = Lines | Bars | Boxes | Matrix | Cloud | Effects | Interaction | Scaling | PointTrace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
-"""What no point of a search surpasses: the best so far, and the front of two metrics with its hypervolume."""
+"""The best points of a search so far, and the front of two metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 Pair = tuple[float, float]
 """Two numbers of a point."""
@@ -31,30 +31,3 @@ def front_of(pairs: Sequence[Pair], signs: Signs) -> list[int]:
         if not front or signs[1] * pairs[number][1] > signs[1] * pairs[front[-1]][1]:
             front.append(number)
     return sorted(front, key=lambda number: pairs[number][0])
-
-
-def hypervolumes(pairs: Sequence[Pair], signs: Signs, others: Sequence[Pair] = ()) -> list[float]:
-    """After each pair the share of the box between the worst and the best of each number that is surpassed.
-
-    The box is that of all pairs, so that the last share is of the whole front, and of the others.
-    """
-    if not pairs:
-        return []
-    every = [*pairs, *others]
-    scaled = list(zip(*(_scaled([pair[at] for pair in every], signs[at]) for at in (0, 1)), strict=True))
-    return [_area(scaled[: count + 1]) for count in range(len(pairs))]
-
-
-def _scaled(values: Sequence[float], sign: int) -> Iterator[float]:
-    """Values from 0, the worst of them, to 1, the best; 1 where all are equal."""
-    low, high = min(sign * value for value in values), max(sign * value for value in values)
-    return ((sign * value - low) / (high - low) if high > low else 1.0 for value in values)
-
-
-def _area(pairs: Sequence[Pair]) -> float:
-    """The area of all rectangles from (0, 0) to a pair; along a front heights fall from left to right."""
-    area, left = 0.0, 0.0
-    for first, second in (pairs[number] for number in front_of(pairs, (1, 1))):
-        area += (first - left) * second
-        left = first
-    return area

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar, get_args
 
 from ...diagnostics import nearest, nearest_hint
-from ...grammar.nodes import Dimension
 from ..catalog.metrics import TUNED_METRICS, metric_family
 from ..schema.design import Design
 from ..text.diagnostics import Diagnostics
@@ -17,23 +16,11 @@ from .effects import EffectsSpec, effects_faults
 from .named_levels import with_levels
 from .scaling import ScalingSpec, ScalingTableSpec, scaling_faults, table_of_laws_faults
 from .scores import AggregateSpec, ProfileSpec, aggregate_faults, profile_faults
-from .search import (
-    SEARCH_SPECS,
-    DimensionsSpec,
-    FrontSpec,
-    ImportanceSpec,
-    IncumbentSpec,
-    PlaneSpec,
-    PointsSpec,
-    SearchCurveSpec,
-    SearchTableSpec,
-    dimension_faults,
-    search_faults,
-)
+from .search import SEARCH_SPECS, FrontSpec, IncumbentSpec, PointsSpec, SearchCurveSpec, search_faults
 from .table import TableSpec
 from .table_checks import KeyFault, table_faults
 
-AnyTableSpec = TableSpec | EffectsSpec | AggregateSpec | ScalingTableSpec | SearchTableSpec
+AnyTableSpec = TableSpec | EffectsSpec | AggregateSpec | ScalingTableSpec | PointsSpec
 """What `[[table]]` says, of any kind."""
 
 AnyCurveSpec = CurveSpec | EffectsCurveSpec | InteractionSpec | ProfileSpec | ScalingSpec | SearchCurveSpec
@@ -47,7 +34,6 @@ _TABLES: Mapping[str, type[AnyTableSpec]] = {
     "aggregate": AggregateSpec,
     "scaling": ScalingTableSpec,
     "points": PointsSpec,
-    "importance": ImportanceSpec,
 }
 
 _CURVES: Mapping[str, type[AnyCurveSpec]] = {
@@ -58,12 +44,18 @@ _CURVES: Mapping[str, type[AnyCurveSpec]] = {
     "scaling": ScalingSpec,
     "incumbent": IncumbentSpec,
     "front": FrontSpec,
-    "hypervolume": FrontSpec,
-    "slices": DimensionsSpec,
-    "parallel": DimensionsSpec,
-    "contour": PlaneSpec,
-    "rank": PlaneSpec,
 }
+
+
+_DRAWN_BY_OPTUNA = {
+    "importance": "plot_param_importances",
+    "hypervolume": "plot_hypervolume_history",
+    "slices": "plot_slice",
+    "parallel": "plot_parallel_coordinate",
+    "contour": "plot_contour",
+    "rank": "plot_rank",
+}
+"""Kinds that earlier versions had, with the functions of `optuna.visualization` that draw the same."""
 
 
 def read_tables(diagnostics: Diagnostics, design: Design, paper: str | None) -> tuple[AnyTableSpec, ...]:
@@ -135,20 +127,6 @@ def check_tuned_metrics(
             diagnostics.report_error(path, f"{name} comes from tuning: say in [decode] what to try")
 
 
-def check_dimensions(
-    diagnostics: Diagnostics,
-    tables: Sequence[AnyTableSpec],
-    curves: Sequence[AnyCurveSpec],
-    dimensions: Mapping[str, Dimension],
-) -> None:
-    """Note what tables and figures of a search name that is no dimension of it."""
-    for name, specs in (("table", tables), ("curve", curves)):
-        for index, spec in enumerate(specs):
-            if isinstance(spec, SEARCH_SPECS):
-                for key, message in dimension_faults(spec, dimensions):
-                    diagnostics.report_error((name, index, *key), message)
-
-
 def _check_kinds(
     diagnostics: Diagnostics, name: str, kinds: Mapping[str, type[StrictModel]], default: str | None
 ) -> None:
@@ -181,6 +159,9 @@ def _read(
     for index, table in enumerate(diagnostics.tables(name)):
         path, kind = (name, index), _kind(table, default)
         if isinstance(kind, str) and kind not in kinds:
+            if kind in _DRAWN_BY_OPTUNA:
+                diagnostics.report_error((*path, "kind"), _drawn_by_optuna(kind))
+                continue
             diagnostics.report_error((*path, "kind"), f"unknown kind '{kind}'{nearest_hint(kind, kinds)}")
             if meant := nearest(kind, kinds):
                 diagnostics.validate(kinds[meant], path, {**table, "kind": meant})
@@ -196,6 +177,14 @@ def _read(
             diagnostics.report_error((*path, "name"), f"the name '{spec.name}' is taken by another {name}")
         specs.append(spec)
     return tuple(specs)
+
+
+def _drawn_by_optuna(kind: str) -> str:
+    """Return the message on a kind that Optuna draws, with the command and the function to use."""
+    return (
+        f"'{kind}' is no kind any more: export the search (activemem study export NAME --to optuna) "
+        f"and draw it by optuna.visualization.{_DRAWN_BY_OPTUNA[kind]}"
+    )
 
 
 def _kind(table: object, default: str | None) -> object:

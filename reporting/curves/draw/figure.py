@@ -28,15 +28,12 @@ from ..curve import (
     Interaction,
     Lines,
     Matrix,
-    Parallel,
-    Plane,
     PointTrace,
     Scaling,
-    Slice,
 )
 from . import bars, boxes, effects, heatmap, interaction, lines, pareto, scaling
 from .panel import PanelLayout, Plot, write
-from .search import parallel, planes, slices, trace
+from .search import trace
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_name, wrap_text
 
 WIDTH = 460.0
@@ -61,9 +58,6 @@ _RENDERERS: dict[
     Interaction: (interaction.measure, interaction.draw),
     Scaling: (scaling.measure, scaling.draw),
     PointTrace: (trace.measure, trace.draw),
-    Plane: (planes.measure, planes.draw),
-    Slice: (slices.measure, slices.draw),
-    Parallel: (parallel.measure, parallel.draw),
 }
 
 _REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {

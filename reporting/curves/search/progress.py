@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from ....studies.catalog.metrics import Metric
 from ....studies.searches.points import FoundPoint, SearchPoints
 from ....studies.study import Study
-from ...search.fronts import Signs, best_so_far, front_of, hypervolumes
+from ...search.fronts import Signs, best_so_far, front_of
 from ...search.noise import find_baseline, lead_by_chance, measure_noise
-from ..curve import Cloud, Line, Lines, Panel, Point, PointTrace
+from ..curve import Cloud, Line, Panel, Point, PointTrace
 
 _SECONDS_PER_HOUR = 3600.0
 
@@ -60,30 +60,6 @@ def front_panel(found: SearchPoints, up: Metric, across: Metric) -> Panel:
             steps="pre" if signs[0] > 0 else "post",
         ),
     )
-
-
-def hypervolume_panel(searches: Mapping[str, SearchPoints], up: Metric, across: Metric) -> Panel:
-    """The hypervolume of the front of each search by its name after each point, the first in the accent.
-
-    All are shares of one box.
-    """
-    pairs = {name: known_pairs(found, up, across)[1] for name, found in searches.items()}
-    lines: list[Line] = []
-    for number, (name, found) in enumerate(searches.items()):
-        order = {point.key: place for place, point in enumerate(found.points, 1)}
-        places = [order[point.key] for point in known_pairs(found, up, across)[0]]
-        others = [pair for other, several in pairs.items() if other != name for pair in several]
-        steps = _steps(places, hypervolumes(pairs[name], signs_of(found, up, across), others))
-        is_alone = len(searches) == 1
-        lines.append(
-            Line(
-                name="" if is_alone else name,
-                number=number,
-                points=tuple(steps),
-                accent=not number and not is_alone,
-            )
-        )
-    return Panel(title="", content=Lines(lines=tuple(line for line in lines if line.points)))
 
 
 def known_pairs(

@@ -17,9 +17,8 @@ ALL = SEARCH + "".join(
     f'[[{table}]]\nname = "{kind}"\nkind = "{kind}"\n'
     for table, kind in (
         ("table", "points"),
-        ("table", "importance"),
         ("curve", "incumbent"),
-        ("curve", "parallel"),
+        ("curve", "front"),
     )
 )
 
@@ -34,7 +33,6 @@ def test_a_report_has_tables_and_figures_of_a_search(results):
     assert "5 of 5 points, those with the highest max_length" in page
     assert "conv(k=&#8230;)" in page
     assert page.partition('id="figures"')[2].count("data:image/svg+xml") == 2
-    assert "Not every point takes conv.k; below an axis: those that do not." in page
 
 
 def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_asks_for_nothing(tmp_path):
@@ -82,8 +80,8 @@ def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_
 @pytest.mark.slow
 def test_a_section_of_a_paper_has_them_too(results):
     section = results.latex_section()
-    assert sorted(section.figures) == ["found-incumbent.pdf", "found-parallel.pdf"]
-    assert r"\ref{tab:found-points} and~\ref{tab:found-importance} have the results" in section.text
+    assert sorted(section.figures) == ["found-front.pdf", "found-incumbent.pdf"]
+    assert r"\ref{tab:found-points} has the results" in section.text
 
 
 def test_a_served_page_has_them_while_the_search_runs(search_store):

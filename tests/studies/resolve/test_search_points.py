@@ -284,20 +284,6 @@ def test_a_search_that_cannot_be_is_told(change, told):
     assert message(replaced(TEXT, change)) == f"study: {count} fault{'s' if count > 1 else ''}\n\n{told}"
 
 
-def test_a_figure_of_a_search_that_is_wrong_gets_no_faults_that_follow_from_it():
-    figure = '[[curve]]\nname = "plane"\nkind = "contour"\ndimensions = ["k", "other"]\n'
-    with pytest.raises(StudyError) as caught:
-        load_study(TEXT + "\n" + figure, ["search.sampler=bayes"])
-    assert [fault.message for fault in caught.value.faults] == [
-        "[search] sampler: unknown sampler 'bayes'; nearest: cmaes"
-    ]
-    with pytest.raises(StudyError) as caught:
-        load_study(TEXT + "\n" + figure)
-    assert [fault.message for fault in caught.value.faults] == [
-        "[[curve]] dimensions: unknown dimension 'other'; known: dropout, k"
-    ]
-
-
 def test_names_and_dimensions_are_looked_at_where_something_else_of_a_search_is_wrong():
     overrides = [
         *("search.trials=-3", 'search.metric=["max_length", "nonsense"]', 'search.limits.bleuu="< 3"'),
