@@ -57,8 +57,6 @@ ActivememError              a ValueError
             DamagedError    a file that is not as it was written      activemem.storage.integrity.checksum
             ForeignError    a file that no store wrote                activemem.storage.integrity.checksum
             UnreadableError what should be a file and cannot be read  activemem.storage.integrity.regular_file
-    nothing: it is caught inside
-        PartitionLimitError a space too entangled to count exactly    activemem.grammar.space.partition
 """
 
 from .diagnostics import replace_unprintable

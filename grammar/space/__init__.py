@@ -1,8 +1,5 @@
-"""A recipe with search dimensions is a space: the recipes that it can become, each of them once.
+"""The space of recipes that a recipe with search dimensions can become.
 
-`space` has the class that the other modules serve: `enumeration` lists the members in order,
-`cardinality` counts them, `sampling` draws them, and `budget` leaves out what is too large. `partition`
-splits a space into disjoint classes, with `partition_integers`, `partition_multisets`,
-`partition_sequences` and `partition_types` for the parts that several options share; `derivations` finds
-how a member is derived, and `rebuild` puts it together again.
+`space` has the class `Space`, `derivations` the ways of choosing a member, and `overlaps` the test whether
+two ways can give the same member. `cardinality` and `budget` are what `Space` counts with.
 """

@@ -61,6 +61,6 @@ class BudgetShare:
 
 
 def _format_count(count: int, noun: str) -> str:
-    """`1 form`, `39 forms`, `1.27e+30 forms`."""
+    """Return `1 form`, `39 forms`, `1.27e+30 forms`."""
     number = f"{count:,}" if count < _SCIENTIFIC_FROM else f"{Decimal(count):.3g}"
     return f"{number} {noun}{'' if count == 1 else 's'}"

@@ -1,10 +1,13 @@
-"""How a member of a space is chosen: settled dimensions that lead to it; there may be several ways."""
+"""Derivations: the ways of choosing a value for each dimension of a recipe, in the order of its text.
+
+The first dimension varies slowest, options come as they are listed, numbers as they rise. A range of real
+numbers counts as one value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from random import Random
-from typing import TypeVar
+import math
+from collections.abc import Sequence
 
 from ..nodes import (
     BlockNode,
@@ -19,199 +22,161 @@ from ..nodes import (
     TiedNode,
     Value,
     children,
+    make_series,
+    make_sum,
     walk,
 )
-from ..vocabulary.registry import lookup
-from .partition_integers import as_range
+from ..vocabulary.registry import lookup, spec_of
 
 Derivation = dict[int, tuple[Dimension, Scalar]]
-"""The dimensions that are taken, by their place in the order of the text, and what each is settled to.
+"""Each dimension that is taken, by its place in the text, with its value; of a choice the option's place."""
 
-A choice is settled to the place of its option.
-"""
-
-_PositionedPart = tuple[Value, int]
+_Placed = tuple[Value, int]
 """A part of the space, and the place of its first dimension."""
 
-_LeafOption = tuple[Value, int, Derivation]
+_Leaf = tuple[Value, int, Derivation]
 """An option that is no choice itself, the place of its first dimension, and the choices that lead to it."""
 
-Item = TypeVar("Item")
+
+def as_range(value: Value) -> range:
+    """Return the numbers of a dimension, or of a number."""
+    if isinstance(value, IntegerDimension):
+        return range(value.low, value.high + 1, value.step)
+    assert isinstance(value, int)
+    return range(value, value + 1)
 
 
-def count_dimensions(value: Value) -> int:
-    """How many dimensions stand in a part, in options that exclude each other too."""
-    return sum(isinstance(one, Dimension) for one in walk(value))
+def rebuild(node: Value, new_children: Sequence[Value]) -> Value:
+    """Return a node with other children, in the form that parsing its text gives."""
+    match node:
+        case BlockNode():
+            defaults = {parameter.name: parameter.default for parameter in spec_of(node.name).parameters}
+            pairs = zip((name for name, _ in node.arguments), new_children, strict=True)
+            return BlockNode(node.name, tuple(pair for pair in pairs if pair[1] != defaults[pair[0]]))
+        case SumNode():
+            return make_sum(new_children)  # pyright: ignore[reportArgumentType] -- what stands in a sum are parts
+        case SeriesNode():
+            return make_series(new_children)  # pyright: ignore[reportArgumentType] -- as above
+        case RepeatNode() | TiedNode():
+            return type(node)(*new_children)  # pyright: ignore[reportArgumentType] -- a count and a part, or a repeat
+        case _:
+            return node
 
 
-def positioned_children(value: Value, start: int) -> list[_PositionedPart]:
-    """What stands directly inside a part whose first dimension has that place, each with its own."""
+def count_derivations(value: Value) -> int:
+    """Return the number of derivations of a part, some of which may give the same member."""
+    match value:
+        case IntegerDimension():
+            return (value.high - value.low) // value.step + 1  # len() of a range refuses very long ones
+        case ChoiceDimension():
+            return sum(map(count_derivations, value.options))
+        case _:
+            return math.prod(map(count_derivations, children(value)))
+
+
+def derive(value: Value, index: int) -> Value:
+    """Return what a derivation, counted from 0, gives; ranges of real numbers stay open."""
+    match value:
+        case IntegerDimension():
+            return as_range(value)[index]
+        case ChoiceDimension():
+            for option in value.options:
+                if index < (count := count_derivations(option)):
+                    return derive(option, index)
+                index -= count
+            raise IndexError(index)
+        case RealDimension() if value.low == value.high:
+            return value.low
+        case _:
+            inside: list[Value] = []
+            for inner in reversed(children(value)):
+                index, own = divmod(index, count_derivations(inner))
+                inside.append(derive(inner, own))
+            return rebuild(value, inside[::-1])
+
+
+def find_derivation(space: Value, member: Value, start: int = 0) -> Derivation | None:  # noqa: PLR0911 -- one return for each kind
+    """Return the first derivation that gives a member, or None; `start` is the first dimension's place."""
+    match space, member:
+        case ChoiceDimension(), _:
+            for leaf, place, choices in _leaves(space, start):
+                if (found := find_derivation(leaf, member, place)) is not None:
+                    return choices | found
+            return None
+        case (IntegerDimension(), int()) if not isinstance(member, bool) and member in as_range(space):
+            return {start: (space, member)}
+        case (RealDimension(), float()) if space.low <= member <= space.high:
+            return {start: (space, member)}
+        case BlockNode(), BlockNode():
+            named, spec = [name for name, _ in space.arguments], lookup(space.name)
+            if space.name != member.name or spec is None or {each for each, _ in member.arguments} - {*named}:
+                return None
+            settings = spec.settings(member)
+            return _find_each(_placed_children(space, start), [settings[name] for name in named])
+        case (RepeatNode(), RepeatNode()) | (TiedNode(), TiedNode()):
+            return _find_each(_placed_children(space, start), children(member))
+        case (SumNode(), SumNode()) | (SeriesNode(), SeriesNode()):
+            return _find_parts(type(space), _placed_children(space, start), member.parts, set())
+        case _:
+            return {} if type(space) is type(member) and space == member else None
+
+
+def _find_each(spaces: Sequence[_Placed], members: Sequence[Value]) -> Derivation | None:
+    """Return the derivation in which each part gives the member at the same position."""
+    derivation: Derivation = {}
+    for (space, start), member in zip(spaces, members, strict=True):
+        if (found := find_derivation(space, member, start)) is None:
+            return None
+        derivation |= found
+    return derivation
+
+
+def _find_parts(
+    kind: type[SumNode] | type[SeriesNode],
+    todo: tuple[_Placed, ...],
+    members: tuple[Value, ...],
+    failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
+) -> Derivation | None:
+    """Return the derivation in which parts give members, those of a series in order, of a sum in any order.
+
+    An option that is a sum in a sum, or a series in a series, gives several parts. `failed` caches failures.
+    """
+    if not todo or len(todo) > len(members):
+        return {} if len(todo) == len(members) else None
+    if (todo, members) in failed:
+        return None
+    for leaf, start, choices in _leaves(*todo[0]):
+        if isinstance(leaf, kind):
+            inner = _find_parts(kind, (*_placed_children(leaf, start), *todo[1:]), members, failed)
+            if inner is not None:
+                return choices | inner
+            continue
+        for place in range(len(members) if kind is SumNode else 1):
+            if (found := find_derivation(leaf, members[place], start)) is None:
+                continue
+            rest = _find_parts(kind, todo[1:], members[:place] + members[place + 1 :], failed)
+            if rest is not None:
+                return choices | found | rest
+    failed.add((todo, members))
+    return None
+
+
+def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
+    """Return the children of a part, each with the place of its first dimension."""
     place = start + isinstance(value, Dimension)
-    found: list[_PositionedPart] = []
+    found: list[_Placed] = []
     for inner in children(value):
         found.append((inner, place))
-        place += count_dimensions(inner)
-    return found
+        place += sum(isinstance(one, Dimension) for one in walk(inner))
+    return tuple(found)
 
 
-class DerivationFinder:
-    """Finds a way; with a random generator any of them, without one always the same."""
-
-    def __init__(self, rng: Random | None = None) -> None:
-        self._rng = rng
-
-    def find(self, space: Value, start: int, member: Value) -> Derivation | None:  # noqa: PLR0911 -- one return for each kind
-        """A way in which a part of the space becomes the member, a canonical one; None if there is none."""
-        match space, member:
-            case ChoiceDimension(), _:
-                return self._find_option(_leaf_options(space, start), member)
-            case (IntegerDimension(), int()) if not isinstance(member, bool) and member in as_range(space):
-                return {start: (space, member)}
-            case (RealDimension(), float()) if space.low <= member <= space.high:
-                return {start: (space, member)}
-            case BlockNode(), BlockNode():
-                return self._block(space, start, member)
-            case (RepeatNode(), RepeatNode()) | (TiedNode(), TiedNode()):
-                return self._find_each(positioned_children(space, start), children(member))
-            case SumNode(), SumNode():
-                return self._sum(space, start, member)
-            case SeriesNode(), SeriesNode():
-                return self._series(tuple(positioned_children(space, start)), member.parts, set())
-            case _:
-                return {} if type(space) is type(member) and space == member else None
-
-    def _find_option(self, leaves: Sequence[_LeafOption], member: Value) -> Derivation | None:
-        """The way of an option that becomes the member."""
-        for leaf, start, choices in self._shuffled(leaves):
-            found = self.find(leaf, start, member)
-            if found is not None:
-                return {**choices, **found}
-        return None
-
-    def _block(self, space: BlockNode, start: int, member: BlockNode) -> Derivation | None:
-        """The way of a block's arguments; those that it does not give must be at their defaults."""
-        spec, named = lookup(space.name), [name for name, _ in space.arguments]
-        if (
-            space.name != member.name
-            or spec is None
-            or not {name for name, _ in member.arguments} <= {*named}
-        ):
-            return None
-        settings = spec.settings(member)
-        return self._find_each(positioned_children(space, start), [settings[name] for name in named])
-
-    def _find_each(self, spaces: Sequence[_PositionedPart], found: Sequence[Value]) -> Derivation | None:
-        """The way in which each of the parts becomes its own counterpart."""
-        derivation: Derivation = {}
-        for (space, start), member in zip(spaces, found, strict=True):
-            way = self.find(space, start, member)
-            if way is None:
-                return None
-            derivation |= way
-        return derivation
-
-    def _series(
-        self,
-        todo: tuple[_PositionedPart, ...],
-        found: tuple[Value, ...],
-        failed: set[tuple[tuple[_PositionedPart, ...], int]],
-    ) -> Derivation | None:
-        """The way of parts one after another; a series among their options gives its own parts.
-
-        `dead` remembers how much was left of both sides when there was no way.
-        """
-        if not todo or len(todo) > len(found):
-            return {} if len(todo) == len(found) else None
-        key = (todo, len(found))
-        if key in failed:
-            return None
-        for leaf, start, choices in self._shuffled(_leaf_options(*todo[0])):
-            if isinstance(leaf, SeriesNode):
-                way, then, left = choices, (*positioned_children(leaf, start), *todo[1:]), found
-            else:
-                way, then, left = self.find(leaf, start, found[0]), todo[1:], found[1:]
-            rest = None if way is None else self._series(then, left, failed)
-            if way is not None and rest is not None:
-                return {**choices, **way, **rest}
-        failed.add(key)
-        return None
-
-    def _sum(self, space: SumNode, start: int, member: SumNode) -> Derivation | None:
-        """The way of a sum: each part of the member is matched with one of the space, in any order."""
-        found = member.parts
-        for choices, slots in self._iter_slots(positioned_children(space, start), len(found)):
-            if len(slots) == len(found) and (paired := self._match_slots(slots, found)) is not None:
-                return choices | paired
-        return None
-
-    def _iter_slots(
-        self, parts: Sequence[_PositionedPart], max_parts: int
-    ) -> Iterator[tuple[Derivation, list[list[_LeafOption]]]]:
-        """The options for each single part of a sum, in every way in which its options make it longer."""
-        if not parts or len(parts) > max_parts:
-            yield from [] if parts else [({}, [])]
-            return
-        leaves = _leaf_options(*parts[0])
-        single = [leaf for leaf in leaves if not isinstance(leaf[0], SumNode)]
-        heads: list[_LeafOption | None] = [leaf for leaf in leaves if isinstance(leaf[0], SumNode)]
-        for head in self._shuffled([*heads, None] if single else heads):
-            inner, choices = (positioned_children(head[0], head[1]), head[2]) if head else ([], {})
-            own = [single] if head is None else []
-            for more, slots in self._iter_slots([*inner, *parts[1:]], max_parts - len(own)):
-                yield choices | more, own + slots
-
-    def _match_slots(self, slots: Sequence[list[_LeafOption]], found: Sequence[Value]) -> Derivation | None:
-        """Each slot with a part of its own that it can become: bipartite matching by augmenting paths."""
-        known: dict[tuple[int, int], Derivation | None] = {}
-
-        def fits(slot: int, part: int) -> bool:
-            if (slot, part) not in known:
-                known[slot, part] = self._find_option(slots[slot], found[part])
-            return known[slot, part] is not None
-
-        pairs = _bipartite_matching(len(slots), fits, self._shuffled)
-        if pairs is None:
-            return None
-        derivation: Derivation = {}
-        for part, slot in pairs.items():
-            derivation |= known[slot, part] or {}
-        return derivation
-
-    def _shuffled(self, items: Sequence[Item]) -> Sequence[Item]:
-        """The items, in any order if there is a random generator."""
-        return items if self._rng is None else self._rng.sample(items, len(items))
-
-
-def _leaf_options(part: Value, start: int) -> list[_LeafOption]:
-    """The options of choices inside choices in one row; a part that is no choice by itself."""
+def _leaves(part: Value, start: int) -> list[_Leaf]:
+    """Return the options of a choice, and those of choices among them; any other part by itself."""
     if not isinstance(part, ChoiceDimension):
         return [(part, start, {})]
     return [
         (leaf, first, {start: (part, place), **choices})
-        for place, (option, inner) in enumerate(positioned_children(part, start))
-        for leaf, first, choices in _leaf_options(option, inner)
+        for place, (option, inner) in enumerate(_placed_children(part, start))
+        for leaf, first, choices in _leaves(option, inner)
     ]
-
-
-def _bipartite_matching(
-    count: int, fits: Callable[[int, int], bool], shuffled: Callable[[Sequence[int]], Sequence[int]]
-) -> dict[int, int] | None:
-    """A part for each slot, as slots by part; None if there is none.
-
-    A slot that finds no free part makes another slot move (Kuhn 1955). With shuffled tries any matching can
-    be the outcome, for each slot may meet its own part first.
-    """
-    slots: dict[int, int] = {}
-
-    def augment(slot: int, seen: set[int]) -> bool:
-        free = [part for part in range(count) if part not in slots]
-        taken = [part for part in range(count) if part in slots]
-        for part in [*shuffled(free), *shuffled(taken)]:
-            if part not in seen and fits(slot, part):
-                seen.add(part)
-                if part not in slots or augment(slots[part], seen):
-                    slots[part] = slot
-                    return True
-        return False
-
-    return slots if all(augment(slot, set()) for slot in shuffled(range(count))) else None

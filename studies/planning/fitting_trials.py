@@ -15,7 +15,7 @@ import polars as pl
 from ...errors import ActivememError
 from ...grammar import Recipe, RecipeError, parse, render
 from ...grammar.nodes import ChoiceDimension, HoleNode, IntegerDimension, Node, RealDimension, walk
-from ...grammar.space.derivations import DerivationFinder
+from ...grammar.space.derivations import find_derivation
 from ..resolve.template import HOLE_PATTERN, RECIPE_PATH
 from ..resolve.trial import Trial, settings_from_json, settings_to_json
 from ..schema.factors import SEED
@@ -156,7 +156,7 @@ class RecipeSpace:
         """The values of the dimensions that a recipe tells, by name; None if the space does not have it."""
         if self._pattern is None:
             return None
-        found = DerivationFinder().find(self._pattern.root, 0, recipe.root)
+        found = find_derivation(self._pattern.root, recipe.root)
         if found is None:
             return None
         values: dict[str, Level] = {}

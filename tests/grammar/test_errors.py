@@ -24,15 +24,12 @@ TELLING = {
 }
 """What is called with a message, beside the errors of the grammar."""
 
-INSIDE = {"PartitionLimitError"}
-"""An error that nobody is told: the grammar catches it itself."""
-
 
 def _is_telling(node: ast.AST) -> bool:
     """Whether a message stands in what the node holds."""
     match node:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
-            return name in TELLING or (name.endswith("Error") and name not in INSIDE)
+            return name in TELLING or name.endswith("Error")
         case ast.Assign(targets=[ast.Name(id="message" | "what" | "wanted" | "most")]):
             return True
     return False
