@@ -16,6 +16,9 @@ MAX_UNCUT_WIDTH = 100
 CONTEXT_WIDTH = 30
 """How many columns are shown on both sides of a fault in a longer text."""
 
+MIN_SHARED_LETTERS = 3
+"""A name is near a word with another spelling if they share so many letters at least."""
+
 MAX_QUOTE_LENGTH = 40
 """What a message quotes from the text is cut to this many characters."""
 
@@ -70,20 +73,39 @@ class FaultCollector:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name most like the word, whatever its capitals, or None where none is near."""
-    names = {name.lower(): name for name in known}
-    close = get_close_matches(word.lower(), names, n=1)
-    return names[close[0]] if close else None
+    """Return the known name most like a word, or None if none is near.
+
+    First come names with a similar spelling, then those that share a beginning or a whole part with the word,
+    such as `conv` for `convolution` and `lstm` for `my_lstm_cell`. Capitals, `-` and `_` do not matter.
+    """
+    names = {_spelling(name): name for name in known}
+    asked = _spelling(word)
+    if close := get_close_matches(asked, names, n=1):
+        return names[close[0]]
+    shared = [(_shared_letters(asked, name), name) for name in names]
+    letters, name = max(shared, key=lambda each: (each[0], -len(each[1])), default=(0, ""))
+    return names[name] if letters >= MIN_SHARED_LETTERS else None
+
+
+def _spelling(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+def _shared_letters(word: str, name: str) -> int:
+    """Return how long the beginning is, or the longest part between underscores, that two names share."""
+    if word.startswith(name) or name.startswith(word):
+        return min(len(word), len(name))
+    return max(map(len, {*word.split("_")} & {*name.split("_")}), default=0)
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the known one most like it, or nothing where none is."""
+    """Return `; nearest: NAME` for the end of a message about an unknown name, or nothing if none is near."""
     near = nearest(word, known)
     return f"; nearest: {near}" if near else ""
 
 
 def nearest_hint(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the known one most like it, or all where none is."""
+    """Return the end of a message about an unknown name: the nearest known one, or all if none is near."""
     names = sorted(known)
     return hint(word, names) or (f"; known: {', '.join(names)}" if names else "")
 

@@ -33,7 +33,7 @@ def no_models_note(study: Study, store: Store) -> str:
     return f"no model of {study.name} is in {store.absolute_place}; {setting}train it: {command}"
 
 
-def train_command(study: Study, store: Store) -> str:
+def train_command(study: Study, store: Store, *, max_trials: int | None = None) -> str:
     """Return the command that trains a study into a store, with the plug-in files that are loaded here."""
     file = study.path
     if file is None or shipped_studies().get(study.name) == file:
@@ -42,6 +42,7 @@ def train_command(study: Study, store: Store) -> str:
         "study",
         "run",
         str(file),
+        max_trials=max_trials,
         set=study.overrides,
         results=None if store.place == DEFAULT_RESULTS else store.place,
         plugin=[str(each.path) for each in loaded_files()],

@@ -59,9 +59,15 @@ def print_piece(text: str) -> None:
 
 
 def labelled_lines(label: str, text: str) -> list[str]:
-    """A text in lines behind what it is about: `  search 40 points by tpe …`; none of no text."""
+    """Return a text in lines behind a label, `  search 40 points by tpe …`; none for no text.
+
+    What follows a line break is a command, which stays on one line so that it can be copied.
+    """
     first = f"  {label:<6} "
-    return wrap(text, output_width(), initial_indent=first, subsequent_indent=" " * len(first))
+    indent = " " * len(first)
+    words, _, command = text.partition("\n")
+    lines = wrap(words, output_width(), initial_indent=first, subsequent_indent=indent)
+    return [*lines, indent + command] if command else lines
 
 
 def print_json(page: Mapping[str, object]) -> None:

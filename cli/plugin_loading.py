@@ -22,6 +22,9 @@ _UNKNOWN_NAME = re.compile(
 )
 """An error about a name that a plug-in can register."""
 
+_LISTED = {"block", "task", "metric", "optimizer", "callback", "norm", "sampler"}
+"""Kinds of names that have a command `list`."""
+
 
 def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itself
     """The option `--plugin`, which every command has."""
@@ -66,9 +69,12 @@ def plugin_hint(message: str) -> str:
 
     It is for commands that have loaded no plug-in file, which may have registered the name.
     """
-    if loaded_files() or not _UNKNOWN_NAME.search(message):
+    found = _UNKNOWN_NAME.search(message)
+    if loaded_files() or not found:
         return ""
-    return "If a plug-in registers that name, load its file: --plugin FILE"
+    kind = found[1]
+    listed = f"; activemem {kind} list has all others" if kind in _LISTED else ""
+    return f"A name from a plug-in needs its file: --plugin FILE{listed}"
 
 
 def tell_broken(already: tuple[BrokenPlugin, ...] = ()) -> None:

@@ -6,15 +6,16 @@ vocabulary by `python tests/grammar/test_block_names.py`. Blocks of other packag
 
 from __future__ import annotations
 
-from ..diagnostics import hint
 from .expressions import BlockFactory, BlockRecipe, block
-from .vocabulary.registry import builtin_names
+from .vocabulary.registry import builtin_names, nearest_block
 
 
 def __getattr__(name: str) -> BlockFactory | BlockRecipe:
     """The block of that name; AttributeError, with the nearest, if this package has none."""
     if name not in builtin_names():
-        raise AttributeError(f"activemem has no block '{name}'{hint(name, builtin_names())}")
+        near = nearest_block(name)
+        said = f"; nearest: {near}" if near else ""
+        raise AttributeError(f"activemem has no block '{name}'{said}")
     return block(name)
 
 

@@ -22,7 +22,7 @@ class TableDisplay:
     table: Table
 
     def frame(self) -> pl.DataFrame:
-        """One row a cell, with all its digits, the same columns for every table."""
+        """Return one row a cell with all its digits: row, column, value, spread, n and what else is known."""
         return tidy_frame(self.table)
 
     def render(self, form: str = "rich") -> str:

@@ -202,7 +202,10 @@ def export(
     from ...engine.inference.trained_model import load_model
 
     source = _find(model, results)
-    done = export_model(load_model(source), source, Path(path), lengths=lengths)
+    trained = load_model(source)
+    if Path(path).suffix:
+        print_stderr(f"exporting {trained.recipe} and comparing outputs at many lengths …")
+    done = export_model(trained, source, Path(path), lengths=lengths)
     if as_json:
         print_json({"path": str(done.path), "difference": done.difference})
         return
@@ -231,9 +234,12 @@ def _decode(data: bytes, where: str) -> str:
 
 
 def _load(model: str, results: str | None) -> TrainedModel:
+    path = _find(model, results)
+    if path.is_file():
+        print_stderr(f"loading {path} …")  # torch alone takes seconds
     from ...engine.inference.trained_model import load_model
 
-    return load_model(_find(model, results))
+    return load_model(path)
 
 
 def _find(model: str, results: str | None) -> Path:

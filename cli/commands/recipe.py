@@ -19,7 +19,7 @@ from ..options import (
     VocabOption,
     WidthOption,
 )
-from ..output import EXIT_WRONG_INPUT, bold, print_json, print_stderr, print_stdout
+from ..output import bold, print_json, print_stderr, print_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +40,7 @@ def check(recipe: RecipeText, as_json: JsonOption = False) -> None:
         if as_json:
             faults = [{"start": f.start, "end": f.end, "message": f.message} for f in error.faults]
             print_json({"text": error.text, "faults": faults})
-        print_stderr(str(error))
-        raise typer.Exit(EXIT_WRONG_INPUT) from error
+        raise
     if not as_json:
         print_stdout(f"{found.text}   id {found.id}")
         if found.dimensions:

@@ -61,6 +61,7 @@ def plan(
     from ...studies.rounds import follow_rounds
     from ...studies.study import load_study
     from ..machine_settings import load_settings
+    from ..missing_results import train_command
     from ..plan_devices import count_at_once, free_for_run
     from ..plan_json import plan_page
     from ..plan_packs import packs
@@ -86,6 +87,7 @@ def plan(
             packs=together,
             run_free=free_for_run(found.name, configured.store),
             at_once=count_at_once(found, page, configured),
+            first_trial=train_command(found, configured.store, max_trials=1),
         )
         print_stdout(text, styled=True)
 

@@ -8,7 +8,8 @@ from ...studies.planning.subset import select_shard, select_trials
 from ...studies.rounds import follow_rounds
 from ...studies.study import Study, load_study
 from ...studies.text.command_line import command_line
-from ..machine_settings import load_settings
+from ..machine_settings import ResolvedSettings, load_settings
+from ..missing_results import DEFAULT_RESULTS
 from ..output import labelled_lines, print_json, print_stderr
 from ..run_options import RunOptions
 from ..views.status import run_page
@@ -28,6 +29,7 @@ def run_as_asked(options: RunOptions) -> Summary | None:
         check_can_add_seeds(study)
     request = _request(options, study)
     _print_data_warnings(study)
+    _note_new_store(settings)
     if options.until_decided:
         summary = run_until_decided(request, settings, budget_s)
     else:
@@ -37,6 +39,13 @@ def run_as_asked(options: RunOptions) -> Summary | None:
     if options.as_json:
         print_json(run_page(study, settings.store, summary, request.resume_command))
     return summary
+
+
+def _note_new_store(settings: ResolvedSettings) -> None:
+    """Print where results will be if there is no such folder yet, since its path may be mistyped."""
+    store = settings.store
+    if store.address is None and store.place != DEFAULT_RESULTS and not store.root.exists():
+        print_stderr(f"new store: {store.absolute_place}")
 
 
 def _print_data_warnings(study: Study) -> None:

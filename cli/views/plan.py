@@ -61,12 +61,13 @@ def format_plan(
     packs: str = "",
     run_free: int | None = None,
     at_once: int | None = None,
+    first_trial: str = "",
 ) -> str:
     """The lines of `study plan`: trials to run, costs of models, groups of weights, lengths out of reach.
 
     With `device_bytes` they say how many trials fit on such a device; `noise` is what a search can tell from
     noise, `packs` which trials can train together, `run_free` what the study's run found free of a GPU here,
-    and `at_once` how many trials can train at once.
+    `at_once` how many trials can train at once, and `first_trial` the command that trains one.
     """
     lines = [
         *map(bold, wrap(f"{study.name} · {study.title}", output_width())),
@@ -76,7 +77,7 @@ def format_plan(
         *format_rungs(study),
     ]
     told = [
-        ("in all  ", _format_total_time(plan, machine)),
+        ("in all  ", _format_total_time(plan, machine, first_trial)),
         ("data", "; ".join(plan.data.facts)),
         *(("warning", text) for text in plan.data.warnings),
         ("where", where(plan, machine, run_free, at_once)),
@@ -213,6 +214,8 @@ def _counts(study: Study, plan: Plan) -> str:
     """`8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
     axes = [_axis(name, len(levels)) for name, levels in study.factors.items() if len(levels) > 1]
     seeds = plural(len(study.seeds), "seed")
+    if study.baseline and (more := len(study.point_seeds(study.baseline)) - len(study.seeds)):
+        seeds += f" + {more * len(study.point_levels):,} of the baseline"
     product = math.prod(map(len, study.factors.values()))
     if study.search:
         across = [_axis(name, len(study.factors[name])) for name in study.search.across]
@@ -321,14 +324,13 @@ def _cpu_months(plan: Plan) -> str:
     )
 
 
-def _format_total_time(plan: Plan, machine: MachineSettings) -> str:
+def _format_total_time(plan: Plan, machine: MachineSettings, first_trial: str) -> str:
     """The time of all remaining trials, as far as it is known."""
     seconds = plan.estimate.seconds
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     if seconds is None:
-        unknown = (
-            "no estimate before a first trial has run on this machine: activemem study run … --max-trials 1"
-        )
+        unknown = "no estimate before a first trial has run on this machine"
+        unknown += f":\n{first_trial}" if first_trial else ""
         return unknown if trains_on_gpu else _cpu_months(plan) or unknown
     bound = "at most " if plan.estimate.basis == "at most" else ""
     if trains_on_gpu:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import islice, product
 
-from ...diagnostics import FaultCollector, hint, nearest
+from ...diagnostics import FaultCollector
 from ..nodes import (
     BlockNode,
     ChoiceDimension,
@@ -27,7 +27,7 @@ from ..nodes import (
 )
 from ..syntax.syntax_tree import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
 from ..vocabulary import output_kinds
-from ..vocabulary.registry import lookup, plugin_problem, registered_names
+from ..vocabulary.registry import lookup, nearest_block, plugin_problem
 from ..vocabulary.spec import Parameter, Spec
 from . import special_forms
 from .arguments import bind, bind_known_names, check_complete
@@ -333,14 +333,14 @@ class _Checker:
 
     def _report_unknown(self, call: CallSyntax) -> None:
         """A block that does not exist; its arguments are held against the nearest one that does."""
-        known = registered_names()
         what = self._faults.quote(call.start, call.name_end)
         broken = plugin_problem(call.name)
         if broken is not None:
             self._faults.add(call.start, call.name_end, f"the block '{what}' cannot be used: {broken}")
             return
-        self._faults.add(call.start, call.name_end, f"unknown block '{what}'{hint(call.name, known)}")
-        near = nearest(call.name, known)
+        near = nearest_block(call.name)
+        said = f"; nearest: {near}" if near else ""
+        self._faults.add(call.start, call.name_end, f"unknown block '{what}'{said}")
         spec = lookup(near) if near else None
         for parameter, argument in bind_known_names(call, spec.parameters) if spec else ():
             self.value(argument.value, parameter, (argument.start, argument.end))

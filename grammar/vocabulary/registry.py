@@ -4,12 +4,47 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...diagnostics import nearest
 from ...plugins import OpenRegistry, file_of_module
 from .entry_points import SPEC_GROUP, PluginProblem, PluginRegistry, block_package_code
 from .spec import OWNER, Spec
 
 RESERVED_WORDS = ("tied", "each", "choice", "integer", "real", "true", "false")
 """The words of the language itself; no block is called so."""
+
+COMMON_NAMES = {
+    "attention": "sa",
+    "self_attention": "sa",
+    "multihead_attention": "sa",
+    "mha": "sa",
+    "mlp": "ff",
+    "ffn": "ff",
+    "feedforward": "ff",
+    "swiglu": "glu",
+    "geglu": "glu",
+    "linear": "dense",
+    "relu": "activation",
+    "gelu": "activation",
+    "convolution": "conv",
+    "conv1d": "conv",
+    "cnn": "conv",
+    "ssm": "mamba",
+    "s6": "mamba",
+    "mamba2": "ssd",
+    "deltanet": "delta",
+    "linear_attention": "linear_attn",
+    "retnet": "retention",
+    "rwkv": "rwkv7",
+    "griffin": "rg_lru",
+    "hawk": "rg_lru",
+    "mean": "mean_pool",
+    "average_pool": "mean_pool",
+    "mla": "latent_attn",
+    "differential_attention": "diff_attn",
+    "xlstm": "mlstm",
+    "forgetting_attention": "fox",
+}
+"""Names that the field has for blocks which have another name here, for errors about unknown blocks."""
 
 _specs: dict[str, Spec] = {}
 
@@ -75,6 +110,11 @@ def spec_of(name: str) -> Spec:
     spec = lookup(name)
     assert spec is not None, f"{name} has left the vocabulary"
     return spec
+
+
+def nearest_block(name: str) -> str | None:
+    """Return the block that an unknown name most likely means, or None if none is near."""
+    return COMMON_NAMES.get(name.lower()) or nearest(name, registered_names())
 
 
 def block_code(name: str) -> str | None:

@@ -149,12 +149,19 @@ def format_numbers(finding: ComparisonResult, verdict: Verdict) -> tuple[str, li
 
 
 def format_seeds(finding: ComparisonResult, seeds: int, needed: int | None) -> str:
-    """`n = 3`, `n = 2 of 3`, `n = 3, 11 would do`; `> 10,000 would do` if no number up to MAX_PAIRS would."""
+    """Return `n = 3`, `n = 2 of 3` or `n = 3, 11 would do`; `> 10,000 would do` beyond MAX_PAIRS.
+
+    No number is given where the effect is 0, which no number of seeds decides.
+    """
     if finding.gaps:
         return f"n = {finding.n} of {seeds}"
-    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2:
+    if finding.verdict is not Verdict.UNDECIDED or finding.n < 2 or _is_zero(finding):
         return f"n = {finding.n}"
     return f"n = {finding.n}, {f'{needed:,}' if needed else f'> {MAX_PAIRS:,}'} would do"
+
+
+def _is_zero(finding: ComparisonResult) -> bool:
+    return not finding.effect or not round(finding.effect, finding.decimals)
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:

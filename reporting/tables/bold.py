@@ -49,7 +49,9 @@ def best_of_column(
     spec: TableSpec,
     counts: Sequence[int],
 ) -> BestOfColumn:
-    """Return the best places of a column; none with fewer than two values, or if neither direction is better.
+    """Return the best places of a column.
+
+    There are none with fewer than two values, if all values are equal, or if neither direction is better.
 
     A place with an infinite value is worse than every other one, and never best. With `best = "shown"` the
     printed digits decide, so that two equal numbers are both bold or both plain. `counts` are the numbers of
@@ -63,9 +65,11 @@ def best_of_column(
         return BestOfColumn(metric=metric, places=frozenset(known))
     sign = 1 if metric.higher_is_better else -1
     ranked = sorted(known, key=lambda place: -sign * estimates[place].value)
+    shown = metric.format(estimates[ranked[0]].value)
+    places = [place for place in known if metric.format(estimates[place].value) == shown]
+    if len(places) == len(known) and not is_infinite:  # nothing is best where all are equal
+        return BestOfColumn(metric=metric)
     if spec.best == "shown":
-        shown = metric.format(estimates[ranked[0]].value)
-        places = [place for place in known if metric.format(estimates[place].value) == shown]
         return BestOfColumn(metric=metric, places=frozenset(places))
     pairs, margin = all_pairs(len(ranked)), spec.margin(metric.name)
     cells = [[tally.values_by_unit for tally in grown[place]] for place in ranked]

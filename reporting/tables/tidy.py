@@ -53,7 +53,7 @@ def iter_records(table: Table) -> Iterator[dict[str, object]]:
 
 
 def tidy_frame(table: Table) -> pl.DataFrame:
-    """One row a cell, with the same columns for every table.
+    """Return one row a cell, with the same columns for every table.
 
     `value` is the `center` of `n` values, `spread` what `spread_is` says, half its width for an interval from
     `low` to `high`. `p` is that of the difference, corrected, and `is_within` says whether it is shown to be
@@ -63,11 +63,11 @@ def tidy_frame(table: Table) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415 -- a table can be looked at without it
 
     schema = {
-        **dict.fromkeys(("table", "group", "row", "column", "metric", "status", "center"), pl.String),
-        "value": pl.Float64,
-        "spread_is": pl.String,
-        **dict.fromkeys(("spread", "low", "high"), pl.Float64),
+        **dict.fromkeys(("row", "column"), pl.String),
+        **dict.fromkeys(("value", "spread"), pl.Float64),  # among the first four, which Polars always prints
         "n": pl.Int64,
+        **dict.fromkeys(("low", "high"), pl.Float64),
+        **dict.fromkeys(("table", "group", "metric", "status", "center", "spread_is"), pl.String),
         "difference": pl.Float64,
         "difference_half_width": pl.Float64,
         "is_significant": pl.Boolean,

@@ -38,16 +38,14 @@ VALUES = {
 
 SHOWN = """\
   undecided   convolution goes further than attention
-                                     +0.7 [−4.8,  6.1]  n = 3, 53 would do
+                                           +0.7 [−4.8,  6.1]  n = 3, 53 would do
               2 comparisons, intervals at 97.5 %
-    confirmed   not                 +33.7 [31.6, 35.7]  p < .001  n = 3
-    undecided   reverse              +0.7 [−4.8,  6.1]  n = 3, 53 would do
+    confirmed   not                       +33.7 [31.6, 35.7]  p < .001  n = 3
+    undecided   reverse                    +0.7 [−4.8,  6.1]  n = 3, 53 would do
 
-  confirmed   attention reaches 7 on not
-                                      0.0 [−0.7,  0.7]  p = .027  n = 3
+  confirmed   attention reaches 7 on not    0.0 [−0.7,  0.7]  p = .027  n = 3
 
-  undecided   attention passes 7 on not
-                                      0.0 [−0.7,  0.7]  n = 3, > 10,000 would do
+  undecided   attention passes 7 on not     0.0 [−0.7,  0.7]  n = 3
 
   max_length: longest length with 100 % accuracy.
   Effect: left less right, paired by seed, with its t interval at 95 %, wider
@@ -178,7 +176,7 @@ def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_told(run, ti
         "\n"
         '  39 | holds = "los[task=not] > 3"\n'
         "                ^^^  [[claim]] holds: unknown metric 'los'; nearest: loss\n"
-        "If a plug-in registers that name, load its file: --plugin FILE\n"
+        "A name from a plug-in needs its file: --plugin FILE; activemem metric list has all others\n"
     )
 
 

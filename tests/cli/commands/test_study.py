@@ -18,8 +18,8 @@ to run
   sa(heads=1, head_width=4)       2,020          1.3  72.6 kB           –
   conv(k=3)                       2,092          1.1  72.7 kB           –
 
-  in all   no estimate before a first trial has run on this machine: activemem
-           study run … --max-trials 1
+  in all   no estimate before a first trial has run on this machine:
+           activemem study run tiny.toml --max-trials 1
 
   where  this machine's CPU: torch finds no GPU here
 
@@ -36,7 +36,7 @@ tiny · A study of seconds
   1 failed   not a number at epoch 1
 """
 
-HINT = "If a plug-in registers that name, load its file: --plugin FILE\n"
+HINT = "A name from a plug-in needs its file: --plugin FILE; activemem block list has all others\n"
 WRONG = """\
 wrong.toml: 4 faults
 

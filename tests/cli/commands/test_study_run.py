@@ -44,7 +44,8 @@ def test_a_study_runs_a_line_a_trial_and_ends_with_how_it_stands(run, tiny):
 
 
 def test_the_same_command_again_runs_only_what_is_missing(run, tiny):
-    run("study", "run", tiny, "--local", "--max-trials", "6", "--results", "a b")
+    begun = run("study", "run", tiny, "--local", "--max-trials", "6", "--results", "a b")
+    assert begun.stderr.startswith(f"new store: {Path('a b').resolve()}\n")
     result = run("study", "run", tiny, "--local", "--results", "a b")
     assert result.exit_code == 0
     told, _, table = without_times(result.stderr).partition("\n\n")
@@ -218,7 +219,7 @@ def test_a_service_that_is_not_ray_is_told_before_anything_starts(run, tiny, ans
 def test_a_folder_that_cannot_be_made_is_told(run, tiny):
     result = run("study", "run", tiny, "--results", f"{tiny}/results")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == f"{tiny}/results/trials: Not a directory\n"
+    assert result.stderr.endswith(f"\n{tiny}/results/trials: Not a directory\n")
 
 
 def test_a_run_that_is_refused_leaves_nothing_behind(run, tiny, monkeypatch):

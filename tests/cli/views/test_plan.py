@@ -32,8 +32,8 @@ equal · Equal parameters
   highway_conv     1,021       −12   1,603,416         12.2  65.7 MB           –
   sa + conv(k=3)     320      −256   1,603,172         13.4  60.0 MB           –
 
-  in all   no estimate before a first trial has run on this machine: activemem
-           study run … --max-trials 1
+  in all   no estimate before a first trial has run on this machine:
+           activemem study run equal.toml --max-trials 1
 
   where  this machine's CPU: torch finds no GPU here
 
@@ -55,8 +55,8 @@ equal · Equal parameters
   sa            1,319,700          11.3   52.7 MB                –
   conv(k=20)    1,582,356          12.1   41.1 MB                –
 
-  in all   no estimate before a first trial has run on this machine: activemem
-           study run … --max-trials 1
+  in all   no estimate before a first trial has run on this machine:
+           activemem study run budget.toml --max-trials 1
 
   where  this machine's CPU: torch finds no GPU here
 

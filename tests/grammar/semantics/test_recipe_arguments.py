@@ -129,7 +129,7 @@ def test_a_space_inside_of_arguments_is_counted_and_listed():
     [
         ("seq2seq()", ["seq2seq needs encoder"]),
         ("seq2seq(3)", ["expected a block, got 3"]),
-        ("seq2seq(relu)", ["unknown block 'relu'; nearest: rg_lru"]),
+        ("seq2seq(relu)", ["unknown block 'relu'; nearest: activation"]),
         ("seq2seq(integer(1, 3))", ["integer stands for a number: as a count, or as a parameter's value"]),
         (
             "seq2seq(sa + ff(0), cnv(k=3), attention=luon)",

@@ -240,6 +240,25 @@ def test_every_pair_of_factors_can_be_rows_and_columns_if_no_third_is_left(
 
 
 @pytest.mark.parametrize("best", ["shown", "test"])
+def test_no_cell_is_best_in_a_column_of_equal_values(everything: Study, rows: pl.DataFrame, best: str):
+    better = {trial.id for trial in everything.trials if trial.levels["task"] == "sort"} & {
+        trial.id for trial in everything.trials if trial.levels["mixer"] == "sa"
+    }
+    metrics = [[{"name": "loss", "value": 1.0 if trial in better else 2.0}] for trial in rows["trial"]]
+    made = build_table(
+        everything, spec(value="loss", best=best), rows.with_columns(metrics=pl.Series(metrics))
+    )
+    bold = {
+        (row, key.level)
+        for row, cells in zip(made.rows, made.cells, strict=True)
+        for key, cell in zip(made.keys, cells, strict=True)
+        if cell.best
+    }
+    assert {task for _, task in bold} == {"sort"}
+    assert ("sa", "sort") in bold
+
+
+@pytest.mark.parametrize("best", ["shown", "test"])
 def test_an_infinite_value_is_shown_by_its_sign_and_is_never_the_best(
     everything: Study, rows: pl.DataFrame, best: str
 ) -> None:

@@ -266,6 +266,7 @@ def test_a_frame_has_a_row_for_each_cell_and_every_number(make: Make) -> None:
     made = make(over="lr", pick="best", select=None, spread="ci", baseline="sa", beside=True)
     frame = tidy_frame(made)
     assert frame.shape == (8, 23)
+    assert frame.columns[:4] == ["row", "column", "value", "spread"]  # Polars prints these in any case
     first, *_ = frame.filter(pl.col("row") == "conv(k=20)").iter_rows(named=True)
     own = cell_of(made, "conv(k=20)", "sort")
     assert own.estimate is not None

@@ -75,5 +75,5 @@ def test_an_unknown_task_is_told_with_the_nearest(run):
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
         "unknown task 'revers'; nearest: reverse\n"
-        "If a plug-in registers that name, load its file: --plugin FILE\n"
+        "A name from a plug-in needs its file: --plugin FILE; activemem task list has all others\n"
     )
