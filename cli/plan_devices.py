@@ -187,7 +187,7 @@ def _trials_to_run(study: Study, plan: Plan, settings: ResolvedSettings) -> list
     """The trials that a run looks at before it begins: of a search the ends of its dimensions."""
     from ..studies.planning.trials_to_run import trials_to_run
 
-    if study.search is not None and not study.is_population:
+    if study.search is not None:
         return study.boundary_trials()
     planned = {each.trial.id: each.status for each in plan.trials}
     stored = {trial: status for trial, status in planned.items() if status != "missing"}

@@ -22,7 +22,7 @@ def packs(study: Study, plan: Plan, machine: MachineSettings) -> str:
     left = [each.trial.settings for each in plan.trials if each.status != "done"]
     if machine.pack == "off":
         return ""
-    if study.search is not None and not study.is_population:
+    if study.search is not None:
         return _told_of_search(study, machine)
     if not left:
         return ""

@@ -5,7 +5,7 @@
 others. `text` is TOML with positions, `schema` the tables and keys of what is trained, `presentation` those
 of what is shown, `own_data` files that it brings along, `catalog` everything it can name: tasks, data sets,
 metrics, published numbers. `designs` combines levels, `ladder` has sizes in step, `fidelity` the rungs of a
-search, `population` members that go on with other settings, `resolve` fills holes with them and makes trials,
+search, `resolve` fills holes with them and makes trials,
 `claims` reads statements about results, `planning` compares a study with a store, `rounds` says what follows
 from it, `searches` what a search has found.
 The studies that come with the package are the TOML files here; `results` holds what some of them found.

@@ -17,7 +17,6 @@ from .named_metrics import check_metrics
 from .own_data.own_corpus import OwnCorpus, read_own_corpus, recall_own_corpus
 from .own_data.reader import CORPUS
 from .own_data.summary import CorpusSummary
-from .population import check_population, check_shown, course_settings, read_course
 from .presentation.reader import AnyCurveSpec, AnyTableSpec
 from .resolve.data_fit import data_faults
 from .resolve.draft import Draft
@@ -30,7 +29,7 @@ from .resolve.trial import Trial
 from .schema.design import Design
 from .schema.factors import SEED
 from .schema.search import check_search_ends, check_search_space, read_baseline, representative_values
-from .schema.search_settings import POPULATION, SearchSettings
+from .schema.search_settings import SearchSettings
 from .schema.settings import DecodeSettings, Level, StudySettings, TrialSettings
 from .schema.source_sheet import SourceSheet
 from .study_contents import StudyContents, read_contents
@@ -53,8 +52,7 @@ class Study:
     cell, the same one possibly under several levels, and `over_budget` those that are not run. `size_matches`
     has the sizes solved for equal parameters, by trial. `decode` is what is tried with trained models that
     translate. `own_corpus` has the files that the study names itself, `ladder` its [ladder], `fidelity` the
-    rungs of a search or the generations of its population, whose known trials are `trials`; `tried` and
-    `members` are memories of `planning`, `counted` of `num_points`.
+    rungs of a search; `tried` is a memory of `planning`, `counted` of `num_points`.
     """
 
     name: str
@@ -87,7 +85,6 @@ class Study:
     source_sheet: SourceSheet
     own_corpus: OwnCorpus | None
     tried: dict[str, Trial | None] = field(init=False, repr=False, compare=False, default_factory=dict)
-    members: dict[str, tuple[Trial, ...]] = field(init=False, repr=False, compare=False, default_factory=dict)
     counted: list[int] = field(init=False, repr=False, compare=False, default_factory=list)
 
     def __repr__(self) -> str:
@@ -128,7 +125,7 @@ class Study:
     @property
     def epochs(self) -> int:
         """The largest number of epochs of any trial."""
-        if self.trials and not self.is_population:
+        if self.trials:
             return max(trial.settings.train.epochs for trial in self.trials)
         names = self.template.holes.get(_EPOCHS)
         if names is None:
@@ -147,15 +144,6 @@ class Study:
         return sum(self.trials_by_rung)
 
     @property
-    def is_population(self) -> bool:
-        """Whether the points of its search are members that go on with other settings."""
-        return self.search is not None and self.search.scheduler == POPULATION
-
-    def keeps_checkpoint_of(self, trial: Trial) -> bool:
-        """Whether the store keeps the last state of a trial: a member may go on from it, or it is wanted."""
-        return self.keep_checkpoints or (self.is_population and trial.settings.train.epochs < self.epochs)
-
-    @property
     def trials_by_rung(self) -> list[int]:
         """How many trials these are on each rung of a search, all of them where it has but one."""
         more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
@@ -168,8 +156,8 @@ class Study:
 
         Two points of one model are one, and points over the budget do not count. It is 0 for a grid.
         """
-        if self.search is None or self.is_population:
-            return self.search.trials if self.search else 0
+        if self.search is None:
+            return 0
         if not self.counted:
             self.counted.append(
                 count_points(self.choose, self.dimensions, self._identify_point, self.search.trials)
@@ -251,21 +239,10 @@ class Study:
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
         """The values of the point that stored levels settle; None if they are of another space."""
-        if not self.is_population or self.fidelity is None:
-            return read_point(self.choose, levels)
-        if (rung := self.fidelity.rung_of(levels)) is None:
-            return None
-        try:
-            for name, dimension in self.dimensions.items():
-                read_course(levels[name], dimension, self.fidelity.rungs[: rung + 1])
-        except (KeyError, ValueError):
-            return None
-        return {name: levels[name] for name in self.dimensions}
+        return read_point(self.choose, levels)
 
     def _settings(self, levels: Mapping[str, Level]) -> TrialSettings:
         """The settings of a trial with these levels."""
-        if self.is_population and self.fidelity is not None:
-            return course_settings(self.template, levels, self.dimensions, self.fidelity)
         return resolve_settings(self.template, levels)
 
     @property
@@ -380,7 +357,4 @@ def _checked_search(study: Study, search: SearchSettings, header: StudySettings,
     check_search_space(diagnostics, search, dimensions, study.choose)
     ends = [each.settings for each in study.boundary_trials()]
     check_search_ends(diagnostics, search, ends)
-    if study.is_population and study.fidelity is not None:
-        check_population(draft, search, ends, dimensions, fidelity=study.fidelity, budget=study.budget)
-        check_shown(diagnostics, study.tables, study.curves)
     return study

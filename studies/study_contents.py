@@ -11,7 +11,6 @@ from .claims.spec import Claim
 from .fidelity import Fidelity, expand_fidelity
 from .ladder import Ladder, expand_ladder
 from .own_data.own_corpus import OwnCorpus
-from .population import expand_generations
 from .presentation.reader import (
     AnyCurveSpec,
     AnyTableSpec,
@@ -84,7 +83,7 @@ class StudyContents:
 def read_contents(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> StudyContents | None:
     """The contents of a document; None if it has faults, which are noted, all that can be seen at once."""
     check_tables(diagnostics)
-    ladder, fidelity = expand_ladder(diagnostics), _expand_rungs(diagnostics)
+    ladder, fidelity = expand_ladder(diagnostics), expand_fidelity(diagnostics)
     header = read_header(diagnostics)
     as_written, sizes = _design_as_written(diagnostics.document), tuple(ladder.sizes) if ladder else ()
     design = replace(_design(diagnostics, header), as_written=as_written, ladder=sizes)
@@ -122,18 +121,13 @@ def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
     return header, sum(1 for _ in _design(diagnostics, header).cells())
 
 
-def _expand_rungs(diagnostics: Diagnostics) -> Fidelity | None:
-    """What grows from rung to rung of a search, or from generation to generation; it becomes a factor."""
-    return expand_fidelity(diagnostics) or expand_generations(diagnostics)
-
-
 def _design_as_written(document: Document) -> Design | None:
     """The design of a file without its overrides; None if there are none, or if its levels have faults."""
     if document.as_written is None:
         return None
     diagnostics = Diagnostics(document.as_written)
     expand_ladder(diagnostics)
-    _expand_rungs(diagnostics)
+    expand_fidelity(diagnostics)
     design = _design(diagnostics, read_header(diagnostics))
     return None if diagnostics.invalid else design
 

@@ -77,18 +77,3 @@ SEARCH_OF_RUNGS = study_text(
     space={"k": "integer(2, 40)", "width": "integer(8, 72)"},
 )
 """A search whose points are trained at three widths, from rung to rung."""
-
-POPULATION = study_text(
-    study={"name": "population", "title": "Which course a rate should take"},
-    model={"recipe": "conv(k=3) >> ff(8)"},
-    task={"name": "addition"},
-    train={
-        "optimizer": {"name": "adamw", "lr": "{lr}", "weight_decay": "{decay}"},
-        "epochs": 3,
-        "steps_per_epoch": 1,
-    },
-    factors={"seed": [0]},
-    search={"trials": 4, "metric": "loss", "scheduler": "population", "interval": 1},
-    space={"lr": "real(1e-3, 1, log=true)", "decay": "choice(0, 0.01, 0.1)"},
-)
-"""A population of four members in three generations of an epoch each."""

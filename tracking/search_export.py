@@ -38,9 +38,6 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
     """
     if study.search is None:
         raise TrackingError(f"optuna: expected a study with [search], got {study.name}, which is a grid")
-    if study.is_population:
-        what = f"{study.name} is a population, whose members change their values while they train"
-        raise TrackingError(f"optuna: expected a search whose points keep theirs; {what}")
     if is_uri(place) or "?" in place:
         raise TrackingError(f"optuna: expected a file of SQLite such as search.db, got {place!r}")
     points = StoredPoints(study, store)

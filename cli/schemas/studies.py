@@ -16,8 +16,7 @@ class StudyPlanPage(TypedDict):
     number that its memory has room for; `parts` the number of parts of a batch in which one trial fits, null
     where none are small enough. `refused` are over the budget, `stale` were trained with other code,
     `ceilings` are lengths out of reach, `elsewhere` are the points of a search that other studies have
-    trained, `ladder` are sizes of [ladder], `rungs` those of a search with another fidelity than epochs, or
-    the generations of a population.
+    trained, `ladder` are sizes of [ladder], `rungs` those of a search with another fidelity than epochs,.
     """
 
     schema: int

@@ -23,7 +23,7 @@ from ...studies.schema.training import ParameterGroupSettings
 from ...studies.searches.best_points import comparison_note
 from ...studies.searches.rung_costs import rung_costs
 from ...studies.searches.space_size import space_words
-from ...studies.searches.words import generation_words, rung_words, search_words
+from ...studies.searches.words import rung_words, search_words
 from ...studies.study import Study
 from ...studies.text.units import abbreviate_all, format_bytes, format_duration, plural, si_prefix
 from ..machine_settings import MachineSettings
@@ -135,9 +135,7 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
     """What a search looks for, on which rungs, in how many architectures, and what its points compare."""
     if study.search is not None:
         yield "search", search_words(study.search, plan.elsewhere)
-    if study.is_population:
-        yield "members", generation_words(study)
-    elif study.fidelity is not None:
+    if study.fidelity is not None:
         yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
     yield "space", space_words(study)
     yield "note", comparison_note(study)
@@ -222,7 +220,7 @@ def _counts(study: Study, plan: Plan) -> str:
         axes, product = [plural(study.num_points, "point"), *across, seeds], plan.total
         if study.fidelity is not None:  # most come to the first rung alone
             rungs = len(study.fidelity.rungs)
-            axes[0] += f" in {rungs} generations" if study.is_population else f" on {plural(rungs, 'rung')}"
+            axes[0] += f" on {plural(rungs, 'rung')}"
     elif product != len(study.cells):
         axes, product = [plural(len(study.cells) // len(study.seeds), "cell"), seeds], len(study.cells)
     trials = plural(plan.total, "trial" if product == plan.total else "distinct trial")

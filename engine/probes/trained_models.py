@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from ...errors import ActivememError
 from ...storage import MetricRow, Store, TrialRow
-from ...studies.planning.population import passed_trials
 from ...studies.planning.status import study_outcomes
 from ...studies.resolve.trial import Trial, settings_from_json, trial_id
 from ...studies.schema.settings import TrialSettings
@@ -44,14 +41,8 @@ class TrainedTrial:
 
 
 def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
-    """The trials of a study that are done, in its order; of a search, all that it has trained.
-
-    Of a population those that a later generation has passed are left out: nothing is kept of them.
-    """
-    outcomes = store.trials()
-    passed = passed_trials(study, outcomes)
-    found = study_outcomes(study, outcomes).filter(~pl.col("trial").is_in(passed))
-    rows = {row["trial"]: row for row in found.iter_rows(named=True)}
+    """Yield the trials of a study that are done, in its order; of a search, all that it has trained."""
+    rows = {row["trial"]: row for row in study_outcomes(study, store.trials()).iter_rows(named=True)}
     known = {trial.id: trial for trial in study.trials}
     for name in known or rows:
         row = rows.get(name)

@@ -13,7 +13,6 @@ import polars as pl
 from ...storage import Store
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.planning.plan import left_of_search, most_at_once
-from ...studies.planning.population import passed_trials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.rounds import follow_rounds, has_more
@@ -93,8 +92,8 @@ def run_study(
     `retry_failed` tries them again, after a time limit from where they were.
 
     Any number of drivers may run one study on one store at once. Each trains what no other does, waits for
-    the rest, and takes over the trials of processes that are gone. A path goes on from round to round, a
-    population from generation to generation.
+    the rest, and takes over the trials of processes that are gone. A path goes on from round to
+    round.
     """
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
     machine = replace(machine, address=None) if local else machine
@@ -129,7 +128,7 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the trials that are known; of a path or a population those up to its current round."""
+    """Train the trials that are known; of a path those up to its current round."""
     # before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     missing = find_missing(study, store, trial_ids, retry_failed=retry_failed)
@@ -163,9 +162,6 @@ def _run_round(
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
     with storing():  # all is stored by now, and what cannot be merged is merged by the next run
-        if study.is_population:
-            study = follow_rounds(study, store)
-            store.remove_kept(passed_trials(study, store.trials()))
         store.compact()
     return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 
@@ -233,7 +229,7 @@ def _run(
     local: bool,
 ) -> list[str]:
     """Run the source where it is asked for; why cohorts were given up."""
-    metric = study.search.objectives[0].name if study.search and not study.is_population else None
+    metric = study.search.objectives[0].name if study.search else None
     if local:
         with killed_if_stuck():
             run_local(source, store, machine, listener, stop, metric=metric)
@@ -249,7 +245,7 @@ def _summary(
     study: Study, store: Store, counter: RunCounter, *, stopped: bool, given_up: list[str]
 ) -> Summary:
     held = {trial: status for trial, (status, _) in store.latest_attempts().items()}
-    if study.search is None or study.is_population:
+    if study.search is None:
         wanted = {trial.id for trial in study.trials}
     else:
         wanted = set(study_outcomes(study, store.trials())["trial"].to_list())

@@ -110,8 +110,6 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
             f"The best leads the baseline by {_digits(lead, metric)}; of {plural(len(others), 'point')} no"
             f" better than it one would lead by up to {_digits(limit, metric)} by chance (95 %), {verdict}."
         )
-    if study.is_population:  # whose members end together
-        return
     if (plateau := find_plateau(found, goal, noise)) is not None and plateau.points > 1:
         yield (
             f"{plateau.points} of {plural(len(found.complete), 'point')} cannot be told from the best, the"

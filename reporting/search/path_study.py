@@ -55,11 +55,6 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
     baseline, ranked = study.baseline, found.ranked()
     if not baseline:
         raise PromotionError(f"expected [study] baseline in {study.name}, where a path begins; got none")
-    if study.is_population:
-        raise PromotionError(
-            f"a path leads from value to value, and the members of {study.name} change theirs while they"
-            " train: leave --path out"
-        )
     if not ranked:
         raise PromotionError(f"{study.name} has no point yet whose seeds all have a value: run it first")
     steps = _steps(study, baseline, ranked[0].values)

@@ -22,7 +22,6 @@ from ...studies.study import Study
 from ...studies.text.document import parse_document
 from ...studies.text.toml_writer import toml_comment, toml_leaves, toml_table
 from ...studies.text.units import plural
-from .member_courses import lay_out_courses
 
 FRESH_SEEDS = 5
 """So many seeds a winner is trained with unless it is said otherwise."""
@@ -53,12 +52,11 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
     data = parse_document(study.name, study.text, study.overrides).data
     names = {f"best_{number}": point.values for number, point in enumerate(winners, 1)}
     cells = ({BASELINE: baseline} if baseline else {}) | names
-    changes, levels = lay_out_courses(study, data["train"]["optimizer"], cells)
     notes = {name: _measured_words(point, found) for name, point in zip(names, winners, strict=True)}
     parts = [
         *_preface(study, found, len(winners), seeds, has_baseline=bool(baseline)),
         toml_table("[study]", _header(study, data, len(winners), seeds)),
-        *trial_tables(study, _with_changes(data, changes), f"{{{RECIPE}}}"),
+        *trial_tables(study, data, f"{{{RECIPE}}}"),
         toml_table("[factors]", {SEED: fresh_seeds(study, seeds)}),
         *(
             _cell(
@@ -66,7 +64,6 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
                 name,
                 at,
                 values=values,
-                levels=levels[name],
                 note=notes.get(name, "what the search began with"),
             )
             for name, values in cells.items()
@@ -74,7 +71,7 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
         ),
         *_shown(study, found, has_baseline=bool(baseline)),
         *_claims(study, found, winners, baseline),
-        *_sources(study, data, changes),
+        *_sources(study, data),
     ]
     return "\n".join(parts)
 
@@ -152,11 +149,6 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
     }
 
 
-def _with_changes(data: Mapping[str, Any], changes: Sequence[Any]) -> Mapping[str, Any]:
-    """The tables of a file with changes of the optimizer, if there are any."""
-    return {**data, "train": {**data["train"], "changes": changes}} if changes else data
-
-
 def _fixed(study: Study) -> dict[str, Level]:
     """The levels of the factors that the search does not choose and that fill holes outside of the recipe."""
     own = (*study.dimensions, SEED)
@@ -174,13 +166,12 @@ def _cell(
     at: Mapping[str, Level],
     *,
     values: Mapping[str, Level],
-    levels: Mapping[str, Level],
     note: str,
 ) -> str:
     """A point as a cell: its name, its whole recipe, and those of its levels that fill other holes."""
-    needed = outer_names(study) | (levels.keys() - values.keys())
+    needed = outer_names(study)
     trial = study.trial_for(values, study.seeds[0], at)
-    others = {key: _filled(value, values) for key, value in levels.items() if key in needed}
+    others = {key: _filled(value, values) for key, value in values.items() if key in needed}
     own = {
         key: study.design.written_level(key, level)
         for key, level in ({**_fixed(study), **at} | others).items()
@@ -259,9 +250,7 @@ def _cell_of(goal: SearchGoal, point: str, across: Sequence[str]) -> str:
     )
 
 
-def _sources(study: Study, data: Mapping[str, Any], changes: Sequence[Any]) -> Iterator[str]:
+def _sources(study: Study, data: Mapping[str, Any]) -> Iterator[str]:
     seeds = f"ours: fresh, none that the search {study.name} has trained with"
     found = f"ours: what the search {study.name} found"
-    train = data.get("source", {}).get("train")
-    added = {"train": {**train, "changes": found}} if changes and isinstance(train, dict) else {}
-    yield from sources_table(study, data, {"factors": {SEED: seeds}, "cells": found, **added})
+    yield from sources_table(study, data, {"factors": {SEED: seeds}, "cells": found})

@@ -73,7 +73,7 @@ class LearningCurves:
 
 def trains_for_epochs(study: Study) -> bool:
     """Return whether a trial of the study trains for more than one epoch, without which it has no curve."""
-    if study.is_population or (study.fidelity is not None and study.fidelity.name == EPOCHS):
+    if study.fidelity is not None and study.fidelity.name == EPOCHS:
         return True
     return any(trial.settings.train.epochs > 1 for trial in study.trials or study.boundary_trials())
 

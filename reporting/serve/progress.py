@@ -95,9 +95,7 @@ def _remaining_seconds(now: StudyNow, left: int | None) -> Iterator[float]:
             recipe = _recipe(trial)
             whole = (seconds.get(recipe, 0.0) + mean) / (shares.get(recipe, 0.0) + 1)
             yield whole * (1 - (epochs_share(begun[trial.id]) if trial.id in begun else 0.0))
-    if now.study.is_population:
-        yield from [mean] * (now.study.total - len(now.study.trials))
-    elif now.study.search:
+    if now.study.search:
         yield from [mean] * (max(0, now.study.total - len(statuses)) if left is None else left)
 
 

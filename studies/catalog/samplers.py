@@ -68,7 +68,6 @@ SCHEDULERS: OpenRegistry[SearchPart[MakeScheduler]] = OpenRegistry(
             "hyperband": "Li et al. 2018",
             "median": "Golovin et al. 2017",
             "race": "Birattari et al. 2002",
-            "population": "Jaderberg et al. 2017",
             "none": "no point is given up",
         }.items()
     },

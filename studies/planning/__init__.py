@@ -5,5 +5,5 @@ selects, and says which trials go on from `shorter_trials`, and which `stale_tri
 other source; `plan_html` shows it in a notebook.
 `status` says what is done, `fitting_trials` what other studies have done of a search, `trials_to_run` what a
 run trains, `trial_values` what was measured, `divergence` which trainings were lost, and `probe_targets`
-which models can be probed. `population` has the members of one as a store has them.
+which models can be probed.
 """

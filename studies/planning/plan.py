@@ -23,7 +23,6 @@ from .data_facts import DataFacts, Locate, find_data_facts, longest_of_own_data
 from .fitting_trials import count_points
 from .memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator, StepMemory, TrialTest, costliest_test
 from .plan_html import plan_html
-from .population import population_standing
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
 from .stale_trials import StaleTrial, find_stale_trials
@@ -183,20 +182,13 @@ def _remaining_flops(to_run: Sequence[Trial], ends: Sequence[Trial], left: int) 
 def left_of_search(
     study: Study, store: Store, outcomes: pl.DataFrame, estimator: TimeEstimator
 ) -> list[TimeEstimate]:
-    """What each point takes that a search has left to run, by its budget and its population."""
-    if population_standing(study, outcomes).has_died_out:
-        return []
+    """Return what each point takes that a search has left to run, by its budget."""
     tried = study_outcomes(study, outcomes)
     return _search_estimates(study, tried, estimator)[: left_when_spent(study, store, tried)]
 
 
 def most_at_once(study: Study, left: int) -> int:
-    """So many of the trials that are left can train at once, those that one worker takes in turn as one.
-
-    Of a search a point's trials are one worker's; of a population there are those of a generation.
-    """
-    if study.is_population:
-        return min(left, max(study.trials_by_rung))
+    """Return how many of the trials that are left can train at once; one worker takes a point's trials."""
     if study.search is not None:
         return -(-left // (len(study.seeds) * len(study.point_levels)))
     return left
@@ -228,27 +220,12 @@ def _grid_estimates(
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
     """The times of a search's trials to come, on each of its rungs."""
     rungs, found = rungs_of(study, tried), list[TimeEstimate]()
-    if study.is_population:
-        return _generation_estimates(study, tried, rungs, estimator)
     for rung, trials in enumerate(study.trials_by_rung):
         rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
         level = study.fidelity.level(rung) if study.fidelity else None
         one = _point_estimate(rows, study.boundary_trials(level), estimator)
         found += [one] * max(0, trials - len(rows.filter(pl.col("status") != "incomplete")))
     return found
-
-
-def _generation_estimates(
-    study: Study, tried: pl.DataFrame, rungs: Sequence[int], estimator: TimeEstimator
-) -> list[TimeEstimate]:
-    """The times of a population's trials to come, each of which goes on from one of the generation before."""
-    done = [status == "done" for status in tried["status"]]
-    times = zip(tried["seconds"], rungs, done, strict=True)
-    known = [seconds / (rung + 1) for seconds, rung, is_done in times if is_done]
-    assert study.fidelity is not None, "a population has generations"
-    first = _point_estimate(tried.clear(), study.boundary_trials(study.fidelity.level(0)), estimator)
-    one = TimeEstimate(fmean(known), "measured") if known else first
-    return [one] * max(0, study.total - len(tried.filter(pl.col("status") != "incomplete")))
 
 
 def _point_estimate(tried: pl.DataFrame, ends: Iterable[Trial], estimator: TimeEstimator) -> TimeEstimate:

@@ -19,7 +19,6 @@ from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
 from .fitting_trials import fitting_outcomes
-from .population import population_outcomes, population_standing
 from .trials_to_run import (
     UnfinishedTrial,
     left_within_budget,
@@ -32,7 +31,6 @@ from .trials_to_run import (
 class StudyStatus:
     """A study's trials: their total, the status by id of those with an outcome, and those started.
 
-    `generation` says in words which one of how many of a population is under way, and is empty else.
     `progress` says how far the started ones got, the latest first. `begun` are those of a search that were
     started, `waiting` those that were handed in and that nobody has started. Those in `missing_weights` are
     done, but would be trained again for their weights. `failure_reasons` counts first lines, the most
@@ -44,7 +42,6 @@ class StudyStatus:
     total: int
     num_remaining: int
     spent: str
-    generation: str
     stored: Mapping[str, str]
     started: tuple[str, ...]
     progress: Mapping[str, CheckpointNote]
@@ -71,7 +68,6 @@ class StudyStatus:
         parts += [
             f"{self.num_remaining} left" + (f", {len(self.started)} of them begun" if self.started else "")
         ]
-        parts += [self.generation] if self.generation else []
         if self.spent:
             parts += [f"its {self.spent} is spent"]
         if self.waiting:
@@ -84,20 +80,18 @@ class StudyStatus:
 def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -> StudyStatus:
     """The status of a study in a store, whose latest attempts are read unless they are given."""
     outcomes = store.trials() if outcomes is None else outcomes
-    rows, standing = study_outcomes(study, outcomes), population_standing(study, outcomes)
+    rows = study_outcomes(study, outcomes)
     statuses = dict(rows.select("trial", "status").iter_rows())
     unfinished = _unfinished(study, store, statuses)
     within_budget = left_within_budget(study, rows, (each.trial for each in unfinished))
     begun = {each.trial.id: each.trial for each in unfinished if each.has_started}
     total = _total(study, rows)
     remaining = _without_outcome(total, statuses) if within_budget is None else within_budget
-    remaining = 0 if standing.has_died_out else remaining
     open_ones = (*started_trials(study, store, statuses), *begun)
     reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
     return StudyStatus(
         total=total,
         num_remaining=remaining,
-        generation=standing.words,
         spent=_spent_words(study, remaining) if within_budget is None else _budget_words(study),
         stored=statuses,
         started=open_ones,
@@ -115,7 +109,6 @@ def status_before_a_run(trials: int) -> StudyStatus:
         total=trials,
         num_remaining=trials,
         spent="",
-        generation="",
         stored={},
         started=(),
         progress={},
@@ -185,8 +178,6 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     What was tried with other settings or seeds, in another space, or with plug-ins of other source, is not
     among them. With a warm start what others have trained is, with the factors that this search calls it by.
     """
-    if study.is_population:
-        return population_outcomes(study, outcomes)
     if study.search is not None:
         own = _own_outcomes(study, outcomes)
         return pl.concat([own, _elsewhere(study, outcomes, own)]) if study.search.warm_start else own
@@ -195,7 +186,7 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """The outcomes of other studies, or under other names, of points of a search; none of a grid."""
-    if study.search is None or study.is_population:
+    if study.search is None:
         return outcomes.clear()
     return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))
 

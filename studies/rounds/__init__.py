@@ -1,4 +1,4 @@
-"""What a study tries next follows from the rows of its store: rounds of a path, generations of a population.
+"""Rounds of an ablation path: what a study tries next follows from the rows of its store.
 
 `follow` is what commands and runs know such a study by; `ablation_path` keeps the best change of each round.
 """

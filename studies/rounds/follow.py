@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from ...storage import Store
-from ..planning.population import with_generations
 from ..study import Study
 from .ablation_path import follow_path
 
 
 def follow_rounds(study: Study, store: Store) -> Study:
-    """The study with the rounds of a path, or the generations of a population; any other as it is."""
-    if study.is_population:
-        return with_generations(study, store.trials())
+    """Return the study with the rounds of its path; any other study as it is."""
     return follow_path(study, store) if study.design.kind == "path" else study
 
 

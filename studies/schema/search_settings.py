@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -31,9 +31,6 @@ EPOCHS, LENGTH, DATA = "epochs", "length", "data"
 
 RACE, RACE_RISK = "race", 0.05
 """The scheduler that compares points after each seed, and the chance of an error by default."""
-
-POPULATION = "population"
-"""The scheduler whose points are members that go on from generation to generation."""
 
 PRIOR_CONFIDENCE = 0.5
 """How likely a prior is right, by default."""
@@ -88,10 +85,7 @@ class SearchSettings(StrictModel):
     """which way is better, of several metrics a list in their order; by default as is usual for each"""
     scheduler: str = "none"
     """how points that fall behind are given up: asha, hyperband and median after some epochs, race after some
-    seeds, or none; population has them go on from those that are ahead, with other settings"""
-    interval: int | None = Field(default=None, ge=1)
-    """for population: the epochs of a generation, after which the worst fifth of the points go on from one of
-    the best fifth"""
+    seeds, or none"""
     fidelity: str = EPOCHS
     """for asha and hyperband: what grows from rung to rung: epochs; length, the longest of a training; data,
     the steps of an epoch; or a dimension of whole numbers that fills a hole, such as a width. But for epochs
@@ -141,7 +135,7 @@ class SearchSettings(StrictModel):
     @property
     def compares_epochs(self) -> bool:
         """Whether a scheduler hears of each epoch."""
-        return self.scheduler not in ("none", RACE, POPULATION) and self.fidelity == EPOCHS
+        return self.scheduler not in ("none", RACE) and self.fidelity == EPOCHS
 
     @property
     def objectives(self) -> tuple[SearchObjective, ...]:
@@ -153,14 +147,6 @@ class SearchSettings(StrictModel):
     def bounds(self) -> tuple[Limit, ...]:
         """What points must keep to, in the order of the file."""
         return tuple(read_limit(name, text) for name, text in self.limits.items())
-
-    @model_validator(mode="before")
-    @classmethod
-    def draw_members(cls, data: object) -> object:
-        """A population begins with points that are drawn, which needs no mention."""
-        if isinstance(data, Mapping) and data.get("scheduler") == POPULATION:
-            return {"sampler": "random", **data}
-        return data
 
     @model_validator(mode="after")
     def check_directions(self) -> SearchSettings:
@@ -207,7 +193,6 @@ class SearchSettings(StrictModel):
         faults += self._prior_faults()
         if self.risk is not None and self.scheduler != RACE:
             faults.append(f"risk: for the scheduler {RACE} alone, got {self.scheduler}")
-        faults += self._population_faults()
         population = self.population or EVOLUTION_POPULATION
         if self.sample is not None and self.sample > population:
             faults.append(f"sample: expected at most the population, {population}, got {self.sample}")
@@ -225,22 +210,6 @@ class SearchSettings(StrictModel):
                 yield f"{key}: for the samplers {can} alone, got {self.sampler}"
         if self.confidence is not None and not self.prior:
             yield "confidence: expected a prior beside it, got none"
-
-    def _population_faults(self) -> Iterator[str]:
-        """What is wrong with the keys of a population, of which others have none."""
-        if self.scheduler != POPULATION:
-            if self.interval is not None:
-                yield f"interval: for the scheduler {POPULATION} alone, got {self.scheduler}"
-            return
-        if self.interval is None:
-            yield f"{POPULATION}: expected an interval, the epochs of a generation, got none"
-        if self.sampler != "random":
-            yield f"sampler: {POPULATION} draws its members, expected random or no key, got {self.sampler}"
-        if self.trials < 2:
-            yield f"trials: expected at least 2 members of the {POPULATION}, got {self.trials}"
-        for key in ("budget", "prior", "warm_start", "limits"):
-            if getattr(self, key):
-                yield f"{key}: a {POPULATION} has none, as all of its members are trained to the end"
 
     @field_validator("sampler")
     @classmethod

@@ -16,7 +16,6 @@ from typing import Any
 import polars as pl
 
 from ..catalog.metrics import COSTS, Metric
-from ..planning.population import member_results
 from ..planning.status import rungs_of, study_outcomes, tried_trial
 from ..planning.trial_values import ValueStatus, combined_status, trial_values
 from ..resolve.costs import model_cost
@@ -151,18 +150,15 @@ def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = (
     lower: dict[PointKey, list[Mapping[str, Any]]] = {}  # of rungs below the last
     points: dict[PointKey, dict[str, Level]] = {}
     trained: list[Trial] = []
-    for row, is_whole in zip(tried.iter_rows(named=True), _are_whole(study, tried, outcomes), strict=True):
+    for row, is_whole in zip(tried.iter_rows(named=True), _are_whole(study, tried), strict=True):
         trial = tried_trial(study, row["trial"], json.loads(row["factors"]))
         assert trial is not None, "an outcome of the search"
-        if is_whole is None:
-            continue
         trained += [trial] if is_whole else []
         point = {name: trial.levels[name] for name in study.dimensions if name in trial.levels}
         points.setdefault(point_key(point), point)
         (rows if is_whole else lower).setdefault(point_key(point), []).append(row)
-    found = [_found(points[key], members, values, goals, study) for key, members in rows.items()]
-    if not study.is_population:  # whose members have taken all that those before them took
-        found = [_with_rungs(point, lower.get(point.key, [])) for point in found]
+    found = [_found(points[key], own, values, goals, study) for key, own in rows.items()]
+    found = [_with_rungs(point, lower.get(point.key, [])) for point in found]
     found += [_below(points[key], each, values) for key, each in lower.items() if key not in rows]
     if bounds:
         found = [replace(point, feasible=_keeps_to(point, bounds, goals)) for point in found]
@@ -187,14 +183,8 @@ def _not_finite(
             yield value
 
 
-def _are_whole(study: Study, tried: pl.DataFrame, outcomes: pl.DataFrame) -> list[bool | None]:
-    """Of each outcome whether it is a result of its point, or of a lower rung.
-
-    None of members of a population that others went on from, or that those of their generation wait for.
-    """
-    if study.is_population:
-        results = member_results(study, outcomes)
-        return [results.get(trial) for trial in tried["trial"]]
+def _are_whole(study: Study, tried: pl.DataFrame) -> list[bool]:
+    """Return for each outcome whether it is of the last rung, and so a result of its point."""
     top = 0 if study.fidelity is None else study.fidelity.top
     return [rung == top for rung in rungs_of(study, tried)]
 

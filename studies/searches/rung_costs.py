@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from ..fidelity import Fidelity
 from ..resolve.costs import flops_of_test, max_training_flops
 from ..resolve.trial import Trial
 from ..study import Study
@@ -31,8 +30,6 @@ def rung_costs(study: Study) -> tuple[RungCost, ...]:
     """The rungs of a search that has several, the smallest first."""
     if study.fidelity is None:
         return ()
-    if study.is_population:
-        return tuple(_generation_costs(study, study.fidelity))
     whole = _ends_at(study, study.fidelity.top)
     found: list[RungCost] = []
     for rung, (count, trials) in enumerate(zip(study.points_by_rung, study.trials_by_rung, strict=True)):
@@ -47,20 +44,6 @@ def rung_costs(study: Study) -> tuple[RungCost, ...]:
             )
         )
     return tuple(found)
-
-
-def _generation_costs(study: Study, fidelity: Fidelity) -> Iterator[RungCost]:
-    """The generations of a population, each of which trains on; the last one with the baseline."""
-    share = 1 / len(fidelity.rungs)
-    for rung, (points, trials) in enumerate(zip(study.points_by_rung, study.trials_by_rung, strict=True)):
-        whole = len(study.point_trials(study.baseline)) if study.baseline and rung == fidelity.top else 0
-        yield RungCost(
-            value=fidelity.rungs[rung],
-            points=points,
-            trials=trials,
-            epochs=(trials - whole) * fidelity.rungs[0] + whole * fidelity.rungs[-1],
-            share=((trials - whole) * share + whole) / trials,
-        )
 
 
 def _ends_at(study: Study, rung: int) -> Sequence[Trial]:

@@ -32,7 +32,7 @@ def space_words(study: Study) -> str:
 
     For example `54 architectures` or `2 points, fewer than the 6 asked for: …`; empty if neither is known.
     """
-    if study.search is None or study.is_population:
+    if study.search is None:
         return ""
     size, points = space_size(study), study.num_points
     words = [str(size)] if size is not None else []

@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..planning.trial_values import ValueStatus
-from ..schema.search_settings import EPOCHS, POPULATION, RACE, SearchSettings
-from ..study import Study
+from ..schema.search_settings import EPOCHS, RACE, SearchSettings
 from ..text.units import plural
 from .points import SearchPoints
-from .rung_costs import RungCost, rung_costs
+from .rung_costs import RungCost
 
 
 def goal_words(search: SearchSettings) -> str:
@@ -77,28 +76,12 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
     return f"{', '.join(ways)}: {epochs}, as much work as {work:,.3g} whole trainings, {more}"
 
 
-def generation_words(study: Study) -> str:
-    """`4 members in 3 generations of 2 epochs: 24 epochs, as much work as 4 whole trainings`."""
-    assert study.search is not None, "a population is a search"
-    rungs = rung_costs(study)
-    members = plural(study.search.trials - bool(study.baseline), "member")
-    beside = " and the baseline" if study.baseline else ""
-    generations = f"{plural(len(rungs), 'generation')} of {plural(study.search.interval or 0, 'epoch')}"
-    work = sum(each.trials * each.share for each in rungs)
-    epochs = plural(sum(each.epochs for each in rungs), "epoch")
-    return f"{members} in {generations}{beside}: {epochs}, as much work as {work:,.3g} whole trainings"
-
-
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
     """`20 points by tpe for the lowest loss, cut short by asha`, and how many other studies have trained."""
     cut = f", cut short by {search.scheduler}" if search.compares_epochs else ""
     if search.fidelity != EPOCHS:
         cut = f", by {search.scheduler} over {search.fidelity}"
     cut = ", further seeds for those that may be the best" if search.scheduler == RACE else cut
-    if search.scheduler == POPULATION and search.interval is not None:
-        cut = (
-            f", the worst going on from the best every {plural(search.interval, 'epoch').removeprefix('1 ')}"
-        )
     sampler = f"{search.sampler} with a prior" if search.prior else search.sampler
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""

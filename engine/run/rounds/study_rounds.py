@@ -7,11 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ....storage import Store
-from ....studies.planning.population import passed_trials
 from ....studies.planning.shorter_trials import ShorterTrials
 from ....studies.planning.trials_to_run import trials_to_run
 from ....studies.resolve.trial import Trial
-from ....studies.rounds import follow_rounds
 from ....studies.study import Study
 from ...core.events import Taken
 from ...trial.checkpoints import STARTS_FILE, checkpoint_of, dies_often
@@ -20,7 +18,6 @@ from ...trial.outcome import Job
 from ..cohort_sources import BegunCohorts, CohortSource
 from ..interrupts import Stop
 from ..other_drivers import OtherDrivers
-from ..search.generation_cohorts import GenerationCohorts
 from .counter import RunCounter
 
 
@@ -54,7 +51,7 @@ class RunRounds:
     ) -> list[str]:
         """Train what is missing of a grid, or search; why cohorts were given up. What is left has stopped."""
         try:
-            if self._study.search is None or self._study.is_population:
+            if self._study.search is None:
                 return self.train_grid(missing, last, max_trials)
             return self.search(max_trials, retry_failed=retry_failed)
         finally:
@@ -77,11 +74,9 @@ class RunRounds:
         while free and left > 0 and not self._stop.requested:
             now, free = free[:left], free[left:]
             self._counter.on_planned([job.trial for job in now])
-            source = self._source(now, None if max_trials is None else left)
-            given_up += self._run(source)
+            given_up += self._run(self._make_grid(now))
             taken = self._counter.pop_taken()
-            further = source.handed_out - len(now) if isinstance(source, GenerationCohorts) else 0
-            left -= len(now) + (0 if max_trials is None else further) - len(taken)
+            left -= len(now) - len(taken)
             elsewhere |= {trial: event for trial, event in taken.items() if not event.ended}
             if not free and left > 0:
                 found = self._others.wait(elsewhere, self._stop)
@@ -99,30 +94,13 @@ class RunRounds:
                 attempt=last.get(trial.id, -1) + 1,
                 run=self._id,
                 keep_weights=self._study.keep_weights,
-                keep_checkpoint=self._study.keeps_checkpoint_of(trial),
+                keep_checkpoint=self._study.keep_checkpoints,
                 shorter=shorter.find(trial),
             )
             for trial in sorted(missing, key=lambda trial: dies_often(folder / trial.id))
         ]
         self._made |= {job.trial.id: job for job in jobs}
         return jobs
-
-    def _source(self, jobs: Sequence[Job], max_jobs: int | None) -> CohortSource:
-        """The cohorts of these jobs; those of a population go on with the next generation."""
-        if not self._study.is_population:
-            return self._make_grid(jobs)
-        return GenerationCohorts(
-            jobs, self._next_generation, self._make_grid, self._counter, max_jobs=max_jobs
-        )
-
-    def _next_generation(self) -> list[Job]:
-        """What is to be done for a population now, if this run has not begun it."""
-        last = self._store.last_numbers()  # before the outcomes, as in a run
-        study = follow_rounds(self._study, self._store)
-        self._store.remove_kept(passed_trials(study, self._store.trials()))
-        known = {trial.id for trial in self._study.trials} | self._made.keys()
-        missing = find_missing(study, self._store, None, retry_failed=False)
-        return self._jobs([trial for trial in missing if trial.id not in known], last)
 
     def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
         """Search until its points are tried, at most so many trials; why cohorts were given up."""
@@ -155,7 +133,7 @@ def find_missing(
     study: Study, store: Store, trial_ids: Collection[str] | None, *, retry_failed: bool
 ) -> list[Trial]:
     """The trials that a run is to train; of a search that asks a sampler the ends of its dimensions."""
-    if study.search is not None and not study.is_population:
+    if study.search is not None:
         return study.boundary_trials()
     statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
     return trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed)

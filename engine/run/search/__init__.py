@@ -5,5 +5,4 @@ holds, as Optuna knows them, `begun_points` those that somebody has begun, and `
 left; `told_studies` is what samplers learn from. `samplers` propose points, `schedulers` give them up,
 `conformance` is what these must hold to, and what is `plugged_in` is told by name. `proposals` is where a
 program asks what a search would try next, and `handed_in` reads what it would try itself.
-`generation_cohorts` are those of a population, which asks nobody.
 """

@@ -60,15 +60,12 @@ class _WatchedSearch(OptunaSearch):
 class SearchDesk:
     """Where a program asks a study's search what to try next, and hands in what it would try itself.
 
-    Raises StudyError for a study that is no search, and for a population.
+    Raises StudyError for a study that is no search.
     """
 
     def __init__(self, study: Study, store: Store) -> None:
         if study.search is None:
             message = f"expected a study with [search], got a grid of {study.total:,} trials"
-            raise StudyError(study.name, [StudyFault(message=message)])
-        if study.is_population:
-            message = "a population takes no points, and proposes none: its members follow from each other"
             raise StudyError(study.name, [StudyFault(message=message)])
         self._study, self._store, self._limit = study, store, study.search.trials
         self._search = _WatchedSearch(study, store, "desk", NOBODY)

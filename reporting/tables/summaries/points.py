@@ -168,9 +168,7 @@ def _sentences(
     if lacking := partial[ValueStatus.MISSING]:
         yield f"{plural(lacking, 'point')} still {'lacks' if lacking == 1 else 'lack'} seeds."
     below = partial[ValueStatus.PRUNED]
-    if study.is_population and below:
-        yield f"{plural(below, 'member')} ended before: others went on from better ones."
-    elif study.fidelity is not None and below:
+    if study.fidelity is not None and below:
         yield f"{plural(below, 'point')} came to lower rungs of {study.fidelity.name} alone."
     yield from beyond_sentence(found)
     yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))

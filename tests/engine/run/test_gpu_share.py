@@ -35,7 +35,7 @@ from activemem.storage import Store
 from activemem.studies.planning.memory_estimates import GPU_CONTEXT, room_on_gpu, step_memory
 from activemem.studies.study import load_study
 
-from ...study_texts import POPULATION, SEARCH_OF_RUNGS
+from ...study_texts import SEARCH_OF_RUNGS
 from .ray_nodes import ENVIRONMENT, head, worker
 
 NO_GPU = pytest.mark.skipif(has_gpu(), reason="needs a machine without a GPU")
@@ -105,7 +105,6 @@ def test_a_run_says_how_many_of_its_trials_can_train_at_once(tmp_path, tiny, mon
     assert run(tiny, pack=2) == cells * -(-len(study.seeds) // 2)
     search = load_study(SEARCH_OF_RUNGS)
     assert run(SEARCH_OF_RUNGS) == sum(search.points_by_rung)
-    assert run(POPULATION) == load_study(POPULATION).search.trials
 
 
 def test_what_fits_on_a_device_leaves_a_tenth_of_it_free(settings):
