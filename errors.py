@@ -27,7 +27,6 @@ ActivememError              a ValueError
         ProbeError          a model that cannot be probed             activemem.engine.probes.trained_models
         CoordinateError     models that widths do not make comparable activemem.engine.probes.coordinates
         KeptModelError      a model that was not kept                 activemem.reporting.kept_models
-        BudgetError         a training beyond an agent's budget       activemem.cli.agents.training
         UseError            what a model of its kind cannot do        activemem.engine.inference.trained_model
         InputError          a line that a model cannot read           activemem.engine.inference.predictions
         GenerationError     how no text can be drawn           activemem.engine.inference.text_generation

@@ -1,6 +1,6 @@
 """The command line is the only folder that prints.
 
-`app` is the program and `commands` its groups, `serve` a command by itself, as is that of `agents`; `views`
+`app` is the program and `commands` its groups, `serve` and `agent_guide` commands by themselves; `views`
 turn results into lines, `schemas` are the forms of what programs read, `live` shows what runs. `options` are
 shared by commands, `run_options` those of `study run` and `study plan`; `plan_costs`, `plan_devices`,
 `plan_packs` and `plan_ladder` are parts of a plan, `plan_json` is one as data, `coordinates` words a check of

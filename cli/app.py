@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..errors import ActivememError
 from ..plugins import broken_plugins
-from .agents.command import mcp
+from .agent_guide import agent_guide
 from .commands import GROUPS
 from .output import (
     EXIT_INTERRUPTED,
@@ -74,7 +74,7 @@ app = typer.Typer(
 for _group in GROUPS:
     app.add_typer(_group.app, cls=_CommandGroup, name=_group.__name__.rpartition(".")[2])
 app.command()(serve)
-app.command()(mcp)
+app.command()(agent_guide)
 
 
 def _print_version(requested: bool) -> None:

@@ -1,8 +1,8 @@
 """A command parses its arguments and delegates: one file a group of commands.
 
 `catalog` has those of what a study can name; then there are `recipe`, `study`, `probe`, `model`, `table`,
-`curve`, `claim`, `report`, `store`, `data` and `config`; `study_points`, `study_search` and
-`study_coordinates` are more commands of `study`.
+`curve`, `claim`, `report`, `store`, `data` and `config`; `study_points`, `study_search`,
+`study_noise` and `study_coordinates` are more commands of `study`.
 """
 
 from . import (
@@ -17,13 +17,14 @@ from . import (
     store,
     study,
     study_coordinates,
+    study_noise,
     study_points,
     study_search,
     table,
 )
 from .catalog import block, callback, metric, norm, optimizer, sampler, task
 
-__all__ = ["GROUPS", "study_coordinates", "study_points", "study_search"]
+__all__ = ["GROUPS", "study_coordinates", "study_noise", "study_points", "study_search"]
 
 GROUPS = (
     recipe,

@@ -37,6 +37,7 @@ FORMS: Mapping[str, type[Any]] = {
     "study export": studies.StudyExportPage,
     "study list": studies.StudyListPage,
     "study query": studies.StudyQueryPage,
+    "study noise": studies.StudyNoisePage,
     "study propose": search_points.ProposalLine,
     "study tell": search_points.AnswerLine,
     "probe run": studies.ProbeRunPage,

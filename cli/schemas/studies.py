@@ -171,6 +171,27 @@ class StudyExportPage(TypedDict):
     known: int
 
 
+class NoiseFloorEntry(TypedDict):
+    """The spread over seeds of a metric, and the smallest difference that a test finds with this power."""
+
+    metric: str
+    sd: float
+    cells: int
+    degrees: int
+    seeds: int
+    difference: float
+    level: float
+    power: float
+
+
+class StudyNoisePage(TypedDict):
+    """What a study's seeds can show, by metric; null where no cell has two seeds."""
+
+    schema: int
+    study: str
+    noise: dict[str, NoiseFloorEntry | None]
+
+
 class StudyQueryPage(TypedDict):
     """The rows of an answer, each by column."""
 

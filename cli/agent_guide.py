@@ -1,0 +1,12 @@
+"""`activemem agent-guide`: one page for coding agents."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from .output import print_stdout
+
+
+def agent_guide() -> None:
+    """Print one page that tells a coding agent how to plan, run, search and read verdicts."""
+    print_stdout(files(__package__).joinpath("agent_guide.md").read_text(encoding="utf-8").rstrip())

@@ -1,0 +1,35 @@
+"""`study noise` and `agent-guide`: what a program must know before it believes a difference."""
+
+import json
+import re
+
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ..store_factories import store_outcome
+
+
+def test_the_smallest_difference_that_the_seeds_can_show_is_printed(run, tiny):
+    study = load_study(tiny)
+    for place, trial in enumerate(study.trials):
+        store_outcome(trial, Store("results"), value=7.0 + place)
+    found = json.loads(run("study", "noise", tiny, "--json").stdout)["noise"]["max_length"]
+    assert found["seeds"] == len(study.seeds)
+    assert found["difference"] > found["sd"] > 0
+    said = run("study", "noise", tiny).stdout
+    assert re.search(
+        rf"max_length: differences from [\d.]+ on can be seen with {len(study.seeds)} seeds", said
+    )
+
+
+def test_without_two_seeds_of_a_cell_nothing_is_known(run, tiny):
+    store_outcome(load_study(tiny).trials[0], Store("results"))
+    assert "unknown, as no cell has two seeds yet" in run("study", "noise", tiny).stdout
+
+
+def test_the_guide_for_agents_names_commands_that_exist(run):
+    guide = run("agent-guide").stdout
+    commands = set(re.findall(r"activemem ([a-z-]+ [a-z-]+)", guide)) - {"trains and"}
+    assert {"study plan", "study run", "claim check", "study noise", "recipe nearest"} <= commands
+    for command in commands:
+        assert run(*command.split(), "--help").exit_code == 0, command
