@@ -11,18 +11,16 @@ from collections.abc import Callable, Sequence
 from unittest.mock import patch
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from activemem.blocks import Context, build_block
-from activemem.blocks.core.dropout import Dropout
 from activemem.blocks.core.initialisation import initialise
 from activemem.blocks.layers import attention
 from activemem.blocks.layers.convolutions import Convolution
 from activemem.blocks.layers.windows import choice
 from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import ModelConfig
-from activemem.grammar.vocabulary import attention_window
 
 BATCH, REPEATS = 32, 15
 ALL = 10**9
@@ -87,7 +85,7 @@ def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) 
             with (
                 patch.object(attention, "MAX_UNFUSED_LENGTH", unfused),
                 patch.object(choice, "MAX_UNFUSED_LENGTH", unfused),
-                patch.object(attention_window, "MAX_WHOLE_SCORES", whole),
+                patch.object(choice, "MAX_WHOLE_SCORES", whole),
             ):
                 return block(x)
 
@@ -96,15 +94,6 @@ def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) 
     ways = {"products": by(ALL, ALL), "fused": by(0, ALL)} | ({"tiles": by(ALL, 0)} if "span" in text else {})
     found = median_ms({"ours": lambda: block(x), **ways}, [x, *block.parameters()])
     report(f"{text} L {length} batch {batch}", found)
-
-
-def dropouts(width: int, length: int) -> None:
-    """Torch's dropout and ours."""
-    x = torch.randn(BATCH, length, width, requires_grad=True)
-    ours, theirs = Dropout(0.1), nn.Dropout(0.1)
-    report(
-        f"dropout {width} L {length}", median_ms({"ours": lambda: ours(x), "torch's": lambda: theirs(x)}, [x])
-    )
 
 
 def report(label: str, found: dict[str, float]) -> None:
@@ -127,8 +116,6 @@ def main() -> None:
     for more in ("span=64", "span=256", "span=1024", "pos=alibi", "pos=t5"):
         for length, batch in ((64, 8), (128, 8), (256, 8), (512, 4), (1024, 2)):
             attentions(f"sa({more})", length, batch=batch)
-    for width in (128, 512):
-        dropouts(width, 40)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
 A block maps (batch, length, width) to the same, from its arguments and its mask alone. `core` is what every
 block is made of; `layers` has one file for each family of blocks; `transducers` map a source to a target;
-`models` builds whole models; `testing` is the contract that every block keeps. `batched_gradients` computes
-several gradients at once, and `autocast` keeps numbers in their precision.
+`models` builds whole models; `testing` is the contract that every block keeps.
 """
 
 from . import layers, transducers  # their families register their modules

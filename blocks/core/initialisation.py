@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from ...grammar.model_config import BiasInit, EmbeddingInit, Init
-from .linear_maps import linear
 from .weight_roles import WeightRole, roles
 
 
@@ -65,10 +64,6 @@ class Linear(nn.Linear, Initialisable):
     def split_maps(self, name: str, tensor: Tensor) -> Sequence[Tensor]:
         """Split the rows."""
         return tensor.split(self.map_sizes)
-
-    def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] -- "input" in torch
-        """Map (…, inputs) to (…, sum of outputs)."""
-        return linear(x, self.weight, self.bias)
 
     def initialise(
         self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False

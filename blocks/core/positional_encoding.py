@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +14,7 @@ from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition, Ran
 from .block import BuildError, told_by_name
 from .initialisation import Embedding
 from .random_positions import draw_positions
+from .torch_modes import are_operations_rewritten
 from .weight_roles import WeightRole, declare_role
 
 
@@ -50,7 +52,7 @@ class PositionalEncoding(nn.Module):
         _, length, width = x.shape
         if isinstance(self.kind, RandomisedPosition):
             places = draw_positions(self.kind.count, length, lengths, device=x.device, training=self.training)
-            return sinusoids(places, width, like=x)
+            return sinusoids(places, width, x.dtype)
         if self.vectors is None:
             return sinusoidal_encoding(length, width, like=x, start=start)
         vectors = self.vectors(torch.arange(start, start + length, device=x.device)).to(x.dtype)
@@ -66,19 +68,28 @@ class PositionalEncoding(nn.Module):
 
 
 def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0) -> Tensor:
-    """The signal (length, width) in the type of `like`, from position `start` on."""
-    return sinusoids(torch.arange(start, start + length, device=like.device), width, like=like)
+    """Return the signal (length, width) in the type of `like`, from position `start` on."""
+    if start or type(like) is not Tensor or are_operations_rewritten():
+        return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
+    return _whole_encoding(length, width, like.device, like.dtype)
 
 
-def sinusoids(places: Tensor, width: int, *, like: Tensor) -> Tensor:
-    """The signal of whole numbers (…,), (…, width) in the type of `like`: sin, then cos channels.
+@lru_cache(maxsize=8)
+def _whole_encoding(length: int, width: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Return the signal of a whole sequence; small models would spend a tenth of a step on it."""
+    with torch.inference_mode(False):
+        return sinusoids(torch.arange(length, device=device), width, dtype)
+
+
+def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    """Return the signal (…, width) of whole numbers (…,): sin, then cos channels.
 
     Timescales are geometric from 1 to 10^4 (Vaswani et al. 2017, as tensor2tensor lays it out); an odd width
     leaves its last channel zero.
     """
     scales = width // 2
     step = math.log(1e4) / max(scales - 1, 1)
-    exact = torch.promote_types(like.dtype, torch.float32)
-    rates = torch.exp(-step * torch.arange(scales, device=like.device, dtype=exact))
+    exact = torch.promote_types(dtype, torch.float32)
+    rates = torch.exp(-step * torch.arange(scales, device=places.device, dtype=exact))
     angles = places.to(exact).unsqueeze(-1) * rates  # (…, scales)
-    return functional.pad(torch.cat([angles.sin(), angles.cos()], -1), (0, width % 2)).to(like.dtype)
+    return functional.pad(torch.cat([angles.sin(), angles.cos()], -1), (0, width % 2)).to(dtype)

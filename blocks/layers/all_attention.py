@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ...grammar.vocabulary.attention import window_from_settings
 from ...grammar.vocabulary.spec import Settings, as_int
 from ..core.block import Block, Context, register_block
-from ..core.dropout import Dropout, drop_weights
+from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable
 from ..core.weight_roles import WeightRole, roles
 from .window_attention import (
@@ -55,7 +55,7 @@ def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tenso
     """What vectors with a softmax of their own give scaled queries, each (heads, batch, queries, width)."""
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
-    weights = drop_weights(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1), dropout)
+    weights = dropout(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1))
     return (weights.flatten(1, 2) @ values).view(q.shape)
 
 

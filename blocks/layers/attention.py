@@ -14,12 +14,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.attention import window_from_settings
-from ...grammar.vocabulary.attention_window import MAX_UNFUSED_LENGTH
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
-from ..core.dropout import Dropout, drop_weights
+from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from ..core.linear_maps import linear
 from .distance_biases import build_distance_bias
 from .head_parts import HeadNorm, turn
 from .pair_positions import PairPositions
@@ -32,6 +30,7 @@ from .window_attention import (
     merge_heads,
     split_heads,
 )
+from .windows.choice import MAX_UNFUSED_LENGTH
 from .windows.products import capped
 
 
@@ -69,8 +68,10 @@ class SelfAttention(Block):
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """All positions at once."""
         q, k, v = self._map(x, 0, mask)
-        k, v = self._for_queries(k), self._for_queries(v)
-        scoring = Scoring(self.temperature, self.cap, self._bias(q, x, mask))
+        if self.kv_heads < self.heads:
+            k, v = self._for_queries(k), self._for_queries(v)
+        bias = None if self.bias is None else self._bias(q, x, mask)
+        scoring = Scoring(self.temperature, self.cap, bias)
         return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal, scoring=scoring))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -93,9 +94,9 @@ class SelfAttention(Block):
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, (batch, heads or kv_heads, length, head_width), from `start` on."""
-        rows = self.qkv(x).unflatten(2, (self.heads + 2 * self.kv_heads, -1))
-        parts = rows.split([self.heads, self.kv_heads, self.kv_heads], 2)  # gradients go back in one copy
-        q, k, v = (each.transpose(1, 2).clone(memory_format=torch.contiguous_format) for each in parts)
+        rows = self.qkv(x).view(*x.shape[:2], self.heads + 2 * self.kv_heads, -1)
+        q, k, v = rows.split_with_sizes((self.heads, self.kv_heads, self.kv_heads), 2)  # one copy backward
+        q, k, v = _heads_first(q), _heads_first(k), _heads_first(v)
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
         if self.turns:
@@ -111,6 +112,10 @@ class SelfAttention(Block):
     def _merge(self, y: Tensor) -> Tensor:
         """The output of what the heads give, (batch, heads, length, head_width)."""
         return self.output(y.transpose(1, 2).flatten(2))
+
+
+def _heads_first(each: Tensor) -> Tensor:
+    return each.transpose(1, 2).clone(memory_format=torch.contiguous_format)
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
@@ -150,7 +155,7 @@ class WindowedSelfAttention(WindowedBlock):
 
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
         """All heads see the window."""
-        q = split_heads(linear(x, self.qkv.weight[: self.inner]), self.heads)
+        q = split_heads(functional.linear(x, self.qkv.weight[: self.inner]), self.heads)
         k, v = map_heads(x, past, self.qkv.weight[self.inner :], self.kv_heads)
         if self.query_norm is not None and self.key_norm is not None:
             q, k = self.query_norm(q), self.key_norm(k)
@@ -250,14 +255,22 @@ def attend_unfused(
     *,
     scoring: Scoring = PLAIN_SCORING,
 ) -> Tensor:
-    """Two batched products; `visible` is broadcastable to (batch, heads, queries, keys), None for all."""
-    scale = q.shape[-1] ** -0.5 / scoring.temperature
-    scores = capped(q @ k.transpose(-1, -2) * scale, scoring.cap)  # (batch, heads, queries, keys)
-    if scoring.bias is not None:
-        scores = scores + scoring.bias.to(scores.dtype)
-    if visible is not None:
-        scores = scores.masked_fill(~visible, -torch.inf)
-    return drop_weights(torch.softmax(scores, -1), dropout) @ v
+    """Attend by two batched products.
+
+    `visible` is broadcastable to (batch, heads, queries, keys), None for all.
+    """
+    (batch, heads, queries, width), keys = q.shape, k.shape[2]
+    scale = width**-0.5 / scoring.temperature
+    q, k, v = q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1)  # bmm is fewer operations than matmul
+    scores = capped(torch.bmm(q, k.transpose(1, 2)) * scale, scoring.cap)  # (batch * heads, queries, keys)
+    if scoring.bias is not None or visible is not None:
+        scores = scores.view(batch, heads, queries, keys)
+        if scoring.bias is not None:
+            scores = scores + scoring.bias.to(scores.dtype)
+        if visible is not None:
+            scores = scores.masked_fill(~visible, -torch.inf)
+        scores = scores.flatten(0, 1)
+    return torch.bmm(dropout(torch.softmax(scores, -1)), v).view(batch, heads, queries, -1)
 
 
 def causal_mask(q: Tensor, k: Tensor) -> Tensor:

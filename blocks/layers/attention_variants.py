@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
-from ..core.dropout import Dropout, drop_weights
+from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
 from ..core.weight_roles import WeightRole, roles
 from .attention import Scoring, attend_unfused, causal_mask, temperature_of
@@ -73,7 +73,7 @@ class ForgettingAttention(Block):
         if state is None and not self.dropout.active:
             y = attend_fading(q, k, v, log_gates, scale=self.scale)
         else:
-            y = drop_weights(_fading_weights(q, k, log_gates, self.scale), self.dropout) @ v
+            y = self.dropout(_fading_weights(q, k, log_gates, self.scale)) @ v
         return self.output(y.transpose(1, 2).flatten(2)), known
 
 
@@ -161,9 +161,7 @@ class DifferentialAttention(Block):
         if visible is not None:
             scores = scores.masked_fill(~visible, -torch.inf)
         kept, taken = torch.softmax(scores, -1).chunk(2, 1)
-        y = (
-            drop_weights(kept - self.share() * taken, self.dropout) @ v
-        )  # (batch, heads, queries, 2 * head_width)
+        y = self.dropout(kept - self.share() * taken) @ v  # (batch, heads, queries, 2 * head_width)
         if self.norm is not None:
             y = self.norm(y)
         return self.output(y.transpose(1, 2).flatten(2) * (1.0 - self.share.share))

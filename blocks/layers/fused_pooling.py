@@ -23,11 +23,10 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 from torch.nn.functional import leaky_relu
 
-from ..autocast import without_autocast
-from ..batched_gradients import one_gradient_at_a_time
 from ..core.activations import ACTIVATIONS
 from ..core.initialisation import Linear
 from ..core.residual_stack import PoolingLayer, ResidualStack, Sublayer
+from ..core.torch_modes import one_gradient_at_a_time, without_autocast
 from .feedforward import Activation
 from .pooling import AttentionPool, MeanPool
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
-from ..batched_gradients import one_gradient_at_a_time
 from ..core.initialisation import Initialisable
+from ..core.torch_modes import one_gradient_at_a_time
 from ..core.weight_roles import WeightRole, roles
 
 GATES: dict[str, Callable[[Tensor], Tensor]] = {

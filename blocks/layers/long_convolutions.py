@@ -14,19 +14,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...grammar.vocabulary.convolutions import (
-    FILTER_LAYERS,
-    FILTER_WIDTH,
-    LAG_FEATURES,
-    strip_shape,
-)
 from ...grammar.vocabulary.spec import Settings, as_int, as_word
-from ..autocast import without_autocast
 from ..core.block import Block, Context, register_block
 from ..core.initialisation import Initialisable, Linear
+from ..core.torch_modes import without_autocast
 from ..core.weight_roles import WeightRole, roles
 from .convolutions import zero_masked
 from .head_parts import ShortConvolution
+from .matrix_states.chunked_recurrence import chunk_shape
+
+LAG_FEATURES, FILTER_WIDTH, FILTER_LAYERS = 33, 64, 3
+"""The features of a lag in the network of a filter, its width, and its number of layers of sines."""
+
+MAX_STRIP_LENGTH = 64
+"""A longer sequence is convolved in pieces of about one size, none longer than this."""
 
 SINE_RATE = 10.0
 """What the sines of a filter's network begin with as their frequency."""
@@ -38,7 +39,8 @@ LEAST_LEFT, FASTEST, SLOWEST = 0.01, 0.3, 1.5
 def convolve(x: Tensor, filters: Tensor) -> Tensor:
     """Σ_s h_s ⊗ x_{t−s} of x (batch, length, channels) and filters (channels, lags), no longer than it."""
     length, lags = x.shape[1], filters.shape[1]
-    count, size, width = strip_shape(length, lags)
+    count, size = chunk_shape(length, MAX_STRIP_LENGTH)
+    width = min(count * size, lags - 1 + size)  # inputs that the last piece reads
     columns, missing = x.permute(2, 1, 0), count * size - length  # (channels, length, batch)
     columns = (
         functional.pad(columns, (0, 0, 0, missing))

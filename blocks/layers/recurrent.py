@@ -13,11 +13,10 @@ from torch._C._functorch import is_batchedtensor  # nothing public tells a tenso
 from torch.nn import functional
 
 from ...grammar.vocabulary.spec import Settings, as_int
-from ..autocast import without_autocast
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, glorot
-from ..core.linear_maps import linear
+from ..core.torch_modes import without_autocast
 from ..core.transducer import State
 from ..core.weight_roles import WeightRole, roles
 
@@ -99,7 +98,7 @@ class RecurrentLayer(Initialisable):
         self, x: Tensor, start: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]:
         """The steps written out: the states (batch, length, width) and, of each position, the gates."""
-        mapped = linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
+        mapped = functional.linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
         states: list[tuple[Tensor, ...]] = []
         gates: list[tuple[Tensor, ...]] = []
         for each in mapped.unbind(1):

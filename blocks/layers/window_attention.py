@@ -8,17 +8,16 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ...grammar.model_config import Init
-from ...grammar.vocabulary.attention_window import QueryChunk, Window, iter_chunks
+from ...grammar.vocabulary.attention import Window
 from ..core.block import Block, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
-from ..core.linear_maps import linear
 from ..core.weight_roles import WeightRole, roles
-from .windows.by_distance import masked_score
 from .windows.choice import compute_window
-from .windows.inputs import WindowForm, WindowInputs
+from .windows.pieces import QueryChunk, WindowForm, WindowInputs, iter_chunks, masked_score
 
 GRANULARITY = 64
 """How far adaptive spans let heads see is rounded up to a multiple of this number of tokens."""
@@ -171,13 +170,13 @@ class WindowAttention(nn.Module):
         """What the weights are multiplied by that are kept; factors have done so."""
         if not kept or kept[0].is_floating_point():
             return 1.0
-        return self.dropout.scale(kept[0].device)
+        return self.dropout.scale
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
         """What is kept of the weights of each piece; of no piece where all are."""
         heads, batch = given.q.shape[:2]
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
-        drawn = (self.dropout.draw(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
+        drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
         return [each for each in drawn if each is not None]
 
 
@@ -251,7 +250,7 @@ def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tup
     Those of the past come first; it is mapped by itself, so that no gradient is computed for what needs none.
     """
     parts = [x] if past is None else [past, x]
-    mapped = [_by_head(linear(each, weight), heads, 2) for each in parts]
+    mapped = [_by_head(functional.linear(each, weight), heads, 2) for each in parts]
     k, v = (mapped[0].contiguous() if past is None else torch.cat(mapped, 3)).unbind(0)
     return k, v
 

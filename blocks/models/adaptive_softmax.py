@@ -16,7 +16,6 @@ from torch.nn import functional
 
 from ...grammar.model_config import BiasInit, Cluster, EmbeddingInit
 from ..core.initialisation import Embedding, Initialisable, Linear, draw_bias
-from ..core.linear_maps import linear
 from ..core.weight_roles import WeightRole, roles
 
 
@@ -42,7 +41,7 @@ class TiedLinear(Initialisable):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., inputs) to (..., outputs)."""
-        return linear(x, self.weight, self.bias)
+        return functional.linear(x, self.weight, self.bias)
 
 
 class TransposedLinear(nn.Module):
@@ -54,7 +53,7 @@ class TransposedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., the map's outputs) to (..., its inputs)."""
-        return linear(x, self.weight.T)
+        return functional.linear(x, self.weight.T)
 
 
 class AdaptiveEmbedding(nn.Module):
@@ -156,7 +155,7 @@ class AdaptiveSoftmax(nn.Module):
             x = self.projections[0](x)
         weight = torch.cat([words.weight, choice.weight])
         bias = None if words.bias is None else torch.cat([words.bias, choice.bias])
-        return linear(x, weight, bias)
+        return functional.linear(x, weight, bias)
 
     def _tail(self, place: int, x: Tensor) -> Tensor:
         """Scores of the symbols of a cluster behind the first."""

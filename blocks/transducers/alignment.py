@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from ..core.dropout import Dropout, drop_weights
+from ..core.dropout import Dropout
 from ..core.initialisation import Linear
 from ..core.positional_encoding import sinusoidal_encoding
 from ..core.transducer import State
@@ -76,7 +76,7 @@ class Alignment(nn.Module, ABC):
 
     def forward(self, states: Tensor, source: KeysValues) -> Tensor:
         """The means of what is attended to, (batch, m, width)."""
-        return drop_weights(self.weights(states, source), self.dropout) @ source.values
+        return self.dropout(self.weights(states, source)) @ source.values
 
 
 class Luong(Alignment):

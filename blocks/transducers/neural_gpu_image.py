@@ -19,7 +19,6 @@ from ..core.activations import saturating_sigmoid
 from ..core.block import Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Initialisable, Linear
-from ..core.linear_maps import linear
 from ..core.weight_roles import WeightRole, roles
 from ..layers.convolutions import zero_masked
 
@@ -106,7 +105,7 @@ class ImageCGRU(Initialisable):
         else:  # only column 0 holds anything
             reached = self.tape[:, : self.before + 1].flip(1)[:, :columns]
         weight = reached.flip(2).permute(1, 2, 0, 3)  # (columns, kernel, 3 * maps, maps)
-        spread = linear(outputs, weight.flatten(0, 2))
+        spread = functional.linear(outputs, weight.flatten(0, 2))
         return spread.unflatten(-1, weight.shape[:3])
 
     def _convolve(self, image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -21,7 +21,6 @@ from ..nodes import (
     Value,
 )
 from ..norms import NORMS
-from ..vocabulary.attention_window import MAX_UNFUSED_LENGTH
 from ..vocabulary.cost_tree import (
     PREVIOUS_PART,
     SOURCE_EMBEDDING,
@@ -60,6 +59,9 @@ from .recurrent_decoder import (
 
 _FULL_REACH = Reach(left=UNBOUNDED, right=UNBOUNDED)
 """The reach of an attention: all of the source, which is never hidden."""
+
+_MAX_KEPT_LENGTH = 64
+"""Attention to at most so many positions keeps all of its weights, as `MAX_UNFUSED_LENGTH` of blocks."""
 
 _KEYS_VALUES_LABEL = "keys and values"
 """What a decoder's stack attends to."""
@@ -239,7 +241,7 @@ def _saved_weights(cross_attention: CrossAttentionShape, context: CostContext) -
     """
     if context.config.attention_dropout:
         return context.saved_weights(cross_attention.heads * context.length)
-    if context.length <= MAX_UNFUSED_LENGTH:
+    if context.length <= _MAX_KEPT_LENGTH:
         return cross_attention.heads * context.length
     return cross_attention.heads + 1
 

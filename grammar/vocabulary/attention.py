@@ -1,4 +1,4 @@
-"""The attention blocks of the vocabulary, and what a window over the past costs.
+"""The attention blocks of the vocabulary, and windows over the past.
 
 The widths of their projections are parameters of the block, not shares of the model's width:
 an `sa` of 8 heads of 64 projects to 512 whatever the width of the model is.
@@ -6,7 +6,8 @@ an `sa` of 8 heads of 64 projects to 512 whatever the width of the model is.
 
 from __future__ import annotations
 
-from .attention_window import Window
+from dataclasses import dataclass
+
 from .registry import register
 from .spec import (
     UNBOUNDED,
@@ -22,6 +23,55 @@ from .spec import (
     as_word,
     lays_out_its_window,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Positions that a query sees, by their distance: back to a key, negative for keys to the right.
+
+    In a causal model there are `span` distances, from 1 on, or from 0 on where the window `includes_self`;
+    otherwise the window reaches `span` positions to both sides. `ramp` is that of an adaptive span, None for
+    a fixed one.
+    """
+
+    span: int
+    head_width: int
+    causal: bool
+    includes_self: bool
+    relative: bool
+    ramp: int | None
+    pos_values: bool
+
+    @property
+    def max_distance(self) -> int:
+        """The greatest distance, to the left."""
+        return self.span - 1 if self.causal and self.includes_self else self.span
+
+    @property
+    def min_distance(self) -> int:
+        """The smallest distance; below 0 it is that to the right."""
+        return (0 if self.includes_self else 1) if self.causal else -self.span
+
+    @property
+    def reach(self) -> Reach:
+        """The tokens that can move an output; of an adaptive span, at its most."""
+        return Reach(left=self.max_distance, right=max(0, -self.min_distance))
+
+    def numbers(self, heads: int) -> int:
+        """Return the numbers in the past keys and values that generation keeps."""
+        return 2 * heads * self.head_width * self.max_distance
+
+    @property
+    def distance_count(self) -> int:
+        """The number of distances."""
+        return self.max_distance - self.min_distance + 1
+
+    @property
+    def shared_key(self) -> str:
+        """The key of the position vectors that equal windows of a model share."""
+        itself = ", self=true" if self.causal and self.includes_self else ""
+        return f"positions of span={self.span}, head_width={self.head_width}{itself}"
+
 
 BUCKETS = 32
 """Distances have so many numbers of each head with `pos=t5`."""

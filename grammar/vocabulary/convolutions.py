@@ -11,10 +11,7 @@ a value for each lag from a small network, computed once a batch; its products a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .feedforward import ACT
-from .matrix_states.recurrent_heads import chunk_shape
 from .registry import register
 from .spec import CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word, loops_over_positions
 from .vector_states.recurrent_channels import CHANNELS
@@ -28,56 +25,6 @@ def kernel_reach(kernel: int, *, causal: bool) -> Reach:
     """The tokens to the left and right that a kernel covers: causal, or the odd one on the right."""
     left = kernel - 1 if causal else (kernel - 1) // 2
     return Reach(left=left, right=kernel - 1 - left)
-
-
-GAIN = 1.25
-"""Products by frequencies must be so many times fewer: they are smaller, and more of them move memory."""
-
-GAIN_BESIDE_WIDER_VECTORS = 2.0
-"""The same where torch's convolutions have vectors that its products lack."""
-
-LEAST_PRODUCTS = 2**19
-"""Of fewer products the time goes into the calls."""
-
-MOST_NUMBERS, MOST_FACTORS = 2**23, 2**19
-"""No more transformed numbers of a model are made, which would be read from far, or kept in transforms."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Correlation:
-    """Weights that slide along sequences with zeros at their sides, by sizes, of each of several models."""
-
-    sequences: int
-    length: int
-    left: int
-    right: int
-    taps: int
-    width: int
-    outputs: int
-    models: int = 1
-
-    @property
-    def products(self) -> int:
-        """How many products of matrices the frequencies of its circle take: three each, at the ends one."""
-        around = self.length + max(self.left, self.right)
-        return 3 * ((around - 1) // 2) + (1 if around % 2 else 2)
-
-    @property
-    def transformed(self) -> int:
-        """The numbers of a model's inputs, weights and outputs by frequencies."""
-        return self.products * (self.sequences * (self.width + self.outputs) + self.outputs * self.width)
-
-    def is_faster_by_frequencies(self, gain: float) -> bool:
-        """Whether these take so many times fewer products than positions do, and memory that is near."""
-        positions = self.left + self.length + self.right - self.taps + 1
-        slid = self.sequences * positions * self.taps * self.width * self.outputs
-        each = self.sequences * (self.width * (self.length + self.outputs) + self.outputs * positions)
-        each += 2 * self.outputs * self.width * self.taps  # transforms of weights cost twice what they count
-        return (
-            slid >= max(LEAST_PRODUCTS / self.models, gain * self.products * each)
-            and self.transformed <= MOST_NUMBERS
-            and self.products * (self.length + self.taps + positions) <= MOST_FACTORS
-        )
 
 
 def _conv_reach(settings: Settings, context: CostContext) -> Reach:
@@ -151,20 +98,8 @@ CGRU = register(
     )
 )
 
-LAG_FEATURES, FILTER_WIDTH, FILTER_LAYERS = 33, 64, 3
-"""What the network of a filter knows of a lag, how wide it is, and how many layers of sines it has."""
-
-MAX_STRIP_LENGTH = 64
-"""A longer sequence is convolved in pieces of about one size, none longer than this."""
-
 MAX_TAPS = 64
 """An explicit filter has no more."""
-
-
-def strip_shape(length: int, lags: int) -> tuple[int, int, int]:
-    """In how many pieces a sequence is convolved, how long each is, and how many inputs the last reads."""
-    count, size = chunk_shape(length, MAX_STRIP_LENGTH)
-    return count, size, min(count * size, lags - 1 + size)
 
 
 def _check_taps(settings: Settings) -> str | None:

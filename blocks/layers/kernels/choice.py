@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ...autocast import without_autocast
+from ...core.torch_modes import without_autocast
 from .agreement import disagreement, is_stacked, tell_once
 
 MIN_KERNEL_LENGTH = 64

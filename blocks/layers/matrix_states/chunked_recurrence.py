@@ -10,13 +10,32 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ....grammar.vocabulary.matrix_states.recurrent_heads import (
-    MAX_VECTOR_CHUNK_LENGTH,
-    chunk_shape,
-    longest_chunk,
-)
 from ..kernels.choice import with_kernel
 from ..kernels.recurrences import scalar_decays, vector_decays
+
+MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH = 64, 16
+"""A longer sequence is computed in chunks of about one size, none longer than this.
+
+With one decay for a head, or none; and with one for each channel of keys.
+"""
+
+
+def chunk_shape(length: int, most: int) -> tuple[int, int]:
+    """Return in how many chunks of at most so many positions a sequence is computed, and how long each is.
+
+    The last may end behind the sequence.
+    """
+    count = max(1, -(-length // most))
+    return count, -(-length // count)
+
+
+def longest_chunk(keys: int) -> int:
+    """Return the most positions of a chunk by products of pairs, for keys of this width."""
+    return min(MAX_CHUNK_LENGTH, max(32, keys))
+
+
+LEAST_LOG_DECAY = -5.0
+"""A channel of keys keeps at least the exponential of this, so that chunks stay within single precision."""
 
 
 @with_kernel(scalar_decays)

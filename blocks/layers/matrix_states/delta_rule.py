@@ -9,7 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ....grammar.vocabulary.matrix_states.delta_rule import MAX_DELTA_CHUNK_LENGTH
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int
 from ...core.block import Context, register_block
 from ...core.initialisation import Linear
@@ -17,6 +16,9 @@ from ..kernels.choice import with_kernel
 from ..kernels.recurrences import delta_rule
 from .chunked_recurrence import join_chunks, pairwise_decay, split_chunks
 from .recurrent_heads import HeadRates, LinearRecurrence
+
+MAX_DELTA_CHUNK_LENGTH = 32
+"""A longer sequence is computed in chunks of about one size, none longer than this."""
 
 
 @with_kernel(delta_rule)

@@ -14,14 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ....grammar.vocabulary.matrix_states.generalised_delta import RWKV_RANK
-from ....grammar.vocabulary.matrix_states.recurrent_heads import LEAST_LOG_DECAY, MAX_VECTOR_CHUNK_LENGTH
 from ....grammar.vocabulary.spec import Settings
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
 from ...core.weight_roles import WeightRole, roles
 from ..kernels.choice import with_kernel
 from ..kernels.recurrences import channel_delta, replaced_keys
-from .chunked_recurrence import join_chunks, split_chunks
+from .chunked_recurrence import LEAST_LOG_DECAY, MAX_VECTOR_CHUNK_LENGTH, join_chunks, split_chunks
 from .delta_rule import solve_unit_triangle
 from .recurrent_heads import KEY_EPSILON, LinearRecurrence, draw_rates, draw_step_offsets
 

@@ -9,13 +9,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ....grammar.vocabulary.matrix_states.linear_recurrences import GATE_RANK, GATE_TEMPERATURE
-from ....grammar.vocabulary.matrix_states.recurrent_heads import LEAST_LOG_DECAY
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Linear
 from ...core.weight_roles import WeightRole, roles
 from ..head_parts import turn
-from .chunked_recurrence import run_in_chunks, run_vector_decays
+from .chunked_recurrence import LEAST_LOG_DECAY, run_in_chunks, run_vector_decays
 from .recurrent_heads import HeadRates, LinearRecurrence
 from .shared_key_sums import sum_with_shared_keys
 

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ....grammar.vocabulary.matrix_states.recurrent_heads import longest_chunk
 from ....grammar.vocabulary.spec import Settings, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
 from ...core.weight_roles import WeightRole, roles
-from .chunked_recurrence import add_states, hand_on, join_chunks, split_chunks
+from .chunked_recurrence import add_states, hand_on, join_chunks, longest_chunk, split_chunks
 from .recurrent_heads import LinearRecurrence
 
 

@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
-from ....grammar.vocabulary.matrix_states.recurrent_heads import chunk_shape, longest_chunk
-from ...batched_gradients import one_gradient_at_a_time
+from ...core.torch_modes import one_gradient_at_a_time
 from ..kernels.choice import product_dtype, with_kernel
 from ..kernels.recurrences import shared_keys
+from .chunked_recurrence import chunk_shape, longest_chunk
 
 _LEAST_EXPONENT = -80.0
 """No decay is below its exponential: denormal numbers take many times as long, and add nothing."""

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
 from ....grammar.vocabulary.vector_states.selective_scan import PIECE, sequences_at_once
-from ...autocast import without_autocast
-from ...batched_gradients import one_gradient_at_a_time
+from ...core.torch_modes import one_gradient_at_a_time, without_autocast
 from .scan import scan
 
 ACCELERATED_PIECE = 128

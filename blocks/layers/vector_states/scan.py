@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from ...batched_gradients import one_gradient_at_a_time
+from ...core.torch_modes import one_gradient_at_a_time
 
 
 class _SavedScan(FunctionCtx):

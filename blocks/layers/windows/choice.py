@@ -9,19 +9,23 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ....grammar.vocabulary.attention_window import (
-    MAX_UNFUSED_LENGTH,
-    MIN_FLEX_HEAD_WIDTH,
-    MIN_FLEX_KEYS,
-    has_tiles,
-    iter_chunks,
-)
 from ...core.dropout import is_dropout_noted
 from ..kernels.agreement import disagreement, failure, is_stacked, tell_once, trying
-from .fused_pieces import can_be_fused, window_fused
-from .inputs import Kept, WindowForm, WindowInputs
-from .products import window_products
+from .pieces import Kept, WindowForm, WindowInputs, iter_chunks
+from .products import can_be_fused, window_fused, window_products
 from .tiles import window_tiles
+
+MAX_UNFUSED_LENGTH = 64
+"""With up to so many keys a CPU computes plain products and keeps their weights."""
+
+MAX_WHOLE_SCORES = 512
+"""With up to so many scores of a query a CPU computes plain products of all heads at once, then tiles."""
+
+MIN_FLEX_HEAD_WIDTH = 16
+"""FlexAttention multiplies no narrower heads."""
+
+MIN_FLEX_KEYS = 128
+"""Fewer keys are but one of FlexAttention's blocks."""
 
 MIN_MANY_QUERIES = 128
 """Fewer are computed by FlexAttention's kernel for decoding, which divides the keys among its programs."""
@@ -50,7 +54,7 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
         case "cpu" if given.k.shape[2] > MAX_UNFUSED_LENGTH and can_be_fused(form, given, kept):
             if not is_stacked(given.q):
                 return window_fused(form, given)
-        case "cpu" if has_tiles(form.pieces, given.num_extra, form.cap):
+        case "cpu" if not form.cap and _num_scores(form, given) > MAX_WHOLE_SCORES:
             if not torch.is_autocast_enabled("cpu"):
                 return window_tiles(form, given, kept)
         case "cuda" if (
@@ -65,6 +69,11 @@ def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Te
         case _:
             pass
     return window_products(form, given, kept)
+
+
+def _num_scores(form: WindowForm, given: WindowInputs) -> int:
+    """Return the most scores of any query."""
+    return max(piece.key_count for piece in form.pieces) + given.num_extra
 
 
 _failed = dict[Hashable, str]()

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
-from .inputs import WindowForm, WindowInputs
+from .pieces import WindowForm, WindowInputs
 
 _INVALID_SCORE = -1e4
 """The score of padding: no weight beside others, and no further off, as what is added rounds to its size."""

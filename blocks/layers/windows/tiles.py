@@ -15,12 +15,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx, once_differentiable
 
-from ....grammar.vocabulary.attention_window import QueryChunk
-from ...batched_gradients import one_gradient_at_a_time
-from .by_distance import masked_score, skew, unskew
-from .inputs import Kept, WindowForm, WindowInputs
+from ...core.torch_modes import one_gradient_at_a_time
+from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, skew, unskew
 from .products import window_products
-from .tile_products import add_product, multiply, write_product
 
 _MAX_TILE = 2**17
 """Of so many numbers a tile has sequences of a batch together: half of a second-level cache."""
@@ -112,9 +109,9 @@ class _Tile(NamedTuple):
     def score(self, q: Tensor, scores: Tensor) -> None:
         """Write the scores of queries (sequences, queries, head_width)."""
         within, mask = self.within(scores), self.given.mask
-        write_product(within, q, self.of_keys(self.given.k).mT)
+        torch.bmm(q, self.of_keys(self.given.k).mT, out=within)
         if self.given.num_extra:
-            write_product(self.outside(scores), q.flatten(0, 1), self.extra_keys.T)
+            torch.mm(q.flatten(0, 1), self.extra_keys.T, out=self.outside(scores))
         self._add_distances(q, scores)
         if mask is not None:
             keys = mask[self.batch, None, self.piece.key_start : self.piece.key_stop]
@@ -126,13 +123,13 @@ class _Tile(NamedTuple):
         remaining = None if fading is None else fading[self.head, 0, :, self.distances]
         if not self.is_band:
             shape = (1, self.piece.query_count, self.piece.distance_count)
-            found = q.new_zeros(shape) if vectors is None else multiply(q, vectors.mT)
+            found = q.new_zeros(shape) if vectors is None else torch.bmm(q, vectors.mT)
             found = found if remaining is None else found + remaining
             self.within(scores).add_(skew(found, self.piece))
             return
         band = self.band(scores)
         if vectors is not None:
-            add_product(band, q, vectors.mT)
+            band.baddbmm_(q, vectors.mT)
         if remaining is not None:
             band.add_(remaining)
         first, last = self.outside_band
@@ -143,12 +140,12 @@ class _Tile(NamedTuple):
         """The values (sequences, queries, head_width) that weights choose."""
         values, inside = self.of_keys(self.given.v), self.within(weights)
         if self.given.num_extra:
-            y = multiply(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
-            add_product(y, inside, values)
+            y = torch.mm(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
+            y.baddbmm_(inside, values)
         else:
-            y = multiply(inside, values)
+            y = torch.bmm(inside, values)
         if self.form.pos_values and (vectors := self.vectors) is not None:
-            add_product(y, self.by_distance(weights), vectors)
+            y.baddbmm_(self.by_distance(weights), vectors)
         if self.form.keyless(self.piece):
             y[:, 0] = 0.0
         return y
@@ -311,15 +308,14 @@ def _add_gradients(
 def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
     """The gradient of the weights, written into the buffer."""
     within = tile.within(buffer)
-    write_product(within, dy, tile.of_keys(tile.given.v).mT)
+    torch.bmm(dy, tile.of_keys(tile.given.v).mT, out=within)
     if tile.given.num_extra:
-        write_product(tile.outside(buffer), dy.flatten(0, 1), tile.extra_values.T)
+        torch.mm(dy.flatten(0, 1), tile.extra_values.T, out=tile.outside(buffer))
     if tile.form.pos_values and (vectors := tile.vectors) is not None:
         if tile.is_band:
-            band = tile.band(buffer)
-            add_product(band, dy, vectors.mT)
+            tile.band(buffer).baddbmm_(dy, vectors.mT)
         else:
-            within.add_(skew(multiply(dy, vectors.mT), tile.piece, 0.0))
+            within.add_(skew(torch.bmm(dy, vectors.mT), tile.piece, 0.0))
     return buffer
 
 
@@ -335,14 +331,14 @@ def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> No
     _add_by_key(tile, (into.k, into.extra_keys), q, ds)
     within, keys = tile.within(ds), tile.of_keys(tile.given.k)
     if into.extra_keys is None:
-        dq = multiply(within, keys)
+        dq = torch.bmm(within, keys)
     else:
-        dq = multiply(tile.outside(ds), tile.extra_keys).view(q.shape)
-        add_product(dq, within, keys)
+        dq = torch.mm(tile.outside(ds), tile.extra_keys).view(q.shape)
+        dq.baddbmm_(within, keys)
     if into.vectors is not None or into.fading is not None:
         by_distance = tile.by_distance(ds)
         if into.vectors is not None and (vectors := tile.vectors) is not None:
-            add_product(dq, by_distance, vectors)
+            dq.baddbmm_(by_distance, vectors)
             _add_by_distance(tile, into.vectors, q, by_distance)
         if into.fading is not None:
             into.fading[tile.head, 0, 0, tile.distances] += by_distance.sum((0, 1))
@@ -352,7 +348,7 @@ def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> No
 def _add_by_key(tile: _Tile, into: tuple[Tensor, Tensor | None], rows: Tensor, numbers: Tensor) -> None:
     """Add to the gradients of keys and extra keys what numbers in the tile's shape make of rows."""
     keys, extra = into
-    found = multiply(rows.mT, numbers)
+    found = torch.bmm(rows.mT, numbers)
     tile.of_keys(keys).mT.add_(tile.within(found))
     if extra is not None:
         extra[tile.head].mT.add_(found[:, :, tile.piece.key_count :].sum(0))
@@ -362,4 +358,4 @@ def _add_by_distance(tile: _Tile, into: Tensor, rows: Tensor, by_distance: Tenso
     """Add to the gradients of vectors what numbers (sequences, queries, distances) make of rows."""
     across = into[tile.distances].mT
     for row, numbers in zip(rows, by_distance, strict=True):
-        add_product(across, row.mT, numbers)
+        across.addmm_(row.mT, numbers)

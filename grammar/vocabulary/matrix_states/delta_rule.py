@@ -8,10 +8,6 @@ from .recurrent_heads import (
     square_state,
 )
 
-MAX_DELTA_CHUNK_LENGTH = 32
-"""A longer sequence is computed in chunks of about one size, none longer than this."""
-
-
 GATE = Parameter(
     name="gate",
     kind="boolean",

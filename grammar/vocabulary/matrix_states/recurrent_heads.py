@@ -24,31 +24,6 @@ from ..spec import (
     loops_over_positions,
 )
 
-MAX_CHUNK_LENGTH, MAX_VECTOR_CHUNK_LENGTH = 64, 16
-"""A longer sequence is computed in chunks of about one size, none longer than this.
-
-With one decay for a head, or none; and with one for each channel of keys.
-"""
-
-
-def chunk_shape(length: int, most: int) -> tuple[int, int]:
-    """In how many chunks of at most so many a sequence is computed, and how long each is.
-
-    The last may end behind the sequence.
-    """
-    count = max(1, -(-length // most))
-    return count, -(-length // count)
-
-
-def longest_chunk(keys: int) -> int:
-    """The most positions of a chunk by products of pairs, each head's keys being so wide."""
-    return min(MAX_CHUNK_LENGTH, max(32, keys))
-
-
-LEAST_LOG_DECAY = -5.0
-"""A channel of keys keeps at least the exponential of this, so that chunks stay within single precision."""
-
-
 SHORT_CONV = Parameter(
     name="short_conv",
     kind="integer",

@@ -11,22 +11,21 @@ from torch import Tensor
 from torch.export import Dim
 
 from activemem.blocks.core import correlation
-from activemem.blocks.core.correlation import correlate, is_faster_by_frequencies, stacked_correlate
+from activemem.blocks.core.correlation import correlate, is_faster_by_frequencies
 from activemem.blocks.layers.convolutions import Convolution
-from activemem.grammar.vocabulary import convolutions
 
 SEQUENCES, LENGTH, WIDTH, OUTPUTS, TAPS = 32, 20, 32, 48, 10
 """Large enough for frequencies."""
 
 SIZES = [
-    (1, 20, 10, 4, 5),  # models, length, taps, zeros before and after: as a convolution has them
-    (3, 7, 13, 6, 6),
-    (2, 9, 2, 0, 1),
-    (2, 8, 5, 4, 0),
-    (3, 9, 4, 0, 0),  # as behind learnt padding
-    (1, 5, 3, 4, 7),
-    (2, 6, 1, 0, 0),
-    (1, 1, 1, 0, 0),
+    (20, 10, 4, 5),  # length, taps, zeros before and after: as a convolution has them
+    (7, 13, 6, 6),
+    (9, 2, 0, 1),
+    (8, 5, 4, 0),
+    (9, 4, 0, 0),  # as behind learnt padding
+    (5, 3, 4, 7),
+    (6, 1, 0, 0),
+    (1, 1, 0, 0),
 ]
 
 
@@ -41,33 +40,29 @@ def draw(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tens
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype).requires_grad_()
 
 
-def large(dtype: torch.dtype = torch.float32, models: int = 1) -> tuple[Tensor, Tensor, Tensor]:
+def large(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
     """Inputs, weights as large as if they were drawn for these sizes, and biases."""
-    x = draw(models * SEQUENCES, LENGTH, WIDTH, dtype=dtype)
-    weights = draw(models, OUTPUTS, TAPS, WIDTH, seed=1, dtype=dtype).detach() / math.sqrt(TAPS * WIDTH)
-    return x, weights.requires_grad_(), draw(models, OUTPUTS, seed=2, dtype=dtype)
+    x = draw(SEQUENCES, LENGTH, WIDTH, dtype=dtype)
+    weight = draw(OUTPUTS, TAPS, WIDTH, seed=1, dtype=dtype).detach() / math.sqrt(TAPS * WIDTH)
+    return x, weight.requires_grad_(), draw(OUTPUTS, seed=2, dtype=dtype)
 
 
-def by_definition(x: Tensor, weights: Tensor, biases: Tensor, left: int, right: int) -> Tensor:
-    """Each output by itself: a loop over models, positions and taps."""
-    models, outputs, taps, _ = weights.shape
-    parts: list[Tensor] = []
-    for rows, weight, bias in zip(x.chunk(models), weights, biases, strict=True):
-        positions: list[Tensor] = []
-        for place in range(left + x.shape[1] + right - taps + 1):
-            y = bias.expand(len(rows), outputs)
-            for tap in range(taps):
-                if 0 <= (seen := place + tap - left) < x.shape[1]:
-                    y = y + rows[:, seen] @ weight[:, tap].T
-            positions.append(y)
-        parts.append(torch.stack(positions, 1))
-    return torch.cat(parts)
+def by_definition(x: Tensor, weight: Tensor, bias: Tensor, left: int, right: int) -> Tensor:
+    """Each output by itself: a loop over positions and taps."""
+    outputs, taps, _ = weight.shape
+    positions: list[Tensor] = []
+    for place in range(left + x.shape[1] + right - taps + 1):
+        y = bias.expand(len(x), outputs)
+        for tap in range(taps):
+            if 0 <= (seen := place + tap - left) < x.shape[1]:
+                y = y + x[:, seen] @ weight[:, tap].T
+        positions.append(y)
+    return torch.stack(positions, 1)
 
 
 @pytest.mark.parametrize("by_frequencies", [False, True])
-@pytest.mark.parametrize(("models", "length", "taps", "left", "right"), SIZES)
+@pytest.mark.parametrize(("length", "taps", "left", "right"), SIZES)
 def test_outputs_and_gradients_are_those_of_the_definition(
-    models: int,
     length: int,
     taps: int,
     left: int,
@@ -76,8 +71,8 @@ def test_outputs_and_gradients_are_those_of_the_definition(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: by_frequencies)
-    given = [draw(models * 2, length, 3), draw(models, 4, taps, 3, seed=1), draw(models, 4, seed=2)]
-    y = stacked_correlate(*given, left=left, right=right, by_frequencies=True)
+    given = [draw(2, length, 3), draw(4, taps, 3, seed=1), draw(4, seed=2)]
+    y = correlate(*given, left=left, right=right, by_frequencies=True)
     expected = by_definition(*given, left, right)
     torch.testing.assert_close(y, expected, rtol=0.0, atol=1e-13)
     towards = draw(*y.shape, seed=3).detach()
@@ -88,10 +83,10 @@ def test_outputs_and_gradients_are_those_of_the_definition(
 
 def test_gradients_have_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: True)
-    given = (draw(4, 5, 2), draw(2, 3, 3, 2, seed=1), draw(2, 3, seed=2))
+    given = (draw(2, 5, 2), draw(3, 3, 2, seed=1), draw(3, seed=2))
 
     def slide(x: Tensor, weights: Tensor, biases: Tensor) -> Tensor:
-        return stacked_correlate(x, weights, biases, left=1, right=1, by_frequencies=True).tanh()
+        return correlate(x, weights, biases, left=1, right=1, by_frequencies=True).tanh()
 
     assert torch.autograd.gradcheck(slide, given)
     assert torch.autograd.gradgradcheck(slide, given)
@@ -100,13 +95,13 @@ def test_gradients_have_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_gradients_have_gradients_where_inputs_are_of_the_same_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    x, weights = draw(4, 5, 2), draw(2, 2, 3, 2, seed=1)
+    x, weights = draw(4, 5, 2), draw(2, 3, 2, seed=1)
 
     def second(by_frequencies: bool) -> tuple[Tensor, ...]:
         monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: by_frequencies)
         y = x
         for _ in range(2):
-            y = stacked_correlate(y, weights, left=1, right=1, by_frequencies=True).tanh()
+            y = correlate(y, weights, left=1, right=1, by_frequencies=True).tanh()
         (first,) = torch.autograd.grad(y.square().sum(), [weights], create_graph=True)
         return torch.autograd.grad(first.square().sum(), [x, weights])
 
@@ -114,24 +109,9 @@ def test_gradients_have_gradients_where_inputs_are_of_the_same_weights(
         torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("numbers_at_once", [1, 7_000])
-def test_models_may_be_computed_in_parts(numbers_at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = [draw(5 * 4, 9, 3), draw(5, 4, 4, 3, seed=1), draw(5, 4, seed=2)]
-    monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: True)
-
-    def pass_both_ways() -> tuple[Tensor, ...]:
-        y = stacked_correlate(*given, left=1, right=2, by_frequencies=True)
-        return y.detach(), *torch.autograd.grad(y.square().sum(), given)
-
-    whole = pass_both_ways()
-    monkeypatch.setattr(correlation, "NUMBERS_AT_ONCE", numbers_at_once)
-    for found, expected in zip(pass_both_ways(), whole, strict=True):
-        torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-12)
-
-
 def test_what_is_frozen_gets_no_gradient() -> None:
     x, weights, biases = large()
-    y = stacked_correlate(x.detach(), weights, biases.detach(), left=4, right=5, by_frequencies=True)
+    y = correlate(x.detach(), weights, biases.detach(), left=4, right=5, by_frequencies=True)
     y.sum().backward()
     assert weights.grad is not None
     assert biases.grad is None
@@ -139,22 +119,19 @@ def test_what_is_frozen_gets_no_gradient() -> None:
 
 def test_what_a_vmap_does_not_map_is_computed_in_it() -> None:
     x, weights, biases = (each.detach() for each in large(torch.float64))
-    added = torch.stack([biases[0], 2.0 * biases[0]])
-    y = torch.vmap(lambda bias: correlate(x, weights[0], bias, left=4, right=5, by_frequencies=True))(added)
-    expected = correlate(x, weights[0], left=4, right=5, by_frequencies=True)
+    added = torch.stack([biases, 2.0 * biases])
+    y = torch.vmap(lambda bias: correlate(x, weights, bias, left=4, right=5, by_frequencies=True))(added)
+    expected = correlate(x, weights, left=4, right=5, by_frequencies=True)
     torch.testing.assert_close(y, expected + added[:, None, None], rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("models", [1, 3])
-def test_single_precision_is_no_worse_than_position_by_position(
-    models: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = large(models=models)
+def test_single_precision_is_no_worse_than_position_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = large()
     assert is_faster_by_frequencies(*given[:2], left=4, right=5)
     exact = tuple(each.detach().double().requires_grad_() for each in given)
 
     def pass_both_ways(x: Tensor, weights: Tensor, biases: Tensor) -> tuple[Tensor, ...]:
-        y = stacked_correlate(x, weights, biases, left=4, right=5, by_frequencies=True)
+        y = correlate(x, weights, biases, left=4, right=5, by_frequencies=True)
         towards = draw(*y.shape, seed=3).detach().to(y.dtype)
         return y.detach(), *torch.autograd.grad(y, [x, weights, biases], towards)
 
@@ -180,27 +157,24 @@ def test_what_is_masked_is_not_seen() -> None:
     assert is_faster_by_frequencies(x, weights, left=4, right=5)
     short = x.detach().clone()
     short[:, 12:] = 0.0
-    whole = correlate(short, weights[0], biases[0], left=4, right=5, by_frequencies=True)[:, :12]
-    alone = correlate(short[:, :12], weights[0], biases[0], left=4, right=5, by_frequencies=True)
+    whole = correlate(short, weights, biases, left=4, right=5, by_frequencies=True)[:, :12]
+    alone = correlate(short[:, :12], weights, biases, left=4, right=5, by_frequencies=True)
     torch.testing.assert_close(whole, alone, rtol=0.0, atol=2e-6)
 
 
-def test_a_failure_stays_with_its_model_and_its_sequence() -> None:
-    x, weights, biases = (each.detach() for each in large(models=2))
+def test_a_failure_stays_with_its_sequence() -> None:
+    x, weight, bias = (each.detach() for each in large())
     x[3, 2, 1] = torch.nan
-    y = stacked_correlate(x, weights, biases, left=4, right=5, by_frequencies=True)
+    y = correlate(x, weight, bias, left=4, right=5, by_frequencies=True)
     assert [*y.isnan().any(2).any(1).nonzero()] == [3]
-    weights[1, 0, 0, 0] = torch.inf
-    y = stacked_correlate(x, weights, biases, left=4, right=5, by_frequencies=True)
-    assert y[4:SEQUENCES].isfinite().all()
 
 
 @pytest.mark.parametrize(
     "given",
     [
         lambda x, weights: (x[:1], weights),  # of one sequence all weights would be transformed
-        lambda x, weights: (x[:, :4], weights[:, :, :3]),
-        lambda x, weights: (x[..., :2], weights[:, :2, :, :2]),
+        lambda x, weights: (x[:, :4], weights[:, :3]),
+        lambda x, weights: (x[..., :2], weights[:2, :, :2]),
         lambda x, weights: (x.to("meta"), weights.to("meta")),
         lambda x, weights: (x.half(), weights.half()),
         lambda x, weights: (x.double(), weights),
@@ -211,55 +185,55 @@ def test_positions_are_taken_one_by_one_where_frequencies_gain_nothing(
     given: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
 ) -> None:
     x, weights = given(*large()[:2])
-    taps = weights.shape[2]
+    taps = weights.shape[1]
     assert not is_faster_by_frequencies(x, weights, left=(taps - 1) // 2, right=taps // 2)
 
 
 def test_wider_vectors_of_convolutions_and_large_sizes_speak_against_frequencies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    x, weights = large()[0][:, :10], large()[1][..., :TAPS, :]
-    assert is_faster_by_frequencies(x, weights[:, :16], left=4, right=5)
+    x, weights = large()[0][:, :10], large()[1]
+    assert is_faster_by_frequencies(x, weights[:16], left=4, right=5)
     with monkeypatch.context() as patch:
         patch.setattr(correlation, "onednn_has_wider_vectors", lambda: True)
-        assert not is_faster_by_frequencies(x, weights[:, :16], left=4, right=5)
+        assert not is_faster_by_frequencies(x, weights[:16], left=4, right=5)
     for bound in ("MOST_NUMBERS", "MOST_FACTORS"):
         with monkeypatch.context() as patch:
-            patch.setattr(convolutions, bound, 500)
-            assert not is_faster_by_frequencies(x, weights[:, :16], left=4, right=5)
+            patch.setattr(correlation, bound, 500)
+            assert not is_faster_by_frequencies(x, weights[:16], left=4, right=5)
 
 
 def test_half_precision_by_autocast_is_torch_s_own_convolution() -> None:
     x, weights, biases = large()
     with torch.autocast("cpu", torch.bfloat16):
         assert not is_faster_by_frequencies(x, weights, left=4, right=5)
-        assert correlate(x, weights[0], biases[0], by_frequencies=True).dtype == torch.bfloat16
+        assert correlate(x, weights, biases, by_frequencies=True).dtype == torch.bfloat16
 
 
 def test_transforms_made_without_gradients_serve_those_with() -> None:
     correlation._transforms.cache_clear()
     x, weights, _ = large()
     with torch.inference_mode():
-        expected = correlate(x, weights[0], left=4, right=5, by_frequencies=True)
-    y = correlate(x, weights[0], left=4, right=5, by_frequencies=True)
+        expected = correlate(x, weights, left=4, right=5, by_frequencies=True)
+    y = correlate(x, weights, left=4, right=5, by_frequencies=True)
     y.sum().backward()
     torch.testing.assert_close(y, expected.clone(), rtol=0.0, atol=0.0)
     assert weights.grad is not None
 
 
 def test_models_that_are_mapped_over_have_them_too() -> None:
-    x, weights, biases = (each.detach() for each in large(torch.float64, models=3))
+    x, weight, bias = (each.detach() for each in large(torch.float64))
+    weights, biases = torch.stack([weight, 2.0 * weight]), torch.stack([bias, -bias])
 
-    def of_one(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return correlate(rows, weight, bias, left=4, right=5, by_frequencies=True)
+    def of_one(weight: Tensor, bias: Tensor) -> Tensor:
+        return correlate(x, weight, bias, left=4, right=5, by_frequencies=True)
 
-    y = torch.vmap(of_one)(x.unflatten(0, (3, -1)), weights, biases).flatten(0, 1)
-    expected = stacked_correlate(x, weights, biases, left=4, right=5, by_frequencies=True)
-    torch.testing.assert_close(y, expected, rtol=0.0, atol=1e-13)
+    expected = torch.stack([of_one(*each) for each in zip(weights, biases, strict=True)])
+    torch.testing.assert_close(torch.vmap(of_one)(weights, biases), expected, rtol=0.0, atol=1e-12)
 
 
 def test_a_compiled_one_is_one_graph() -> None:
-    x, weight, bias = (each.detach() for each in (large()[0], large()[1][0], large()[2][0]))
+    x, weight, bias = (each.detach() for each in (large()[0], large()[1], large()[2]))
     compiled = torch.compile(correlate, backend="eager", fullgraph=True)
     expected = correlate(x, weight, bias, left=4, right=5, by_frequencies=True)
     torch.testing.assert_close(compiled(x, weight, bias, left=4, right=5, by_frequencies=True), expected)

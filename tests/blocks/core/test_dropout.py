@@ -2,9 +2,17 @@
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from activemem.blocks.core import dropout
-from activemem.blocks.core.dropout import Dropout, DropoutCall, draw_dropout
+from activemem.blocks.core.dropout import (
+    Dropout,
+    DropoutCall,
+    draw_dropout,
+    draw_keys,
+    given_dropout,
+    noting_dropout,
+)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.75])
@@ -43,16 +51,49 @@ def test_nothing_is_dropped_outside_of_training_or_at_rate_zero():
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.75])
-def test_a_gpu_keeps_a_byte_of_each_number_that_gives_what_its_own_dropout_gives(rate):
-    layer, gpu = Dropout(rate), torch.ones(1500, device="meta")
-    drawn = layer.draw(gpu.shape, gpu)
-    assert (drawn.dtype, drawn.device) == (torch.bool, gpu.device)
-    x = torch.randn(1500)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_a_mask_keeps_a_byte_of_each_number_and_gives_what_dropout_gives(rate, dtype):
+    layer, x = Dropout(rate), torch.randn(1500, dtype=dtype)
     torch.manual_seed(5)
-    kept = torch.native_dropout(torch.ones(1500), rate, train=True)[1]  # as it is drawn there
+    kept = layer.draw_mask(x.shape, x)
+    assert kept.dtype == torch.bool
     torch.manual_seed(5)
-    dropped = torch.native_dropout(x, rate, train=True)[0]
-    assert (x * kept * layer.scale(gpu.device)).equal(dropped)
+    torch.testing.assert_close(x * kept * layer.scale, layer(x))
+
+
+def test_a_rate_of_almost_one_drops_almost_all():
+    layer = Dropout(0.9999999)
+    y = layer(torch.ones(1000))
+    assert y.isfinite().all()
+    assert layer.scale == pytest.approx(1e7)
+
+
+def test_draws_made_beforehand_are_those_of_a_model_alone():
+    layer, x, keys = Dropout(0.3), torch.randn(4, 6, 6), 5
+    with noting_dropout() as calls:
+        assert layer(x) is x
+        draw_keys(keys, x.device)
+        assert layer.draw_mask(x.shape, x) is None
+    torch.manual_seed(7)
+    alone = [layer(x), draw_keys(keys, x.device), layer.draw_mask(x.shape, x) * layer.scale]
+    drawn = draw_dropout(calls, [torch.Generator().manual_seed(each) for each in (1, 7)], x.device)
+    with given_dropout([each[1] for each in drawn]):
+        found = [layer(x), draw_keys(keys, x.device), layer.draw_mask(x.shape, x)]
+    torch.testing.assert_close(found, alone)
+    assert found[0].equal(alone[0])
+    with given_dropout([each[0] for each in drawn]):
+        assert not layer(x).equal(alone[0])
+        assert layer.eval()(x) is x
+
+
+@pytest.mark.filterwarnings(
+    "ignore:.torch.jit.script. is deprecated:DeprecationWarning"
+)  # torch's own use of it
+def test_changes_of_inputs_go_forward_by_the_same_factors():
+    x, change = torch.rand(2, 3, 7, 9), torch.randn(2, 3, 7, 9)
+    with forward_ad.dual_level():
+        left = forward_ad.unpack_dual(Dropout(0.3)(forward_ad.make_dual(x, change)))
+    torch.testing.assert_close(left.tangent * x, left.primal * change)
 
 
 class Numbers:
@@ -103,15 +144,3 @@ def test_an_interruption_leaves_the_process_its_generator(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         draw_dropout(calls, [Numbers("first")], torch.device("meta"))
     assert process.state == "process"
-
-
-@pytest.mark.parametrize("count", [1, 7, 16, 1001])
-def test_what_is_drawn_are_the_numbers_of_randint(count):
-    torch.manual_seed(count)
-    expected = [torch.randint(-(2**63), 2**63 - 1, (count,)) for _ in range(2)]
-    torch.manual_seed(count)
-    assert all(
-        torch.equal(dropout._draw_into(torch.empty(count, dtype=torch.int64)), each) for each in expected
-    )
-    own = torch.Generator().manual_seed(count)
-    assert torch.equal(dropout._draw_into(torch.empty(count, dtype=torch.int64), own), expected[0])

@@ -15,6 +15,7 @@ from activemem.blocks.layers.distance_biases import build_distance_bias
 from activemem.blocks.layers.head_parts import turn
 from activemem.blocks.layers.pair_positions import PairPositions
 from activemem.blocks.layers.window_attention import AdaptiveSpans, WindowedBlock
+from activemem.blocks.layers.windows import pieces as window_pieces
 from activemem.blocks.testing import conformance
 from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, gradients_are_right
 from activemem.blocks.testing.fixtures import (
@@ -30,7 +31,6 @@ from activemem.blocks.testing.references import outputs_equal_the_reference
 from activemem.blocks.testing.step_checks import STEP_CHECKS
 from activemem.grammar import CostContext, ModelConfig, analyse, parse
 from activemem.grammar.analysis.analyse import block_cost
-from activemem.grammar.vocabulary import attention_window
 
 from .attention_references import bucket
 
@@ -88,7 +88,7 @@ def test_a_sequence_in_pieces_is_the_same_sequence(text, causal, monkeypatch):
     block, x, mask = learnt(text, causal=causal), random_sequences(2, 23), prefix_mask([23, 17], 23)
     whole = block(x, mask)[mask]
     for size in (2, 7, 22):
-        monkeypatch.setattr(attention_window, "CHUNK_LENGTH", size)
+        monkeypatch.setattr(window_pieces, "CHUNK_LENGTH", size)
         torch.testing.assert_close(block(x, mask)[mask], whole, rtol=1e-11, atol=1e-11)
 
 

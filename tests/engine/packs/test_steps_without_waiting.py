@@ -84,7 +84,7 @@ def test_all_tensors_of_a_step_are_of_its_device(make, recipe, position, monkeyp
     model = model.to(META)
     rows = torch.zeros(3, 4, 11, dtype=torch.int64, device=META)
     drawn = [
-        torch.zeros(3, each.num_draws, dtype=torch.int64, device=META)
+        torch.zeros(3, each.count, dtype=torch.int64, device=META)
         if isinstance(each, KeyCall)
         else torch.zeros(3, *each.shape, device=META)
         for each in calls

@@ -16,10 +16,9 @@ from activemem.blocks.layers.kernels import agreement
 from activemem.blocks.layers.windows import choice
 from activemem.blocks.layers.windows.choice import Kernel, compute_window, fused_fault, trial_fault
 from activemem.blocks.layers.windows.flex import _visible, call_kind, compiled, fused_window, window_flex
-from activemem.blocks.layers.windows.inputs import WindowForm, WindowInputs
+from activemem.blocks.layers.windows.pieces import WindowForm, WindowInputs, iter_chunks
 from activemem.blocks.layers.windows.products import window_products
 from activemem.blocks.testing.fixtures import make_block, parse_block, prefix_mask, random_sequences
-from activemem.grammar.vocabulary.attention_window import iter_chunks
 
 HEADS = "heads=2, head_width=3"
 BLOCKS = [

@@ -16,9 +16,8 @@ from activemem.blocks.layers.kernels import agreement
 from activemem.blocks.layers.windows import choice, flex
 from activemem.blocks.layers.windows.choice import window_or_fault
 from activemem.blocks.layers.windows.flex import call_kind, compiled, window_flex
-from activemem.blocks.layers.windows.inputs import WindowForm, WindowInputs
+from activemem.blocks.layers.windows.pieces import WindowForm, WindowInputs, iter_chunks
 from activemem.blocks.layers.windows.products import window_products
-from activemem.grammar.vocabulary.attention_window import iter_chunks
 
 SHARED_MEMORY = "out of resource: shared memory, Required: 143360, Hardware limit: 101376."
 

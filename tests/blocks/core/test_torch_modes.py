@@ -9,22 +9,13 @@ import torch
 from torch import Tensor
 from torch._vmap_internals import _vmap
 
-from activemem.blocks.batched_gradients import one_gradient_at_a_time
-from activemem.blocks.core import correlation, linear_maps
-from activemem.blocks.core.correlation import correlate, stacked_correlate
-from activemem.blocks.core.dropout import Dropout, drop_weights
-from activemem.blocks.core.linear_maps import stacked_linear
+from activemem.blocks.core import correlation
+from activemem.blocks.core.correlation import correlate
+from activemem.blocks.core.torch_modes import one_gradient_at_a_time
 from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
 from activemem.blocks.testing.module_checks import assert_gradients_come_several_at_once
 
 NEEDS_A_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-
-
-@pytest.fixture
-def _any_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every processor that has oneDNN takes its products here."""
-    if torch.backends.mkldnn.is_available():
-        monkeypatch.setattr(linear_maps, "onednn_has_wider_vectors", lambda: True)
 
 
 def draw(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -66,39 +57,13 @@ def test_several_gradients_of_a_block_come_at_once(operation: str, text: str, le
     assert_gradients_come_several_at_once(y, (x, *block.parameters()))
 
 
-@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
-@pytest.mark.usefixtures("_any_processor")
-@pytest.mark.parametrize("text", ["sa(heads=4)", "sa(heads=4, pos=relative, span=64)", "ff(512)", "glu(256)"])
-def test_several_gradients_of_maps_by_onednn_come_at_once(text: str) -> None:
-    block = make_block(parse_block(text), causal=False, width=64, dtype=torch.float32)
-    x = random_sequences(32, 160, width=64, dtype=torch.float32).requires_grad_()
-    y = block(x)
-    assert "_MapBackward" in operations(y)
-    assert_gradients_come_several_at_once(y, (x, *block.parameters()))
-
-
-@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
-@pytest.mark.usefixtures("_any_processor")
-def test_several_gradients_of_stacked_maps_come_at_once() -> None:
-    given = draw(3, 256, 192), draw(3, 256, 192, seed=1), draw(3, 256, seed=2)
-    y = stacked_linear(*given)
-    assert "_MapBackward" in operations(y)
-    assert_gradients_come_several_at_once(y, given)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_several_gradients_of_several_models_by_frequencies_come_at_once(
+def test_several_gradients_by_frequencies_come_at_once(
     dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: True)
-    given = (
-        draw(3 * 4, 20, 8, dtype=dtype),
-        draw(3, 6, 10, 8, seed=1, dtype=dtype),
-        draw(3, 6, seed=2, dtype=dtype),
-    )
-    assert_gradients_come_several_at_once(
-        stacked_correlate(*given, left=4, right=5, by_frequencies=True), given
-    )
+    given = draw(4, 20, 8, dtype=dtype), draw(6, 10, 8, seed=1, dtype=dtype), draw(6, seed=2, dtype=dtype)
+    assert_gradients_come_several_at_once(correlate(*given, left=4, right=5, by_frequencies=True), given)
 
 
 def test_gradients_that_come_at_once_have_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,10 +119,3 @@ def test_several_gradients_come_at_once_on_a_gpu() -> None:
     block = make_block(parse_block("mamba"), causal=False, width=64, dtype=torch.float32).cuda()
     x = random_sequences(32, 20, width=64, dtype=torch.float32).cuda().requires_grad_()
     assert_gradients_come_several_at_once(block(x), (x, *block.parameters()))
-
-
-def test_several_gradients_of_dropped_weights_come_at_once() -> None:
-    weights = draw(2, 3, 12, 12)
-    y = drop_weights(weights, Dropout(0.5).train())
-    assert "_DroppedBackward" in operations(y)
-    assert_gradients_come_several_at_once(y, (weights,))
