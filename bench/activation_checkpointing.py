@@ -13,7 +13,6 @@ import torch
 from clock import CPU, make_clock
 
 from activemem.blocks.testing.fixtures import count_saved_bytes
-from activemem.engine.training_parts.activation_checkpointing import checkpoint_activations
 from activemem.engine.trial.training import Training
 from activemem.studies.schema.settings import TrialSettings
 
@@ -36,10 +35,7 @@ def make_training(mixer: str, *, checkpoints: bool) -> Training:
             },
         }
     )
-    training = Training(settings, CPU, Path("data"))
-    if checkpoints:
-        checkpoint_activations(training.model)
-    return training
+    return Training(settings, CPU, Path("data"), recomputes=checkpoints)
 
 
 def kept_bytes(training: Training) -> int:
@@ -61,7 +57,7 @@ def main() -> None:
             seconds: list[float] = []
             for training in trainings:
                 begun = now()
-                training.take_step()
+                training.take_steps()
                 seconds.append(now() - begun)
             ratios.append(seconds[1] / seconds[0])
         ratio = statistics.median(ratios[1:])  # the first round warms up

@@ -32,11 +32,11 @@ def measure(study: str) -> None:
     """Print the milliseconds of a step and the MiB of this process."""
     data = Path(os.environ.get("ACTIVEMEM_DATA", "data"))
     training = Training(load_study(FOLDER / f"{study}.toml").trials[0].settings, torch.device("cpu"), data)
-    training.take_step()
-    training.take_step()
+    training.take_steps()
+    training.take_steps()
     began = time.process_time()
     for _ in range(STEPS):
-        training.take_step()
+        training.take_steps()
     seconds = time.process_time() - began
     print(1000 * seconds / STEPS, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 

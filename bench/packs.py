@@ -116,7 +116,7 @@ def times_ms(
         found.setdefault(name, []).append(now() - began)
 
     for _ in range(rounds + 1):
-        note("alone", lambda: [training.take_step() for training in trainings])
+        note("alone", lambda: [training.take_steps() for training in trainings])
         with StackedSteps(trainings) as stacked:
             stacked.step()
             note("together", stacked.step)

@@ -71,7 +71,7 @@ def engine_loop(training: Training) -> Callable[[], None]:
 
     def steps() -> None:
         for _ in range(STEPS):
-            training.take_step()
+            training.take_steps()
 
     return steps
 

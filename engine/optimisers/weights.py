@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -77,12 +77,9 @@ class Weights:
         self.model.load_state_dict(weights)
         self.model.after_optimiser_step()
 
-    def with_room(self) -> AbstractContextManager[None]:
-        """A context without steps, in which the device has no gradients and nothing of the optimiser."""
-        return self._with_state_on_cpu()
-
     @contextmanager
-    def _with_state_on_cpu(self) -> Iterator[None]:
+    def with_room(self) -> Iterator[None]:
+        """Keep gradients and the optimiser's state off the device within a context that takes no steps."""
         self.optimizer.zero_grad()
         places = [
             (state, name, kept.device)

@@ -169,7 +169,7 @@ class Pack:
         for training in self._trainings:
             leave_if_asked()
             step_began = self._now()
-            training.take_step()
+            training.take_steps()
             times.append(self._now() - step_began)
         self._count(time.perf_counter() - began)
         return times
@@ -177,7 +177,7 @@ class Pack:
     def _count(self, seconds: float) -> None:
         """Count time for all, the same share for each."""
         for training in self._trainings:
-            training.count_seconds(seconds / len(self._trainings))
+            training.work.add_seconds(seconds / len(self._trainings))
 
     def _now(self) -> float:
         """A clock for steps: that of the processor where one thread does all, so that others do not count."""

@@ -98,7 +98,7 @@ class StackedSteps:
             losses = self._passes.take(self._draw())
             self._optimisers.step()
         for training, loss in zip(self._trainings, losses.unbind(), strict=True):
-            training.end_packed_step(loss)
+            training.end_step(loss, packed=True)
         for stacked in self._stacked.values():
             stacked.grad = None
 

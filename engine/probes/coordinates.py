@@ -101,7 +101,7 @@ def _changes(settings: TrialSettings, steps: int, data: Path) -> dict[str, float
     inputs = _inputs(training)
     before = _activations(training.model, inputs)
     for _ in range(steps):
-        training.take_step()
+        training.take_steps()
     after = _activations(training.model, inputs)
     return {name: float((after[name] - before[name]).abs().mean()) for name in before}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from statistics import fmean
 
@@ -17,7 +18,6 @@ from ..core.resources import Machine
 from ..packs.attempts import Packer
 from ..packs.form import form_of
 from ..packs.gate import Gate, machine_file
-from ..training_parts.activation_checkpointing import CheckpointedTrainings
 from ..trial import provenance
 from ..trial.checkpoints import checkpoint_of
 from ..trial.claims import Claims
@@ -49,7 +49,7 @@ class Worker:
         import_module("torch._dynamo")  # or the first optimiser does, and the memory of its trial stays
         self._store, self._begin = store, make_training
         if machine.activation_checkpointing and make_training is Training:
-            self._begin = CheckpointedTrainings(Training)
+            self._begin = partial(Training, recomputes=True)
         self._limit, self._every = machine.time_limit_s, machine.checkpoint_every_s
         self._data, self._guard = machine.data, guard
         self._device = torch.device(machine.device)
@@ -74,6 +74,7 @@ class Worker:
                 data=self._data,
                 make_training=self._begin,
                 guard=self._guard,
+                holder=self._held,
                 memory=self._memory,
                 told=self._told,
             )
@@ -86,12 +87,13 @@ class Worker:
         Short trials are stored some at once, and told as ended then. Ends with a failure of the machine;
         who leaves it before has `flush` tell the rest.
         """
-        ready = [attempt.held_by(self._held).saved_after(SAVED_AFTER_S) for attempt in attempts]
-        yield from self._held.told(self._train(ready))
+        for attempt in attempts:
+            attempt.save_after_s = SAVED_AFTER_S
+        yield from self._held.told(self._train(attempts))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
         """The trials of a search's point, of which short ones that end in one step are stored together."""
-        return Lockstep([attempt.held_by(self._held) for attempt in attempts], self._held, self._packer)
+        return Lockstep(attempts, self._held, self._packer)
 
     def flush(self) -> list[Event]:
         """Store what has ended; what is to be told of it."""

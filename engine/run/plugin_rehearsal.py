@@ -101,8 +101,11 @@ def _part_faults(settings: TrialSettings, data: Path) -> Iterator[str]:
     try:
         with torch.random.fork_rng(devices=[]):
             training = Training(settings.model_copy(update={"train": short}), torch.device("cpu"), data)
-            training.take_step()
-            training.rehearse_callbacks(dict.fromkeys(("loss", *epoch_metrics(settings)), 0.5))
+            training.take_steps()
+            if training.callbacks:
+                metrics = dict.fromkeys(("loss", *epoch_metrics(settings)), 0.5)
+                training.callbacks.start(training.model)
+                training.callbacks.after_epoch(training.model, 1, training.step, metrics, last=True)
     except ActivememError as error:
         yield str(error)
     except Exception:  # noqa: BLE001 -- not of a plug-in, such as short memory: the trial itself reports it

@@ -1,15 +1,16 @@
-"""A part of a training that a study asks for changes no bit where it is not, and keeps all of its own state.
+"""Parts of a training that a study may ask for.
 
-`early_stopping` says when a metric gets no better, `best_epoch` holds the weights of the best epoch,
-`gradient_measures` says what gradients are like;
-`loss_terms` are what plug-ins add to the loss, `callbacks` what they do beside the training;
-`activation_checkpointing` has models compute again what they would keep for the backward pass.
+A part that is not asked for changes no bit of a training; each keeps its own state.
+
+`stopping` decides when a training ends and which epoch is kept. `work` counts time, operations and tokens.
+`gradient_measures` measures gradients. `loss_terms` and `callbacks` run those of plug-ins.
+`activation_checkpointing` recomputes activations in the backward pass.
 """
 
-from .best_epoch import BestEpoch
 from .callbacks import Callbacks
-from .early_stopping import Patience
 from .gradient_measures import GradientMeasures
 from .loss_terms import LossTerms
+from .stopping import Stopping
+from .work import Work
 
-__all__ = ["BestEpoch", "Callbacks", "GradientMeasures", "LossTerms", "Patience"]
+__all__ = ["Callbacks", "GradientMeasures", "LossTerms", "Stopping", "Work"]

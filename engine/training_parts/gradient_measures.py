@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..core.placement import to_device
+
 GRADIENT_NORM = "gradient_norm"
 """The mean over the steps of an epoch of the norm of all gradients together, before they are clipped."""
 
@@ -86,7 +88,8 @@ class GradientMeasures:
         return {"norms": self._norms, "signal": self._signal, "noise": self._noise}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Resume from a state."""
+        """Resume from a state, whose tensors may be on any device."""
+        state = to_device(state, next(self._model.parameters()).device)
         self._norms, self._signal, self._noise = state["norms"], state["signal"], state["noise"]
 
 

@@ -23,8 +23,7 @@ import torch
 from ...studies.catalog.callbacks import CALLBACKS
 from ...studies.schema.settings import TrialSettings
 from ..core.interruption import StoppedMidway
-from ..core.trainable import TOKENS_PER_S
-from .training import Training
+from .training import TOKENS_PER_S, Training
 
 EPOCHS, STEPS = 2, 3
 """So long is a training that is looked at."""

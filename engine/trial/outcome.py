@@ -14,8 +14,8 @@ from ...storage import MetricRow, Store, TrialRow
 from ...studies.planning.shorter_trials import ShorterTrial
 from ...studies.resolve.trial import Trial, settings_to_json
 from ..core.model_file import ModelFile, write_model_file
-from ..core.trainable import TOKENS_PER_S, Trainable
 from . import provenance
+from .training import TOKENS_PER_S, Training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,7 @@ def trial_row(
     )
 
 
-def measured_totals(before: Totals, training: Trainable, device: torch.device, *, told: str) -> Totals:
+def measured_totals(before: Totals, training: Training, device: torch.device, *, told: str) -> Totals:
     """What a trial has used by now; `told` is said of it beside the device."""
     return replace(
         before,
@@ -127,7 +127,7 @@ def measured_totals(before: Totals, training: Trainable, device: torch.device, *
     )
 
 
-def keep_model(store: Store, trial: Trial, training: Trainable, row: TrialRow) -> None:
+def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) -> None:
     """Write the trained model with what it reached, but for what depends on the machine's speed."""
     model = ModelFile(
         trial=trial,

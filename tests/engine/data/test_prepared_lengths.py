@@ -68,13 +68,13 @@ def test_a_step_on_the_longest_lines_holds_what_the_plan_says(tmp_path):
     training = Training(settings, CPU, tmp_path)
     batches = drawn_batches(settings, tmp_path, 600)
     longest = max(range(600), key=lambda place: batches[place].inputs.shape[1])
-    training.take_step()
+    training.take_steps()
     state = training.objective.state()
     training.objective.restore({**state, "position": longest})
     training.optimizer.zero_grad()
     states = (each for state in training.optimizer.state.values() for each in state.values())
     held = sum(each.nbytes for each in (*training.model.parameters(), *states))
-    measured = most_allocated(training.take_step) + held
+    measured = most_allocated(training.take_steps) + held
     memory = MemoryEstimator(find_longest=longest_below(tmp_path))
     plan = make_plan(study, Store(tmp_path / "results"), memory=memory)
     assert plan.memory[1].total == pytest.approx(measured, rel=0.2)

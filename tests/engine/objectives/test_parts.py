@@ -54,8 +54,8 @@ def test_a_batch_in_parts_gives_the_same_losses_and_weights(kind, number):
         for count in (1, number)
     )
     for _ in range(3):
-        whole.take_step()
-        parts.take_step()
+        whole.take_steps()
+        parts.take_steps()
     torch.testing.assert_close(parts._loss, whole._loss, rtol=1e-4, atol=0.0)
     for name, weight in whole.weights().items():
         torch.testing.assert_close(parts.weights()[name], weight, rtol=1e-3, atol=1e-5)

@@ -133,8 +133,8 @@ def test_a_batch_in_parts_reads_the_same_guesses(tmp_path, scheduled):
     asked = {"sampling": 0.7, "scheduled_sampling": scheduled}
     whole, parts = (Training(settings(accumulate=count, **asked), CPU, tmp_path) for count in (1, 4))
     for _ in range(3):
-        whole.take_step()
-        parts.take_step()
+        whole.take_steps()
+        parts.take_steps()
     for name, weight in whole.weights().items():
         torch.testing.assert_close(parts.weights()[name], weight, rtol=1e-3, atol=1e-5)
 
@@ -171,7 +171,7 @@ def test_guesses_in_16_bits_leave_every_weight_its_gradient(tmp_path, scheduled)
     learnt = [
         {name for name, weight in each.model.named_parameters() if weight.grad is not None}
         for each in (without, with_guesses)
-        if each.take_step() is None
+        if each.take_steps() is None
     ]
     assert learnt[0] == learnt[1] == dict(without.model.named_parameters()).keys()
 

@@ -41,7 +41,7 @@ def take_one_step(make, tolerance, *given, **options):
     """Each alone, and all together: states are equal, what is drawn to the bit."""
     alone, packed = ([make(seed, *given, **options) for seed in range(3)] for _ in range(2))
     for training in alone:
-        training.take_step()
+        training.take_steps()
     with StackedSteps(packed) as stacked:
         stacked.step()
     for one, other in zip(alone, packed, strict=True):

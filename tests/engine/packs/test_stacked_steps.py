@@ -74,12 +74,12 @@ def advance_both(make, tolerance, *given, seeds=(0, 1, 2), steps=4, **options):
     packed = [make(seed, *given, **options) for seed in seeds]
     for training in alone:
         for _ in range(steps):
-            training.take_step()
+            training.take_steps()
     take_together(packed, steps - 1)
     restored = [make(seed, *given, **options) for seed in seeds]
     for training, before in zip(restored, packed, strict=True):
         training.restore(copy.deepcopy(before.state()))
-        training.take_step()
+        training.take_steps()
     assert_equal(alone, restored, tolerance)
     assert [training.packed_steps for training in restored] == [steps - 1] * len(seeds)
 
@@ -90,7 +90,7 @@ def test_every_block_trains_as_it_does_alone(make, name):
     assert stacking_fault(make(0, text).model) is None
     alone, packed = ([make(seed, text, **PROGRAM) for seed in range(3)] for _ in range(2))
     for training in alone:
-        training.take_step()
+        training.take_steps()
     with StackedSteps(packed) as stacked:
         stacked.step()
     assert_equal(alone, packed, 1e-6)
@@ -163,9 +163,9 @@ def test_each_has_its_own_rate_and_steps(make):
     advance_both(with_rate, 1e-10, seeds=(0, 1), double=True)
     alone, packed = ([make(seed, double=True) for seed in (0, 1)] for _ in range(2))
     for trainings in (alone, packed):
-        trainings[0].take_step()  # one is a step ahead
+        trainings[0].take_steps()  # one is a step ahead
     for training in alone:
-        training.take_step()
+        training.take_steps()
     with StackedSteps(packed) as stacked:
         stacked.step()
     assert_equal(alone, packed, 1e-10)
@@ -201,7 +201,7 @@ def test_what_is_not_a_number_stays_its_own(make):
         with torch.no_grad():
             next(trainings[0].model.parameters()).fill_(torch.nan)
     for training in alone:
-        training.take_step()
+        training.take_steps()
     with StackedSteps(packed) as stacked:
         stacked.step()
     assert packed[0].state()["epoch"]["loss"].isnan()

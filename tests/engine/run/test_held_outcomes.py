@@ -62,7 +62,7 @@ class Held(HeldOutcomes):
         self.now, self.store = 0.0, store
 
     def attempts(self, jobs, make_training=Empty):
-        return [Attempt(job, self.store, CPU, make_training=make_training).held_by(self) for job in jobs]
+        return [Attempt(job, self.store, CPU, make_training=make_training, holder=self) for job in jobs]
 
 
 def files(root, dataset="trials"):

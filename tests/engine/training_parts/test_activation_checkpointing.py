@@ -2,6 +2,7 @@
 
 import copy
 import logging
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,7 @@ from activemem.blocks import build
 from activemem.blocks.core.residual_stack import outermost_stacks
 from activemem.engine.core.resources import Machine, ResourceError
 from activemem.engine.run.driver import run_study
-from activemem.engine.training_parts.activation_checkpointing import (
-    CheckpointedTrainings,
-    checkpointing_fault,
-)
+from activemem.engine.training_parts.activation_checkpointing import checkpointing_fault
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
 from activemem.studies.schema.settings import TrialSettings
@@ -53,7 +51,7 @@ def settings_of(recipe, task, dropout=0.2, **train):
 
 def take(training, steps):
     for _ in range(steps):
-        training.take_step()
+        training.take_steps()
 
 
 def assert_same_bits(one, other):
@@ -67,7 +65,7 @@ def assert_same_bits(one, other):
 @pytest.mark.parametrize("kind", KINDS)
 def test_steps_have_the_bits_that_they_have_with_all_activations_kept(kind):
     recipe, task, train = KINDS[kind]
-    settings, begin = settings_of(recipe, task, **train), CheckpointedTrainings(Training)
+    settings, begin = settings_of(recipe, task, **train), partial(Training, recomputes=True)
     plain, found = (make(settings, CPU, Path("data")) for make in (Training, begin))
     assert any(stack.checkpoints for stack in outermost_stacks(found.model))
     take(plain, 3)
@@ -83,7 +81,9 @@ def test_steps_have_the_bits_that_they_have_with_all_activations_kept(kind):
 def test_loss_terms_see_what_layers_give_once():
     recipe, task, _ = KINDS["attention"]
     settings = settings_of(recipe, task, loss_terms=[{"name": "activity_of_layers", "weight": 0.1}])
-    plain, found = (make(settings, CPU, Path("data")) for make in (Training, CheckpointedTrainings(Training)))
+    plain, found = (
+        make(settings, CPU, Path("data")) for make in (Training, partial(Training, recomputes=True))
+    )
     take(plain, 2)
     take(found, 2)
     assert_same_bits(plain, found)
@@ -91,7 +91,7 @@ def test_loss_terms_see_what_layers_give_once():
 
 
 def test_the_reason_why_all_is_kept_is_told_once(caplog):
-    begin, task = CheckpointedTrainings(Training), {"name": "reverse_copy"}
+    begin, task = partial(Training, recomputes=True), {"name": "reverse_copy"}
     recipe = "seq2seq(gru, gru)"
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
@@ -132,7 +132,7 @@ def test_a_study_has_the_same_rows_under_the_same_ids(tmp_path, tiny, notes):
 def test_a_gpu_drops_the_same_again(kind):
     recipe, task, train = KINDS[kind]
     found = []
-    for make in (Training, CheckpointedTrainings(Training)):
+    for make in (Training, partial(Training, recomputes=True)):
         training = make(settings_of(recipe, task, **train), torch.device("cuda"), Path("data"))
         take(training, 3)
         found.append(training.state())

@@ -270,7 +270,7 @@ def test_a_view_looks_wherever_model_and_inputs_are(few, recipe, task, tmp_path)
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_makes_room_for_the_copy(tmp_path):
     trained = Training(settings("conv(k=3)", TEXT), torch.device("cuda"), tmp_path)
-    trained.take_step()
+    trained.take_steps()
     held = torch.cuda.memory_allocated()
     before = [each.clone().cpu() for each in trained.optimizer.state_dict()["state"][0].values()]
     with trained.trained.with_room():

@@ -116,15 +116,15 @@ def is_saved(store, task):
 def test_what_a_kill_takes_of_short_epochs_is_trained_again_to_the_same_rows(store, task, tmp_path):
     whole = Store(tmp_path / "whole")
     finish(Attempt(task(), whole, CPU))
-    first = Attempt(task(), store, CPU).saved_after(3600.0)
+    first = Attempt(task(), store, CPU, save_after_s=3600.0)
     for _ in range(3):
         first.advance()  # start, two epochs; then it is forgotten, as by a kill
     assert not is_saved(store, task()) and reached(store, task()) is None
-    second = Attempt(task(run="later", gone=0), store, CPU).saved_after(3600.0)
+    second = Attempt(task(run="later", gone=0), store, CPU, save_after_s=3600.0)
     told = [second.advance() for _ in range(3)]
     assert [event.epoch for event in told] == [0, 1, 2]
     assert reached(store, task())[0] == 2  # a process has died of it
-    events = finish(Attempt(task(run="last", gone=1), store, CPU).saved_after(3600.0))
+    events = finish(Attempt(task(run="last", gone=1), store, CPU, save_after_s=3600.0))
     assert events[0] == Started(trial=task().trial.id, epoch=2)
     columns = ["step", "epoch", "name", "value"]
     ours, theirs = (
@@ -134,9 +134,9 @@ def test_what_a_kill_takes_of_short_epochs_is_trained_again_to_the_same_rows(sto
 
 
 def test_a_trial_is_saved_after_so_much_training_and_where_it_is_given_back(store, task):
-    attempt = Attempt(task(), store, CPU).saved_after(30.0)
+    attempt = Attempt(task(), store, CPU, save_after_s=30.0)
     attempt.advance()
-    attempt._training.count_seconds(30.0)
+    attempt._training.work.add_seconds(30.0)
     attempt.advance()
     assert reached(store, task())[0] == 1
     attempt.advance()
@@ -146,7 +146,7 @@ def test_a_trial_is_saved_after_so_much_training_and_where_it_is_given_back(stor
 
 
 def test_what_is_on_a_lost_gpu_is_given_back_as_it_was_saved(store, task, monkeypatch):
-    attempt = Attempt(task(), store, CPU).saved_after(30.0)
+    attempt = Attempt(task(), store, CPU, save_after_s=30.0)
     for _ in range(3):
         attempt.advance()
     monkeypatch.setattr(machine_failures, "_lost", ["a GPU is lost"])
@@ -158,7 +158,7 @@ def test_what_is_on_a_lost_gpu_is_given_back_as_it_was_saved(store, task, monkey
 
 
 def test_epochs_that_pass_a_time_limit_are_saved_though_they_are_short(store, task):
-    attempt = Attempt(task(), store, CPU, time_limit_s=1e-9).saved_after(3600.0)
+    attempt = Attempt(task(), store, CPU, time_limit_s=1e-9, save_after_s=3600.0)
     assert finish(attempt)[-1].reason == "time limit of 1e-09 s passed at epoch 1"
     assert finish(Attempt(task(number=1), store, CPU))[0] == Started(trial=task().trial.id, epoch=1)
 
@@ -214,26 +214,26 @@ def test_a_trial_that_kills_its_workers_is_given_up(store, task):
 
 
 def test_a_trial_is_saved_amid_its_epoch_and_deaths_at_another_place_are_others(store, task, monkeypatch):
-    take_steps, whole = Training._take_steps, Store(store.root.parent / "whole")
+    take_steps, whole = Training.take_steps, Store(store.root.parent / "whole")
     finish(Attempt(task(), whole, CPU))
     for steps in range(1, MAX_DEATHS + 2):
 
-        def die(training, between_steps, steps=steps):
+        def die(training, count, between_steps, steps=steps):
             def between():
                 between_steps()
                 if training.step == steps:
                     raise KeyboardInterrupt
 
-            take_steps(training, between)
+            take_steps(training, count, between)
 
-        monkeypatch.setattr(Training, "_take_steps", die)
+        monkeypatch.setattr(Training, "take_steps", die)
         attempt = Attempt(task(run="same", gone=0), store, CPU, checkpoint_every_s=1e-9)
         assert attempt.advance().epoch == max(steps - 2, 0) // 5  # the last step of an epoch is amid it
         with pytest.raises(KeyboardInterrupt):
             for _ in range(2):
                 attempt.advance()
         attempt.release()
-    monkeypatch.setattr(Training, "_take_steps", take_steps)
+    monkeypatch.setattr(Training, "take_steps", take_steps)
     assert finish(Attempt(task(run="same", gone=0), store, CPU))[-1].status == "done"
     columns = ["step", "epoch", "name", "value"]
     ours, theirs = (

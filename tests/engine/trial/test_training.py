@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from activemem.engine.core.seeds import derive_seed
-from activemem.engine.objectives.tagging import Curriculum
+from activemem.engine.objectives.generated import Curriculum
+from activemem.engine.training_parts import Stopping
 from activemem.engine.trial.training import NotANumberError, Training
 
 CPU = torch.device("cpu")
@@ -137,9 +138,9 @@ def test_a_training_ends_once_its_loss_has_come_to_rest(settings):
 
 
 def test_two_equal_losses_with_others_between_them_are_no_rest(settings):
-    training, _ = trained(settings(epochs=3, stop={"within": 0.02, "epochs": 3}))
-    training.epoch = 0
-    training._losses = [1.0, 1.5, 0.5, 1.0]
-    assert not training.finished
-    training._losses = [1.0, 1.01, 1.0, 1.005]
-    assert training.finished
+    train = settings(epochs=9, stop={"within": 0.02, "epochs": 3}).train
+    for losses, is_last in (([1.0, 1.5, 0.5, 1.0], False), ([1.0, 1.01, 1.0, 1.005], True)):
+        stopping = Stopping.begin(train)
+        for loss in losses:
+            stopping = stopping.after_steps(loss)
+        assert stopping.is_last_epoch == is_last

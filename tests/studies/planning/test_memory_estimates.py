@@ -1,5 +1,6 @@
 """What a plan says of memory and of tests: the same as torch holds, and as the analysis counts."""
 
+from functools import partial
 from itertools import accumulate
 
 import pytest
@@ -11,7 +12,6 @@ from activemem.blocks.core import correlation
 from activemem.cli.machine_settings import MachineSettings
 from activemem.cli.plan_json import plan_to_dict
 from activemem.cli.views.plan import format_plan
-from activemem.engine.training_parts.activation_checkpointing import CheckpointedTrainings
 from activemem.engine.trial.conformance import trial
 from activemem.engine.trial.training import Training
 from activemem.grammar import analyse
@@ -144,7 +144,7 @@ def peak_bytes(training):
 
     def step():
         training.objective.begin_batch(1)
-        training._accumulate_gradients(0)
+        training.add_gradients(0)
         training.move_weights()
 
     step()
@@ -186,7 +186,9 @@ def test_a_callback_has_a_copy_of_the_model():
     settings = trial(model=WIDE, callbacks=[{"name": "count"}], batch_size=2)
     held, training = step_memory(settings), Training(settings, torch.device("cpu"))
     assert held.called == held.copies == held.weights > held.activations
-    assert held.called == pytest.approx(most_given_out(training._start_callbacks), rel=0.05)
+    assert held.called == pytest.approx(
+        most_given_out(lambda: training.callbacks.start(training.model)), rel=0.05
+    )
     plain = trial(model=WIDE, batch_size=2)
     assert step_memory(plain).total == held.total - held.called + held.activations
 
@@ -297,7 +299,7 @@ def test_a_step_that_computes_activations_again_holds_less_as_the_plan_says(tmp_
     train = {"batch_size": 8, "curriculum": {"start": 40}}
     study = load_study(study_text(model=recipe, task={"name": "reverse"}, train=train, factors={"seed": [0]}))
     settings, found = study.trials[0].settings, []
-    for checkpoints, begin in ((False, Training), (True, CheckpointedTrainings(Training))):
+    for checkpoints, begin in ((False, Training), (True, partial(Training, recomputes=True))):
         held = step_memory(settings, checkpoints=checkpoints).total
         measured = peak_bytes(begin(settings, torch.device("cpu"), tmp_path))
         assert 0.5 * measured < held < 1.6 * measured

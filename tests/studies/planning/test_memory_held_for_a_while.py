@@ -118,12 +118,12 @@ def test_a_block_alone_holds_what_is_stated(recipe, batch, length):
 def peak_bytes(training, *, steps):
     """The most that torch's allocator has given out at once in a step, weights and their state with it."""
     optimizer, found = training.optimizer, []
-    training.take_step()
+    training.take_steps()
     for _ in range(steps):
         optimizer.zero_grad()
         states = (each for state in optimizer.state.values() for each in state.values())
         held = [*training.model.parameters(), *states]
-        found.append(most_allocated(training.take_step) + sum(each.nbytes for each in held))
+        found.append(most_allocated(training.take_steps) + sum(each.nbytes for each in held))
     return max(found)
 
 

@@ -27,7 +27,7 @@ def test_what_a_plan_says_of_a_step_is_near_what_torch_allocates_on_a_gpu(mixer,
         training.optimizer.zero_grad()
         torch.cuda.reset_peak_memory_stats()
         training.objective.begin_batch(1)
-        training._accumulate_gradients(0)
+        training.add_gradients(0)
         training.move_weights()
     measured = torch.cuda.max_memory_allocated() - before
     assert 0.7 * measured < step_memory(settings).total < 2 * measured
