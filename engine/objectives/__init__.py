@@ -16,12 +16,16 @@ import torch
 from ...studies.catalog.tasks import GeneratedTask, LabelledSettings, LanguageModelSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from .base import Metrics, Objective, Stackable, StepShape
-from .generated import NumberExamplesObjective, TaggingExamplesObjective
+from .generated import (
+    DrawnLengthObjective,
+    GrowingLengthObjective,
+    NumberExamplesObjective,
+    TaggingExamplesObjective,
+)
 from .labelled import ClassificationObjective, SequenceRegressionObjective
 from .language_modelling import LineObjective, StreamObjective
 from .regression import RegressionObjective
 from .seq2seq import Seq2SeqObjective
-from .tagging import DrawnLengthObjective, GrowingLengthObjective
 
 __all__ = [
     "Metrics",

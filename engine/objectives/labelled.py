@@ -20,8 +20,16 @@ from ..data.labelled.batches import LabelledBatch, iter_labelled_batches, iter_l
 from ..data.labelled.corpus import LabelledSplit, open_labelled
 from ..data.vocabularies import vocabulary_to_dict
 from ..measures import ClassificationScore
-from .base import Answers, Metrics, Objective, StepShape, on_device, rows_of_part, scored_on_device
-from .drawn_batches import DrawnBatches
+from .base import (
+    Answers,
+    DrawnBatches,
+    Metrics,
+    Objective,
+    StepShape,
+    on_device,
+    rows_of_part,
+    scored_on_device,
+)
 from .registered_metrics import RegisteredMetrics
 
 

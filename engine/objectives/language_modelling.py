@@ -28,6 +28,7 @@ from ..data import (
 )
 from .base import (
     CausalView,
+    DrawnBatches,
     Metrics,
     Objective,
     StepShape,
@@ -36,7 +37,6 @@ from .base import (
     scored_on_device,
     weight_of_part,
 )
-from .drawn_batches import DrawnBatches
 from .registered_metrics import RegisteredMetrics
 from .text_scores import TextScore, score_lines, score_stream
 

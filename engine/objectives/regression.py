@@ -15,7 +15,7 @@ from ...studies.catalog.tasks import Examples, LongTermSettings, TaskKind
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks.long_term import LONG_TERM_PROBLEMS, TOLERANCE, RegressionBatch, draw_lengths
-from .base import Metrics, Objective, StepShape, on_device, rows_of_part, weight_of_part
+from .base import FreshObjective, Metrics, StepShape, on_device, rows_of_part, weight_of_part
 from .registered_metrics import RegisteredMetrics
 
 _TEST_SEQUENCES = 1000
@@ -24,7 +24,7 @@ _TEST_LENGTHS = 100
 """The number of lengths at which a task whose lengths vary is tested, with as many sequences at each."""
 
 
-class RegressionObjective(Objective[Model]):
+class RegressionObjective(FreshObjective[RegressionBatch]):
     """Fresh batches, and after each epoch the same test sequences (Raffel and Ellis 2016, section 2)."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
@@ -32,9 +32,7 @@ class RegressionObjective(Objective[Model]):
         assert isinstance(settings.task, LongTermSettings), f"{settings.task.name} has no numbers"
         self._task, self._problem = settings.task, LONG_TERM_PROBLEMS[settings.task.name]
         self._shortest, self._longest = settings.task.length_range
-        self._data = torch.Generator().manual_seed(derive_seed(settings.seed, "data"))
         self._epochs, self._best = 0, 0.0
-        self._batch: RegressionBatch | None = None
 
     @property
     def solved(self) -> bool:
@@ -47,17 +45,11 @@ class RegressionObjective(Objective[Model]):
         assert self.interface.tokens is not None, "the lengths are those of the task"
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
-    def begin_batch(self, parts: int) -> None:
-        """Draw the batch of the next step."""
-        del parts
-        self._batch = self._draw_batch()
-
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
         """The mean squared error."""
-        assert self._batch is not None, "a batch is begun first"
-        count = len(self._batch.targets)
+        count = len(self._current.targets)
         here = rows_of_part(count, part, parts)
-        batch = RegressionBatch(*(on_device(rows[here], self.device) for rows in self._batch))
+        batch = RegressionBatch(*(on_device(rows[here], self.device) for rows in self._current))
         predictions = self._predictions(model, batch)
         self._show(batch.inputs, predictions, batch.targets)
         return functional.mse_loss(predictions, batch.targets) * weight_of_part(count, part, parts)

@@ -21,8 +21,16 @@ from ..data.pairs.batches import PairBatch, collate, iter_pair_batches
 from ..data.pairs.corpus import PairSplit
 from ..data.vocabularies import vocabulary_to_dict
 from ..measures import Likelihood
-from .base import CausalView, Metrics, Objective, StepShape, on_device, rows_of_part, scored_on_device
-from .drawn_batches import DrawnBatches
+from .base import (
+    CausalView,
+    DrawnBatches,
+    Metrics,
+    Objective,
+    StepShape,
+    on_device,
+    rows_of_part,
+    scored_on_device,
+)
 from .generation import Decoding, PairData, generate, iter_scored_pairs, score_outputs, write_outputs
 from .registered_metrics import RegisteredMetrics
 

@@ -9,7 +9,7 @@ import torch
 from activemem.engine.core.models import sequence_flops
 from activemem.engine.core.seeds import derive_seed
 from activemem.engine.objectives import build_objective
-from activemem.engine.objectives.tagging import Curriculum
+from activemem.engine.objectives.generated import Curriculum
 from activemem.engine.run.driver import run_study
 from activemem.engine.tasks import get_task, registered_tasks
 from activemem.engine.tasks.scored_sequences import draw_dev_batches, draw_test_batch
