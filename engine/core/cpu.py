@@ -1,13 +1,16 @@
-"""How a process computes on its CPU: with so many threads, and with memory that stays between steps.
+"""How a process computes on its CPU: threads, and memory that stays between steps.
 
-What glibc frees of many blocks goes back to the system at once, and whoever takes them again gets empty
-pages, one after the other: steps of large batches spend up to a fifth of their time on that.
+glibc returns freed memory of many blocks to the system at once, and the next step gets empty pages again:
+steps of large batches spend up to a fifth of their time on that.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -15,30 +18,57 @@ import torch
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _NEVER = -1
 
-APART = 2**25
-"""Blocks of so many bytes are apart from all others, as large as glibc lets them be."""
+LARGEST_BLOCK = 2**25
+"""Blocks of this many bytes or more are separate mappings; glibc allows no larger threshold."""
 
 
 def prepare_cpu(threads: int) -> None:
-    """Compute with so many threads from now on, and keep what is freed until `give_back_memory`."""
+    """Compute with this many threads from now on, and keep freed memory until `give_back_memory`."""
     torch.set_num_threads(threads)
-    library = _glibc()
-    if library is not None:
-        library.mallopt(_M_MMAP_THRESHOLD, APART)
+    if (library := _glibc()) is not None:
+        library.mallopt(_M_MMAP_THRESHOLD, LARGEST_BLOCK)
         library.mallopt(_M_TRIM_THRESHOLD, _NEVER)
 
 
-def give_back_memory() -> None:
-    """Give the system back what was freed, gaps between what is held as well.
+@contextmanager
+def restored_process() -> Iterator[None]:
+    """Restore at the end what training changes in a process: threads, memory, and Optuna's log level.
 
-    To be called when a training is done with, and between parts of work that leave such gaps.
+    glibc does not tell its thresholds. They get the values that glibc itself takes once a large block was
+    freed.
     """
-    library = _glibc()
-    if library is not None:
+    threads, level = torch.get_num_threads(), _optuna_level()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        if (library := _glibc()) is not None:
+            library.mallopt(_M_TRIM_THRESHOLD, 2 * LARGEST_BLOCK)
+            library.malloc_trim(0)
+        if (optuna := sys.modules.get("optuna")) is not None:
+            optuna.logging.set_verbosity(optuna.logging.INFO if level is None else level)
+
+
+def _optuna_level() -> int | None:
+    """Return the level of Optuna's logger; None where Optuna is not loaded."""
+    optuna = sys.modules.get("optuna")
+    return None if optuna is None else optuna.logging.get_verbosity()
+
+
+def give_back_memory() -> None:
+    """Return freed memory to the system, gaps between blocks included.
+
+    Call it after a training, and between parts of work that leave such gaps.
+    """
+    if (library := _glibc()) is not None:
         library.malloc_trim(0)
 
 
 def _glibc() -> ctypes.CDLL | None:
-    """The C library, where it is one that can be told; others, and other systems, stay as they are."""
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    """Return glibc; None on other systems, and where the environment configures it already."""
+    if sys.platform != "linux" or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
+        return None
+    if any(name in os.environ for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")):
+        return None
+    library = ctypes.CDLL(None)
     return library if hasattr(library, "mallopt") and hasattr(library, "malloc_trim") else None

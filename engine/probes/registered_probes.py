@@ -17,7 +17,7 @@ from ...studies.catalog.tasks import Examples
 from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.plugin_code import SHOWN_DIGITS, digest
 from ...studies.study import Study
-from ..core.cpu import prepare_cpu
+from ..core.cpu import prepare_cpu, restored_process
 from ..core.resources import ONE_CPU, Machine
 from ..objectives import build_objective
 from .study_probes import ProbeResult, within_limit
@@ -32,6 +32,11 @@ def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU
     What a probe of the same source has measured is not measured again. One that fails, or a model that takes
     longer than the machine's time limit, is told; the others go on.
     """
+    with restored_process():
+        yield from _run_registered_probes(study, store, machine)
+
+
+def _run_registered_probes(study: Study, store: Store, machine: Machine) -> Iterator[ProbeResult]:
     prepare_cpu(machine.threads)
     found = list(trained_trials(study, store))
     kept = store.trials_with_weights(trained.trial.id for trained in found)

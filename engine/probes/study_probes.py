@@ -16,7 +16,7 @@ from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
-from ..core.cpu import prepare_cpu
+from ..core.cpu import prepare_cpu, restored_process
 from ..core.interruption import TimeLimitPassed, interruptible
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import DataError
@@ -65,6 +65,11 @@ def probe_study(
     A model is measured again only over another number of sequences, or when there are new models to compare
     it with. All is computed on the CPU in double precision. A model is left at the machine's time limit.
     """
+    with restored_process():
+        yield from _probe_study(study, store, machine, sequences)
+
+
+def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -> Iterator[ProbeResult]:
     prepare_cpu(machine.threads)
     groups: dict[str, list[TrainedTrial]] = {}
     found = list(trained_trials(study, store))

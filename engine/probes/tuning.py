@@ -17,7 +17,7 @@ from ...studies.catalog.metrics import TUNED_METRICS, metric_family
 from ...studies.resolve.compatibility import covers_nothing
 from ...studies.schema.settings import DecodeSettings, read_recipe
 from ...studies.study import Study
-from ..core.cpu import prepare_cpu
+from ..core.cpu import prepare_cpu, restored_process
 from ..core.models import autocast
 from ..core.resources import ONE_CPU, Machine
 from ..data.pairs.corpus import PairSplit
@@ -44,6 +44,11 @@ def tune_study(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterat
     and scores that the store has are not computed again. A model is left at the machine's time limit.
     Raises MachineError as a training does, where there is no GPU that is asked for, or CUDA fails with it.
     """
+    with restored_process():
+        yield from _tune_study(study, store, machine)
+
+
+def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeResult]:
     if study.decode is None:
         return
     check_gpu(machine)

@@ -19,6 +19,7 @@ from ...studies.rounds import follow_rounds, has_more
 from ...studies.schema.settings import TrialSettings
 from ...studies.study import Study
 from ...studies.text.units import plural
+from ..core.cpu import restored_process
 from ..core.events import Listener
 from ..core.resources import ONE_CPU, Machine
 from ..corpora import keep_files
@@ -64,6 +65,7 @@ class Summary:
         return self.stopped or bool(self.given_up) or self.stop_reason is not None
 
 
+@restored_process()
 def run_study(
     study: Study,
     store: Store,

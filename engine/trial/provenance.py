@@ -69,7 +69,6 @@ def python_version() -> str:
     return platform.python_version()
 
 
-@cache
 def device_name(device: torch.device) -> str:
     """The name of the GPU, or of the processor with the number of threads in use."""
     if device.type == "cuda":
@@ -121,6 +120,7 @@ def _hash_files(root: Path, names: Iterable[bytes]) -> str:
     return digest.hexdigest()[:8]
 
 
+@cache
 def _processor() -> str:
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")

@@ -3,9 +3,26 @@
 import subprocess
 import sys
 
+import optuna
 import pytest
+import torch
 
 from activemem.engine.core.cpu import _glibc
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.driver import run_study
+from activemem.storage import Store
+from activemem.studies.study import load_study
+
+from ...study_texts import study_text
+
+SEARCHED = study_text(
+    model={"recipe": "ff({width})"},
+    task={"name": "not"},
+    train={"epochs": 1},
+    factors={"seed": [0]},
+    search={"trials": 1, "metric": "max_length", "direction": "max"},
+    space={"width": "int(4, 8)"},
+)
 
 STEPS = """
 import ctypes, os, resource, sys
@@ -49,3 +66,10 @@ def test_what_a_step_frees_is_there_for_the_next_and_goes_back_after_the_last():
     after, given_back = faults_and_given_back("prepared")
     assert after < before / 8
     assert given_back > 2**25
+
+
+def test_a_local_run_leaves_the_threads_and_optunas_log_level_of_its_caller(tmp_path):
+    torch.set_num_threads(2)
+    level = optuna.logging.get_verbosity()
+    run_study(load_study(SEARCHED), Store(tmp_path), Machine(cpus=1, gpus=0.0), local=True)
+    assert (torch.get_num_threads(), optuna.logging.get_verbosity()) == (2, level)
