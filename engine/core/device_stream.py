@@ -21,7 +21,7 @@ class DeviceStream:
 
     @property
     def state(self) -> Tensor:
-        """Where it is now."""
+        """Return where it is now."""
         return self._of_process() if self._drawing else self._state
 
     @state.setter
@@ -51,7 +51,7 @@ class DeviceStream:
                 self.settled = before
 
     def _of_process(self) -> Tensor:
-        """The state of the process's generator."""
+        """Return the state of the process's generator."""
         if self._device.type == "cuda":
             return torch.cuda.get_rng_state(self._device)
         return torch.get_rng_state()

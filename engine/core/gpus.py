@@ -32,7 +32,7 @@ class Gpu:
 
 
 def find_gpus() -> list[Gpu]:
-    """Those on which this process can train; none where torch can use none.
+    """Return those on which this process can train; none where torch can use none.
 
     What is free the driver's library tells: CUDA would make a context for it, which holds memory. Where that
     says nothing all is, and less than a context takes is nobody's training.
@@ -53,7 +53,7 @@ def find_gpus() -> list[Gpu]:
 
 
 def gpu_here() -> tuple[Gpu, int] | None:
-    """The GPU with least room that trials would train on here, and how many there are; None without any."""
+    """Return the GPU with least room that trials would use, and the number of GPUs; None without any."""
     found = find_gpus() if has_gpu() else []
     return (min(found, key=lambda each: each.free), len(found)) if found else None
 
@@ -81,7 +81,7 @@ def count_gpus_of_processes() -> int:
 
 
 def has_gpu() -> bool:
-    """Whether torch can train on a GPU here; it is loaded only where the system has a GPU's driver."""
+    """Return whether torch can train on a GPU here; it is loaded only where the system has a GPU's driver."""
     if not _has_driver():
         return False
     import torch  # noqa: PLC0415 -- most machines that plan have no GPU
@@ -90,7 +90,7 @@ def has_gpu() -> bool:
 
 
 def gpu_fault() -> str | None:
-    """What CUDA fails by on this machine, in one line; None where torch finds a GPU, or there is none.
+    """Return what CUDA fails by on this machine, in one line; None where torch finds a GPU, or there is none.
 
     Torch counts no GPU then, and warns of it once in a process.
     """
@@ -115,7 +115,7 @@ def gpu_fault() -> str | None:
 
 
 def has_multi_process_service() -> bool:
-    """Whether NVIDIA's multi-process service (MPS) runs here, by the pipe of its daemon.
+    """Return whether NVIDIA's multi-process service (MPS) runs here, by the pipe of its daemon.
 
     CUDA then uses it by itself: kernels of several processes run on one GPU side by side, else in turns.
     """
@@ -123,7 +123,7 @@ def has_multi_process_service() -> bool:
 
 
 def service_fault(share: float, room: int) -> str | None:
-    """Why trials with such a share cannot train here, where CPUs have room for so many; None if they can.
+    """Return why trials with this share of a GPU cannot train here, on CPUs for `room` trials, or None.
 
     Where NVIDIA's service runs, it would refuse some. Ray fills one GPU before the next.
     """
@@ -137,19 +137,19 @@ def service_fault(share: float, room: int) -> str | None:
 
 
 def _has_driver() -> bool:
-    """Whether the system has the driver of a GPU; elsewhere than on Linux torch is asked."""
+    """Return whether the system has the driver of a GPU; elsewhere than on Linux torch is asked."""
     if sys.platform == "linux":
         return any(Path("/dev", name).exists() for name in _GPU_FILES)
     return sys.platform != "darwin"
 
 
 def _service_pipe() -> Path:
-    """Where the daemon of NVIDIA's service listens: a socket, as its log says."""
+    """Return where the daemon of NVIDIA's service listens: a socket, as its log says."""
     return Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", _SERVICE_FOLDER), "control")
 
 
 def _service() -> Literal["there", "gone", "none"]:
-    """Whether the daemon of NVIDIA's service is there, has left its socket behind, or has none.
+    """Return whether the daemon of NVIDIA's service is there, has left its socket behind, or has none.
 
     Nobody is connected to: the socket is of another type than is asked for, which Linux refuses otherwise
     where somebody has bound it (`unix_find_other` in net/unix/af_unix.c).
@@ -170,6 +170,6 @@ def _service() -> Literal["there", "gone", "none"]:
 
 
 def _service_hint() -> str:
-    """What to do where NVIDIA's service does not answer."""
+    """Return what to do where NVIDIA's service does not answer."""
     start, without = "start it by nvidia-cuda-mps-control -d", "CUDA_MPS_PIPE_DIRECTORY to an empty folder"
     return f"; the multi-process service does not answer at {_service_pipe()}: {start}, or set {without}"

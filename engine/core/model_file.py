@@ -111,7 +111,7 @@ def read_model_file(path: Path) -> ModelFile:
 
 
 def _plugins(description: Mapping[str, Any]) -> str:
-    """The plug-ins that a file's model was trained with, by what is used of them; "" for other values."""
+    """Return the plug-ins that a file's model was trained with; "" for unexpected values."""
     try:
         code: dict[str, str] = json.loads(description["trial"]["settings"])["code"]
         return ", ".join(f"{what} of {shown(source)}" for what, source in code.items())
@@ -120,7 +120,7 @@ def _plugins(description: Mapping[str, Any]) -> str:
 
 
 def rebuild(file: ModelFile) -> AnyModel:
-    """The model of a file, in evaluation mode; ModelFileError if the weights are not those of its recipe.
+    """Build a file's model, in evaluation mode; raise ModelFileError if weights do not fit its recipe.
 
     Where its plug-ins have other source now than when it was trained, that is told in a warning.
     """

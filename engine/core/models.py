@@ -19,12 +19,12 @@ AnyModel = Model | TransductionModel
 
 
 def build_model(model: ModelSettings, interface: ModelInterface, generator: torch.Generator) -> AnyModel:
-    """The model on a CPU, its weights drawn from the generator."""
+    """Return the model on a CPU, its weights drawn from the generator."""
     return build(model.recipe, model_config(model, interface), generator=generator)
 
 
 def outline_model(settings: TrialSettings) -> AnyModel:
-    """A trial's model with the names and shapes of its modules and weights alone; nothing is allocated."""
+    """Return a trial's model on the meta device: names and shapes, but no memory."""
     return build_on_meta(settings.model.recipe, model_config(settings.model, settings.task.interface))
 
 

@@ -15,7 +15,7 @@ class _Memory(Structure):
 
 
 def free_bytes(uuid: str) -> int | None:
-    """The bytes that no process holds of the GPU, or the instance of one, of this UUID as CUDA tells it.
+    """Return the bytes of a GPU, or of an instance of one, that no process holds; `uuid` is CUDA's.
 
     None where the library is not there, or does not say.
     """

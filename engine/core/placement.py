@@ -13,7 +13,7 @@ Path = tuple[Any, ...]
 
 
 def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path: Path = ()) -> Any:  # noqa: ANN401 -- whatever a state is made of
-    """The same with all tensors on a device, but for those at some paths; of containers new ones."""
+    """Return the same with all tensors on a device, but for those at some paths; of containers new ones."""
     if isinstance(state, Tensor):
         return state if path in but else state.to(device)
     if isinstance(state, dict):
@@ -26,7 +26,7 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 
 
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """The states that parts of plug-ins keep, to be saved, with what of them is not on the device.
+    """Return the states that parts of plug-ins keep, to be saved, with what of them is not on the device.
 
     Checkpoints are read on the CPU, which does not tell the two apart.
     """
@@ -35,7 +35,7 @@ def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any
 
 
 def own_states_on(saved: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
-    """What `own_states` has said, each tensor where it was, or on the device."""
+    """Return what `own_states` has said, each tensor where it was, or on the device."""
     return to_device(saved["states"], device, frozenset(map(tuple, saved.get("on_cpu", ()))))
 
 

@@ -23,5 +23,5 @@ def end_with(parent: int) -> None:
 
 
 def describe_end(code: int) -> str:
-    """How a process has ended, by its exit code as Python has it: below 0 by the signal of that number."""
+    """Describe how a process has ended, by its exit code: below 0, the number of a signal."""
     return f"signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"exit status {code}"

@@ -19,26 +19,26 @@ class Progress(Protocol):
 
     @property
     def total(self) -> int:
-        """The trials of the study, as far as they are known."""
+        """Return the trials of the study, as far as they are known."""
         ...
 
     @property
     def share(self) -> float:
-        """How much of the study is done, including the epochs of running trials."""
+        """Return how much of the study is done, including the epochs of running trials."""
         ...
 
     @property
     def counts(self) -> Counter[str]:
-        """The trials that have ended, by status."""
+        """Return the trials that have ended, by status."""
         ...
 
     @property
     def running(self) -> Mapping[str, RunningTrial]:
-        """The trials that are trained now."""
+        """Return the trials that are trained now."""
         ...
 
     def remaining_s(self) -> float | None:
-        """The wall seconds that are left; None while they are not known."""
+        """Return the wall seconds that are left; None while they are not known."""
         ...
 
 
@@ -53,7 +53,7 @@ class RunningTrial:
 
     @property
     def left(self) -> float:
-        """The share of its epochs that it has not trained yet."""
+        """Return the share of its epochs that it has not trained yet."""
         return 1 - self.epoch / self.trial.settings.train.epochs
 
 
@@ -75,12 +75,12 @@ class Speed:
 
     @property
     def mean_s(self) -> float | None:
-        """The seconds of a trial of any recipe; None before the first epoch."""
+        """Return the seconds of a trial of any recipe; None before the first epoch."""
         shares = self._shares.total()
         return self._seconds.total() / shares if shares else None
 
     def trial_s(self, trial: Trial) -> float:
-        """The expected seconds of a whole trial like this one."""
+        """Return the expected seconds of a whole trial like this one."""
         mean, recipe = self.mean_s, trial.settings.model.recipe
         assert mean is not None, "nothing is expected before the first epoch"
         return (self._seconds[recipe] + mean) / (self._shares[recipe] + 1)
@@ -106,22 +106,22 @@ class StudyProgress:
 
     @property
     def total(self) -> int:
-        """The trials of the study, as far as they are known."""
+        """Return the trials of the study, as far as they are known."""
         return max(self._total, len(self._ended) + len(self._waiting) + len(self.running))
 
     @property
     def share(self) -> float:
-        """How much of the study is done, including the epochs of running trials."""
+        """Return how much of the study is done, including the epochs of running trials."""
         over = len(self._ended) + sum(1 - each.left for each in self.running.values())
         return over / self.total if self.total else 1.0
 
     @property
     def counts(self) -> Counter[str]:
-        """The trials that have ended, by status."""
+        """Return the trials that have ended, by status."""
         return Counter(self._ended.values())
 
     def trial(self, trial_id: str) -> Trial:
-        """An announced trial by its id."""
+        """Return an announced trial by its id."""
         return self._trials[trial_id]
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
@@ -167,7 +167,7 @@ class StudyProgress:
         self._now = now
 
     def remaining_s(self) -> float | None:
-        """The wall seconds that the run will still take; None before the first epoch has ended.
+        """Return the wall seconds that the run will still take; None before the first epoch has ended.
 
         The remaining work is shared by the highest number of workers seen at once; no trial is split.
         """
@@ -183,7 +183,7 @@ class StudyProgress:
         return max(sum(parts) / self._workers, *parts, 0.0)
 
     def _expected_share(self) -> float:
-        """The share of its epochs that an unknown trial is expected to train, from those that were pruned."""
+        """Return the share of its epochs that an unknown trial is expected to train, as earlier ones."""
         return sum(self._trained) / len(self._trained) if self._trained else 1.0
 
 

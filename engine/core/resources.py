@@ -88,7 +88,7 @@ class Machine:
 
     @property
     def device(self) -> Literal["cuda", "cpu"]:
-        """The kind of device that trains in this process."""
+        """Return the kind of device that trains in this process."""
         asked = has_gpu() if self.gpus == "auto" else bool(self.gpus)
         return "cuda" if asked else "cpu"
 
@@ -99,7 +99,7 @@ class Machine:
 
     @property
     def threads(self) -> int:
-        """The threads of a trial; its numbers are equal bit for bit only for an equal number of threads."""
+        """Return the threads of a trial; results are equal bit for bit only for equal threads."""
         return max(1, int(self.cpus))
 
 

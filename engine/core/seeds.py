@@ -4,6 +4,6 @@ import hashlib
 
 
 def derive_seed(seed: int, purpose: str) -> int:
-    """A 63-bit seed for one purpose of a trial; equal seeds give equal streams whatever the recipe is."""
+    """Return a 63-bit seed for one purpose of a trial, the same whatever the recipe is."""
     digest = hashlib.sha256(f"{seed}:{purpose}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1

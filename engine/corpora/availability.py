@@ -23,12 +23,12 @@ class Availability:
 
     @property
     def complete(self) -> bool:
-        """Whether all files that are needed are here."""
+        """Return whether all files that are needed are here."""
         return not self.missing
 
 
 def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) -> Availability:
-    """What of a dataset is in the folder of all data.
+    """Return what of a dataset is in the folder of all data.
 
     `verify` reads the files and compares checksums and numbers of sentences with the published ones.
     """
@@ -36,7 +36,7 @@ def check_availability(dataset: Dataset, folder: Path, *, verify: bool = False) 
 
 
 def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Dataset]:
-    """The datasets with files here, except those that are only part of another complete one."""
+    """Return the datasets with files here, except those that are only part of another complete one."""
     found = [check_availability(dataset, folder) for dataset in datasets]
     others = {path for each in found if each.complete for path in each.files}
     return [
@@ -47,7 +47,7 @@ def available_datasets(datasets: Iterable[Dataset], folder: Path) -> list[Datase
 
 
 def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Availability:
-    """What of a dataset is in a folder of its own files, as `check_availability` says it."""
+    """Return what of a dataset is in a folder of its own files, as `check_availability` says it."""
     if isinstance(dataset, Treebank):
         return _trees(folder, dataset, verify)
     found = {source: find_file(source, folder) for source in dataset.sources}
@@ -62,7 +62,7 @@ def check_folder(folder: Path, dataset: Dataset, *, verify: bool = False) -> Ava
 
 
 def _faults(place: Path, dataset: Dataset) -> Iterator[str]:
-    """What is wrong with the texts that are here; an archive of files without checksums is read once."""
+    """Yield what is wrong with local texts; read an archive of files without checksums once."""
     seen: set[Path] = set()
     for source in dataset.sources:
         path = find_file(source, place)

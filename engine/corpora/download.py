@@ -59,7 +59,7 @@ def copy_from(dataset: Dataset, origin: Path, folder: Path) -> list[Path]:
 
 
 def _manual_download_error(found: Availability) -> DataError:
-    """The error for files that are wrong or cannot be downloaded."""
+    """Return the error for files that are wrong or cannot be downloaded."""
     name = found.dataset.name
     expected = [f"expected {files}, got nothing" for files in found.missing]
     return DataError(

@@ -30,12 +30,12 @@ class DataError(ActivememError):
 
 
 def dataset_folder(dataset: Dataset, folder: Path) -> Path:
-    """The folder of a dataset's files: below that of all data, or where this package is installed."""
+    """Return the folder of a dataset's files: below that of all data, or where this package is installed."""
     return _INSTALLED if dataset.installed else folder / dataset.folder
 
 
 def find_file(source: SourceFile, place: Path) -> Path | None:
-    """The file in a folder that is a source, or the archive that contains it; None if there is neither."""
+    """Return the file of a source in a folder, or the archive that contains it; None if neither exists."""
     if source.digest is not None:
         for name in source.names:
             for suffix in _SUFFIXES:
@@ -46,13 +46,13 @@ def find_file(source: SourceFile, place: Path) -> Path | None:
 
 
 def describe_files(source: SourceFile) -> str:
-    """The names that the file of a source can have."""
+    """Return the names that the file of a source can have."""
     names = [] if source.digest is None else [f"{source.names[0]} (.xz, .gz)"]
     return " or ".join([*names, *([source.archive] if source.archive else [])])
 
 
 def missing_error(dataset: Dataset, files: str) -> DataError:
-    """The error for files that are missing."""
+    """Return the error for files that are missing."""
     remedy = f"get it: activemem data fetch {dataset.name}"
     if dataset.own:
         remedy = "copy it there from the data folder of the machine that runs the study"
@@ -60,7 +60,7 @@ def missing_error(dataset: Dataset, files: str) -> DataError:
 
 
 def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
-    """The bytes of a source; DataError if it is missing, damaged, or not the published one."""
+    """Return the bytes of a source; DataError if it is missing, damaged, or not the published one."""
     path = _require_file(dataset, source, place)
     with as_data_error(dataset, path), _opened(path, source) as file:
         data = file.read()
@@ -69,7 +69,7 @@ def read_source(dataset: Dataset, source: SourceFile, place: Path) -> bytes:
 
 
 def iter_lines(dataset: Dataset, source: SourceFile, place: Path) -> Iterator[bytes]:
-    """The lines of a source with their ends; its checksum is compared last. DataError as `read_source`."""
+    """Yield the lines of a source with their ends, then verify its checksum; raise DataError."""
     path = _require_file(dataset, source, place)
     found = None if source.digest is None else hashlib.new(_algorithm(source.digest), usedforsecurity=False)
     size = 0
@@ -91,7 +91,7 @@ def verify_source(dataset: Dataset, source: SourceFile, place: Path) -> None:
 
 
 def file_digest(path: Path, like: str) -> str:
-    """The checksum of a whole file, by the algorithm of the digest `like`."""
+    """Return the checksum of a whole file, by the algorithm of the digest `like`."""
     with path.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.new(_algorithm(like), usedforsecurity=False))
     return f"{_algorithm(like)}:{found.hexdigest()}"
@@ -107,7 +107,7 @@ def as_data_error(dataset: Dataset, path: Path) -> Iterator[None]:
 
 
 def _require_file(dataset: Dataset, source: SourceFile, place: Path) -> Path:
-    """The file of a source; if only its archive has a checksum, the archive is verified."""
+    """Return the file of a source; if only its archive has a checksum, the archive is verified."""
     path = find_file(source, place)
     if path is None:
         raise missing_error(dataset, f"{describe_files(source)} in {place}")
@@ -140,7 +140,7 @@ def _opened(path: Path, source: SourceFile) -> Iterator[Stream]:
 
 
 def _segment(text: str) -> bytes:
-    """A line of what stands between two marks."""
+    """Return a line of what stands between two marks."""
     return " ".join(filter(None, text.split(" "))).encode() + b"\n"
 
 
@@ -168,7 +168,7 @@ def _unpacked(path: Path, source: SourceFile) -> Iterator[Stream]:
 
 
 def _member(names: list[str], source: SourceFile) -> str:
-    """The name that a source has within an archive."""
+    """Return the name that a source has within an archive."""
     known = [name for name in source.names if name in names]
     if not known:
         raise zipfile.BadZipFile(f"expected {source.names[-1]} within, got {', '.join(names) or 'nothing'}")

@@ -29,7 +29,7 @@ class TreeFiles:
 
 
 def find_treebank_files(treebank: Treebank, place: Path) -> TreeFiles:
-    """The files of a treebank, in the order of their numbers.
+    """Return the files of a treebank, in the order of their numbers.
 
     They lie anywhere below the folder; or one behind the other in one file, `….mrg` or `….mrg.xz`, with their
     names and sizes in a table beside it, `….index.tsv`; or in the archive that was published. Raises
@@ -48,7 +48,7 @@ def find_treebank_files(treebank: Treebank, place: Path) -> TreeFiles:
 
 
 def read_treebank(treebank: Treebank, place: Path) -> list[tuple[int, bytes]]:
-    """The numbers and contents of a treebank's files, in order.
+    """Return the numbers and contents of a treebank's files, in order.
 
     Raises DataError if there are none, or if together they are not the published treebank.
     """
@@ -64,7 +64,7 @@ def read_treebank(treebank: Treebank, place: Path) -> list[tuple[int, bytes]]:
 
 
 def describe_missing(treebank: Treebank, place: Path, found: TreeFiles) -> list[str]:
-    """The needed files that are missing, in words."""
+    """Return the needed files that are missing, in words."""
     ranges = [each for files in treebank.splits.values() for each in files]
     if not found.numbers:
         names = " or ".join([f"{_name(ranges[0][0])} and so on", *(each.name for each in treebank.downloads)])
@@ -74,7 +74,7 @@ def describe_missing(treebank: Treebank, place: Path, found: TreeFiles) -> list[
 
 
 def sentence_count_faults(treebank: Treebank, files: Iterable[tuple[int, bytes]]) -> list[str]:
-    """What is wrong with the number of sentences of each split."""
+    """Return what is wrong with the number of sentences of each split."""
     counts = dict.fromkeys(treebank.splits, 0)
     for number, text in files:
         if (split := treebank.split_of(number)) is not None:
@@ -87,7 +87,7 @@ def sentence_count_faults(treebank: Treebank, files: Iterable[tuple[int, bytes]]
 
 
 def _sentences(text: bytes) -> int:
-    """The number of outermost brackets."""
+    """Return the number of outermost brackets."""
     depth = count = 0
     for bracket in _BRACKET.findall(text):
         depth += 1 if bracket == b"(" else -1
@@ -100,7 +100,7 @@ def _name(number: int) -> str:
 
 
 def _joined(treebank: Treebank, index: Path) -> TreeFiles:
-    """The files that are joined in one file, next to their index."""
+    """Return the files that are joined in one file, next to their index."""
     plain = index.with_name(index.name.replace(".index.tsv", ".mrg"))
     path = plain if plain.is_file() else plain.with_name(f"{plain.name}.xz")
     if not path.is_file():
@@ -118,14 +118,14 @@ def _joined(treebank: Treebank, index: Path) -> TreeFiles:
 
 
 def _read_slices(path: Path, sizes: tuple[int, ...]) -> Iterator[bytes]:
-    """One file in pieces of these sizes in bytes."""
+    """Yield one file in pieces of these sizes in bytes."""
     with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as file:
         for size in sizes:
             yield file.read(size)
 
 
 def _archived(treebank: Treebank, path: Path) -> TreeFiles:
-    """The files within an archive."""
+    """Return the files within an archive."""
     with as_data_error(treebank, path), zipfile.ZipFile(path) as archive:
         named = ((_FILE.fullmatch(name.rsplit("/", 1)[-1]), name) for name in archive.namelist())
         found = sorted((int(match[1]), name) for match, name in named if match)

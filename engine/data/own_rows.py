@@ -12,7 +12,7 @@ from ..corpora import DataError, dataset_folder, read_source
 
 
 def iter_own_rows(facts: OwnRows, kind: RowKind, folder: Path) -> Iterator[Row]:
-    """All rows, each in its split; DataError for a file that is not there, or not what it was."""
+    """Yield all rows, each in its split; DataError for a file that is not there, or not what it was."""
     dataset = facts.dataset
     place = dataset_folder(dataset, folder)
     for split, digests in iter_parts(facts.layout):

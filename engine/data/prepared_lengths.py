@@ -36,7 +36,7 @@ class PreparedLengths:
         self._found = dict[tuple[str, int], LongestBatch | None]()
 
     def __call__(self, settings: TrialSettings) -> LongestBatch | None:
-        """The longest batch of a training, as a model reads it.
+        """Return the longest batch of a training, as a model reads it.
 
         None where the task has no lines, or where they have not been prepared: no data are read for that.
         """
@@ -51,7 +51,7 @@ class PreparedLengths:
 
 
 def _longest_batch(task: TaskSettings, batch_size: int, folder: Path) -> LongestBatch | None:
-    """That of a task; raises as `_train_lengths`."""
+    """Return that of a task; raises as `_train_lengths`."""
     lengths = _train_lengths(task, folder)
     if lengths is None:
         return None
@@ -62,7 +62,7 @@ def _longest_batch(task: TaskSettings, batch_size: int, folder: Path) -> Longest
 
 
 def _train_lengths(task: TaskSettings, folder: Path) -> list[Tensor] | None:
-    """The tokens of all lines to train on, ends among them; of pairs those of each side.
+    """Return the tokens of all lines to train on, ends among them; of pairs those of each side.
 
     DataError or OSError where what was prepared is not as it was.
     """
@@ -80,7 +80,7 @@ def _train_lengths(task: TaskSettings, folder: Path) -> list[Tensor] | None:
 
 
 def _read(place: Path, names: Sequence[str]) -> list[Tensor] | None:
-    """The tokens of each line of files of a prepared folder; None if it is not there."""
+    """Return the tokens of each line of files of a prepared folder; None if it is not there."""
     if not place.is_dir():
         return None
     files = json.loads((place / "about.json").read_text("utf-8"))["files"]
@@ -88,7 +88,7 @@ def _read(place: Path, names: Sequence[str]) -> list[Tensor] | None:
 
 
 def _of_pairs(sides: Sequence[Tensor], longest: int, batch_size: int) -> LongestBatch | None:
-    """That of pairs in batches of similar lengths: of the longest, as wide as their longer sides."""
+    """Return that of pairs in batches of similar lengths: of the longest, as wide as their longer sides."""
     sizes = torch.maximum(*sides)
     fitting = sizes.where(sizes <= longest, 0).topk(min(batch_size, len(sizes)))
     widest = int(fitting.values.amax()) if len(sizes) else 0
@@ -96,7 +96,7 @@ def _of_pairs(sides: Sequence[Tensor], longest: int, batch_size: int) -> Longest
 
 
 def _of_lines(lengths: Tensor, task: LabelledSettings | LanguageModelSettings) -> LongestBatch | None:
-    """That of lines in batches of any lengths: the longest beside those of the mean length."""
+    """Return that of lines in batches of any lengths: the longest beside those of the mean length."""
     if isinstance(task, LabelledSettings):
         read = lengths.clamp(max=task.longest)  # of longer ones the beginning is read
     else:

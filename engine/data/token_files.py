@@ -39,7 +39,7 @@ class Split:
 
     @property
     def line_lengths(self) -> Tensor:
-        """The tokens of each line, its end among them."""
+        """Return the tokens of each line, its end among them."""
         return self.lines[1:] - self.lines[:-1]
 
     def first_lines(self, count: int) -> Split:
@@ -78,7 +78,7 @@ def write_once(place: Path, write: Callable[[Path], None]) -> None:
 
 
 def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:
-    """The split of that name from its folder; `files` says what type of numbers each file has, and how many.
+    """Return a split from its folder; `files` says the type and the number of numbers of each file.
 
     Raises DataError for a file that is not as long as it was.
     """
@@ -96,7 +96,7 @@ def write_numbers(path: Path, numbers: NDArray[Any]) -> dict[str, str | int]:
 
 
 def open_numbers(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Tensor:
-    """A file of numbers, read as far as it is used; DataError if it is not as long as it was."""
+    """Return a file of numbers, read as far as it is used; DataError if it is not as long as it was."""
     path, about = place / name, files[name]
     kind, size = _TYPES[about["dtype"]], about["size"]
     if (found := path.stat().st_size) != size * kind.itemsize:

@@ -27,7 +27,7 @@ class LengthBucket:
 
 
 def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str = "13a") -> Bleu:
-    """The score of a whole set of translations, each against one reference.
+    """Return the score of a whole set of translations, each against one reference.
 
     Both are plain text; `tokenizer` is sacrebleu's name of what takes it apart.
     """
@@ -42,7 +42,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str
 def bleu_by_length(
     hypotheses: Sequence[str], references: Sequence[str], lengths: Sequence[int], *, width: int = 10
 ) -> list[LengthBucket]:
-    """The score of sentences of like length: 1 to `width` words, as many again, and so on.
+    """Return the score of sentences of like length: 1 to `width` words, as many again, and so on.
 
     `lengths` are those of the sources (Kaiser and Bengio 2016, figure 6). Lengths that no sentence has are
     left out; the short ones come first.

@@ -31,7 +31,7 @@ class ClassificationScore:
         self._bins.index_add_(1, places, found)
 
     def compute(self) -> dict[str, float]:
-        """The mean loss in nats, the share that is right, macro F1, and the expected calibration error.
+        """Return the mean loss in nats, accuracy, macro F1, and the expected calibration error.
 
         Macro F1 is the mean over the classes that are right or named at least once.
         """

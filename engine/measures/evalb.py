@@ -52,12 +52,12 @@ class BracketScore:
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of precision and recall, as EVALB prints it."""
+        """Return the harmonic mean of precision and recall, as EVALB prints it."""
         return _percent(2 * self.matched, self.right + self.guessed)
 
     @property
     def f1_of_all(self) -> float:
-        """The same with errors and skipped sentences as trees of which nothing was found."""
+        """Return the same with errors and skipped sentences as trees of which nothing was found."""
         return _percent(2 * self.matched, self.right + self.missed + self.guessed)
 
     @property
@@ -74,7 +74,7 @@ class BracketScore:
 def score_brackets(
     gold: Iterable[Tree], guesses: Iterable[Tree | None], *, max_words: int | None = None
 ) -> BracketScore:
-    """How guesses score, one for each right tree, None where there is none.
+    """Return how guesses score, one for each right tree, None where there is none.
 
     With `max_words`, only sentences of at most that many words, traces not counted and punctuation counted;
     EVALB reports those of up to 40 besides all.
@@ -87,7 +87,7 @@ def score_brackets(
 
 
 def _compared(tree: Tree, guess: Tree | None) -> dict[str, int]:
-    """What one sentence adds to the score."""
+    """Return what one sentence adds to the score."""
     words, right = _words_and_brackets(tree)
     found, guessed = ([], Counter()) if guess is None else _words_and_brackets(guess)
     if not found:
@@ -107,7 +107,7 @@ def _compared(tree: Tree, guess: Tree | None) -> dict[str, int]:
 
 
 def _words_and_brackets(tree: Tree) -> tuple[list[Leaf], Counter[Bracket]]:
-    """The words of a tree that are not deleted, and its brackets over them that count."""
+    """Return the words of a tree that are not deleted, and its brackets over them that count."""
     words: list[Leaf] = []
     found: Counter[Bracket] = Counter()
 

@@ -56,12 +56,12 @@ _OF_EXAMPLES: dict[TaskKind, type[Objective[Any]]] = {
 
 
 def build_objective(settings: TrialSettings, device: torch.device, folder: Path) -> Objective[Any]:
-    """The objective of a trial, its data read from `folder`."""
+    """Return the objective of a trial, its data read from `folder`."""
     return objective_class(settings)(settings, device, folder)
 
 
 def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
-    """What a trial's objective is an instance of."""
+    """Return what a trial's objective is an instance of."""
     if isinstance(settings.task, LanguageModelSettings):
         return StreamObjective if settings.task.batching == "stream" else LineObjective
     if isinstance(settings.task, GeneratedTask):
@@ -74,7 +74,7 @@ def objective_class(settings: TrialSettings) -> type[Objective[Any]]:
 
 
 def has_one_shape(settings: TrialSettings) -> bool:
-    """Whether a trial's objective is Stackable, and its batches of one length have one shape."""
+    """Return whether a trial's objective is Stackable, and its batches of one length have one shape."""
     if isinstance(settings.task, GeneratedTask) and not settings.task.has_one_shape:
         return False
     return issubclass(objective_class(settings), Stackable)

@@ -27,7 +27,7 @@ Observer = Callable[[Tensor, Tensor, Tensor], None]
 
 
 def on_device(rows: Tensor, device: torch.device) -> Tensor:
-    """The rows on a device; a GPU goes on meanwhile, which needs pages of memory that stay where they are.
+    """Copy rows to a device without waiting for a GPU, which needs pinned memory.
 
     It needs the rows side by side, too: of others torch first makes a copy in pages that may move.
     """
@@ -37,20 +37,20 @@ def on_device(rows: Tensor, device: torch.device) -> Tensor:
 
 
 def rows_of_part(count: int, part: int, parts: int) -> slice:
-    """Which rows of a batch a part has: as many as others, or one more as the first parts have."""
+    """Return which rows of a batch a part has: as many as others, or one more as the first parts have."""
     least, larger = divmod(count, parts)
     start = part * least + min(part, larger)
     return slice(start, start + least + (part < larger))
 
 
 def weight_of_part(count: int, part: int, parts: int) -> float:
-    """What the mean over a part counts among those of all, so that their mean is that of the batch."""
+    """Return what the mean over a part counts among those of all, so that their mean is that of the batch."""
     rows = rows_of_part(count, part, parts)
     return (rows.stop - rows.start) * parts / count
 
 
 def scored_on_device(targets: Tensor, scored: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The targets that are scored, and their places, row after row, on a device: both (scored,).
+    """Return the targets that are scored, and their places, row after row, on a device: both (scored,).
 
     Targets (batch, length) and what is scored of them are on the host, which knows how many these are: a GPU
     that was asked would be waited for.
@@ -95,11 +95,11 @@ class Stackable(Protocol):
     """An objective whose steps are functions of tensors, so that trials can take them together."""
 
     def draw(self) -> tuple[Tensor, ...]:
-        """The whole next batch, on the CPU; its tensors have the same shapes in each of these trials."""
+        """Return the whole next batch, on the CPU; trials of one form get tensors of the same shapes."""
         ...
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """The loss of a whole batch, which depends on the model and on the batch alone."""
+        """Return the loss of a whole batch, which depends on the model and on the batch alone."""
         ...
 
 
@@ -119,17 +119,17 @@ class Objective(ABC, Generic[ModelOf]):
 
     @property
     def solved(self) -> bool:
-        """Whether nothing is left to learn, so that the training ends before its last epoch."""
+        """Return whether nothing is left to learn, so that the training ends before its last epoch."""
         return False
 
     @property
     @abstractmethod
     def step_shape(self) -> StepShape:
-        """The shape of the next training step."""
+        """Return the shape of the next training step."""
 
     @property
     def _scored_at_once(self) -> int:
-        """How many sequences are computed at once where splits are scored."""
+        """Return how many sequences are computed at once where splits are scored."""
         return max(1, self.settings.train.batch_size // self.evaluation_parts)
 
     def epoch_shapes(self) -> Mapping[StepShape, int]:
@@ -142,7 +142,7 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def loss(self, model: ModelOf, part: int, parts: int) -> Tensor:
-        """The loss of one part of the batch that was begun: the mean of all parts is that over the batch.
+        """Return the loss of one part of the current batch; the mean over all parts is the batch's.
 
         The observer is shown it.
         """
@@ -154,22 +154,22 @@ class Objective(ABC, Generic[ModelOf]):
 
     @abstractmethod
     def evaluate(self, model: ModelOf, *, last: bool) -> Metrics:
-        """The metrics after an epoch, of a model in evaluation mode; `last` after the last epoch."""
+        """Return the metrics after an epoch, of a model in evaluation mode; `last` after the last epoch."""
 
     def causal_view(self) -> CausalView | None:
-        """What shows whether a model of this task sees its future; None if it may."""
+        """Return what shows whether a model of this task sees its future; None if it may."""
         return None
 
     def outputs(self) -> WrittenOutputs | None:
-        """The outputs for the test split after the last epoch, if the kind of task has any."""
+        """Return the outputs for the test split after the last epoch, if the kind of task has any."""
         return None
 
     @abstractmethod
     def test_batches(self) -> Iterator[Examples]:
-        """The examples that the trained model is tested on, in batches, for probes to look at."""
+        """Return the examples that the trained model is tested on, in batches, for probes to look at."""
 
     def symbols(self) -> dict[str, Any] | None:
-        """How text becomes the model's symbols, as plain values; None if the task has no text."""
+        """Return how text becomes the model's symbols, as plain values; None if the task has no text."""
         return None
 
     @abstractmethod
@@ -221,17 +221,17 @@ class DrawnBatches(Generic[BatchOf]):
 
     @property
     def count(self) -> int:
-        """How many have been drawn."""
+        """Return how many have been drawn."""
         return self._count
 
     @property
     def current(self) -> BatchOf:
-        """The last that was drawn."""
+        """Return the last that was drawn."""
         assert self._current is not None, "a batch is begun first"
         return self._current
 
     def draw(self) -> BatchOf:
-        """The next batch, which is the current one from now on."""
+        """Return the next batch, which is the current one from now on."""
         if self._batches is None:
             self._batches = self._start(self._count)
         self._count += 1

@@ -87,7 +87,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @property
     def step_shape(self) -> StepShape:
-        """A batch of inputs of the length that represents the task."""
+        """Return a batch of inputs of the length that represents the task."""
         assert self.interface.tokens is not None, "the sizes of a task say its length"
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
@@ -95,7 +95,7 @@ class GeneratedObjective(FreshObjective[Examples]):
         return draw_examples(self._task, self.settings.train.batch_size, self._data)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """The mean over what is scored in the batch."""
+        """Return the mean over what is scored in the batch."""
         rows = rows_of_part(len(self._current.inputs), part, parts)
         examples = self._rows(self._current, rows.start, rows.stop - rows.start)
         inputs, outputs, targets = self._answers(model, examples)
@@ -103,19 +103,19 @@ class GeneratedObjective(FreshObjective[Examples]):
         return self._task_losses(outputs, targets).sum() * parts / self._num_scored(self._current.targets)
 
     def draw(self) -> tuple[Tensor, ...]:
-        """The whole next batch, on the CPU; TaskError if its examples have lengths."""
+        """Return the whole next batch, on the CPU; TaskError if its examples have lengths."""
         examples = self._draw_batch()
         if examples.lengths is not None:
             raise TaskError(f"{self._task.name}: expected no lengths, since its batches have one shape")
         return self._scored(examples)
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """The mean over what is scored in a whole batch."""
+        """Return the mean over what is scored in a whole batch."""
         assert isinstance(model, Model)
         return self._task_losses(*self._scored_outputs(model, *batch)).mean()
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """The scores of the dev examples, and after the last epoch of each test set and of all together."""
+        """Return the scores of the dev examples, and after the last epoch those of the test sets."""
         registered = self._registered("dev")
         measured = self._measures(self._score(model, self._dev, registered), "dev") | registered.compute()
         names = tuple(self._task.test_sets()) if last else ()
@@ -129,14 +129,14 @@ class GeneratedObjective(FreshObjective[Examples]):
         return measured | self._measures(total, "test") | registered.compute()
 
     def test_batches(self) -> Iterator[Examples]:
-        """Those of the test sets, or the dev examples where there are none."""
+        """Yield those of the test sets, or the dev examples where there are none."""
         size, names = self.settings.train.batch_size, tuple(self._task.test_sets())
         for examples in [draw_test_set(self._task, name) for name in names] or [self._dev]:
             for start in range(0, len(examples.inputs), size):
                 yield self._rows(examples, start, size)
 
     def state(self) -> dict[str, Any]:
-        """The generator of the training's examples."""
+        """Return the generator of the training's examples."""
         return {"data": self._data.get_state()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -145,13 +145,13 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @cached_property
     def _dev(self) -> Examples:
-        """The dev examples, drawn from a seed of their own."""
+        """Return the dev examples, drawn from a seed of their own."""
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
         return draw_examples(self._task, self._task.dev_examples, generator)
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """What the outputs and the targets of all that is scored follow from, of one shape."""
+        """Return what the outputs and the targets of all that is scored follow from, of one shape."""
 
     @abstractmethod
     def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
@@ -159,10 +159,10 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _answers(self, model: Model, examples: Examples) -> Answers:
-        """What the model says and what it should, of all that is scored."""
+        """Return what the model says and what it should, of all that is scored."""
 
     def _task_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The loss of each, the task's own if it has one; TaskError if that is not one of each target."""
+        """Return the loss of each target, the task's own if it has one; raise TaskError for a wrong shape."""
         own = self._task.losses(outputs, targets)
         if own is not None and own.shape != targets.shape:
             shapes = f"expected losses {tuple(targets.shape)}, one for each target, got {tuple(own.shape)}"
@@ -171,31 +171,31 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """The loss of each that the kind has."""
+        """Return the loss of each that the kind has."""
 
     @abstractmethod
     def _measures(self, score: Score, split: str, index: str = "") -> Metrics:
-        """The metrics of a split, or of the set of it with that index."""
+        """Return the metrics of a split, or of the set of it with that index."""
 
     @abstractmethod
     def _num_scored(self, targets: Tensor) -> int:
-        """How many of the targets are scored."""
+        """Return how many of the targets are scored."""
 
     @abstractmethod
     def _rightness(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Whether each output is right."""
+        """Return whether each output is right."""
 
     @abstractmethod
     def _rows_asked(self, examples: Examples) -> Tensor:
-        """The example that each of all that is scored is of."""
+        """Return the example that each of all that is scored is of."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
-        """The registered metrics of a split; kinds without splits have theirs on the dev examples."""
+        """Return the registered metrics of a split; kinds without splits have theirs on the dev examples."""
         whole = split == "dev" and self._kind is not TaskKind.CAUSAL_TAGGING
         return RegisteredMetrics(self._kind, "" if whole else split)
 
     def _score(self, model: Model, examples: Examples, registered: RegisteredMetrics) -> Score:
-        """The score of examples, each once; registered metrics see them, too."""
+        """Return the score of examples, each once; registered metrics see them, too."""
         total, size = Score(), self._scored_at_once
         for start in range(0, len(examples.inputs), size):
             rows = self._rows(examples, start, size)
@@ -214,13 +214,13 @@ class GeneratedObjective(FreshObjective[Examples]):
         return total
 
     def _rows(self, examples: Examples, start: int, count: int) -> Examples:
-        """Some of the examples."""
+        """Return some of the examples."""
         rows = slice(start, start + count)
         inputs, targets, lengths = examples
         return Examples(inputs[rows], targets[rows], None if lengths is None else lengths[rows])
 
     def _given(self, examples: Examples) -> tuple[Tensor, Tensor | None]:
-        """The inputs and their lengths, on the device."""
+        """Return the inputs and their lengths, on the device."""
         inputs, _, lengths = examples
         return on_device(inputs, self.device), None if lengths is None else on_device(lengths, self.device)
 
@@ -229,7 +229,7 @@ class TaggingExamplesObjective(GeneratedObjective):
     """Symbols at the positions that are scored; outputs are computed there alone."""
 
     def causal_view(self) -> CausalView | None:
-        """The longest example that is scored and what is said of its tokens, if the task is causal.
+        """Return the longest example that is scored and what is said of its tokens, if the task is causal.
 
         Behind a bottleneck every output may see all of the input, and what the body makes of a token may not.
         """
@@ -244,13 +244,13 @@ class TaggingExamplesObjective(GeneratedObjective):
         )
 
     def _causal_outputs(self, model: nn.Module, rows: Tensor) -> Tensor:
-        """What may depend on no later input."""
+        """Return what may depend on no later input."""
         assert isinstance(model, Model)
         return model.codes(rows) if self.interface.bottleneck else model(rows)
 
     @cached_property
     def _longest_inputs(self) -> Tensor:
-        """The inputs of the longest of the dev examples and of those of test sets, without padding."""
+        """Return the inputs of the longest of the dev examples and of those of test sets, without padding."""
         found = [_longest(self._dev)]
         found += [_longest(draw_test_set(self._task, name)) for name in self._task.test_sets()]
         return max(found, key=len)
@@ -319,7 +319,7 @@ class NumberExamplesObjective(GeneratedObjective):
 
 
 def _longest(examples: Examples) -> Tensor:
-    """The inputs of the first of the longest examples, without padding."""
+    """Return the inputs of the first of the longest examples, without padding."""
     if examples.lengths is None:
         return examples.inputs[0]
     longest = int(examples.lengths.argmax())
@@ -344,7 +344,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return functional.cross_entropy(logits, targets.flatten()) * weight_of_part(count, part, parts)
 
     def draw(self) -> tuple[Tensor, ...]:
-        """The whole next batch, on the CPU."""
+        """Return the whole next batch, on the CPU."""
         return tuple(self._draw_batch())
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
@@ -358,12 +358,12 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return max(1, self._scored_at_once // self.settings.train.accumulate)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """What is measured after each epoch, and after the last one at each test length."""
+        """Return what is measured after each epoch, and after the last one at each test length."""
         measured = self._evaluate_epoch(model)
         return measured | self._test(model) if last and self._settings.test_lengths else measured
 
     def test_batches(self) -> Iterator[Examples]:
-        """The sequences of each test length, or of each length in training; of a curriculum, of its first."""
+        """Yield the sequences of each test length or, without any, those that are scored after an epoch."""
         lengths = self._settings.test_lengths
         batches = [draw_test_batch(self._task, self._settings, length) for length in lengths]
         for batch in batches or self._dev_batches():
@@ -376,7 +376,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
 
     @abstractmethod
     def _evaluate_epoch(self, model: Model) -> Metrics:
-        """The metrics after an epoch."""
+        """Return the metrics after an epoch."""
 
     def _test(self, model: Model) -> Metrics:
         """Loss, share of right symbols and share of sequences without a fault: by length, and their means.
@@ -395,7 +395,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
     def _score(
         self, model: Model, batches: Iterable[Batch], registered: RegisteredMetrics | None = None
     ) -> Score:
-        """The score of sequences, as many at a time as in training; registered metrics see them, too."""
+        """Score sequences, as many at a time as in training; registered metrics see them too."""
         total = Score()
         for batch in batches:
             rows = zip(*(each.split(self._tested_at_once) for each in batch), strict=True)
@@ -437,12 +437,12 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        """A batch of the current length."""
+        """Return a batch of the current length."""
         tokens = self._task.spec.sequence_length(self._curriculum.length)
         return StepShape(sequences=self.settings.train.batch_size, tokens=tokens)
 
     def state(self) -> dict[str, Any]:
-        """The generators and the curriculum."""
+        """Return the generators and the curriculum."""
         return {
             "data": self._data.get_state(),
             "fresh": self._fresh.get_state(),
@@ -459,7 +459,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
         return self._draw(self.settings.train.batch_size, self._data)
 
     def _evaluate_epoch(self, model: Model) -> Metrics:
-        """The fraction of right tokens in fresh sequences, their length, and the longest length passed."""
+        """Return the accuracy on fresh sequences, their length, and the longest length passed."""
         length, registered = self._curriculum.length, RegisteredMetrics(TaskKind.TAGGING)
         if self._settings.dev_sequences is None:
             accuracy = self._accuracy_of_one_batch(model, registered)
@@ -478,7 +478,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
         return [self._draw(self._settings.dev_sequences or self.settings.train.batch_size, self._fresh)]
 
     def _accuracy_of_one_batch(self, model: Model, registered: RegisteredMetrics) -> float:
-        """The accuracy in as many sequences as a step has, all at once where memory is enough."""
+        """Return the accuracy in as many sequences as a step has, all at once where memory is enough."""
         batch, right = self._draw(self.settings.train.batch_size, self._fresh), 0
         for rows in zip(*(each.split(self._scored_at_once) for each in batch), strict=True):
             inputs, targets = (each.to(self.device) for each in rows)
@@ -502,15 +502,15 @@ class DrawnLengthObjective(AlgorithmicObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        """A batch of the longest length."""
+        """Return a batch of the longest length."""
         return self._shape(self._lengths[-1])
 
     def epoch_shapes(self) -> Mapping[StepShape, int]:
-        """How many steps of the epoch had each length."""
+        """Return how many steps of the epoch had each length."""
         return {self._shape(length): steps for length, steps in self._drawn.items()}
 
     def state(self) -> dict[str, Any]:
-        """The generator of the training, and the lengths of the epoch so far."""
+        """Return the generator of the training, and the lengths of the epoch so far."""
         return {"data": self._data.get_state(), "drawn": dict(self._drawn)}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -525,7 +525,7 @@ class DrawnLengthObjective(AlgorithmicObjective):
         return self._task.batch(self.settings.train.batch_size, length, self._data, vocab=vocab)
 
     def _evaluate_epoch(self, model: Model) -> Metrics:
-        """The score of the dev sequences."""
+        """Return the score of the dev sequences."""
         registered = RegisteredMetrics(TaskKind.TAGGING)
         score = self._score(model, self._dev, registered)
         self._drawn.clear()
@@ -536,7 +536,7 @@ class DrawnLengthObjective(AlgorithmicObjective):
 
     @cached_property
     def _dev(self) -> tuple[Batch, ...]:
-        """The dev sequences, drawn from a seed of their own."""
+        """Return the dev sequences, drawn from a seed of their own."""
         return draw_dev_batches(
             self._task,
             self._lengths,

@@ -54,7 +54,7 @@ class Decoding:
 
     @classmethod
     def of_task(cls, settings: TrialSettings) -> Decoding:
-        """The search that the task sets; greedy if it sets none."""
+        """Return the search that the task sets; greedy if it sets none."""
         task = settings.task
         if not isinstance(task, SentencePairSettings):
             return cls()
@@ -67,7 +67,7 @@ class Decoding:
 
 
 def output_sizes(settings: TrialSettings) -> SizeSearch:
-    """The sizes of outputs that a model is asked for which must know them."""
+    """Return the sizes of outputs that a model is asked for which must know them."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return SizeSearch(ratio=task.size_ratio, margin=task.size_margin)
@@ -75,7 +75,7 @@ def output_sizes(settings: TrialSettings) -> SizeSearch:
 
 
 def prefers_trees(settings: TrialSettings) -> bool:
-    """Whether outputs that are no trees cost more than their likelihood."""
+    """Return whether outputs that are no trees cost more than their likelihood."""
     return isinstance(settings.task, ParsingSettings) and settings.task.prefer_trees
 
 
@@ -99,23 +99,23 @@ class PairData:
 
     @cached_property
     def length_line(self) -> LengthLine:
-        """The length of a target by that of its source, fitted on the pairs that are trained on."""
+        """Return the length of a target by that of its source, fitted on the pairs that are trained on."""
         sources, targets = self.train.source.line_lengths, self.train.target.line_lengths
         kept = torch.maximum(sources, targets) <= self.max_length + 1
         return LengthLine.fit(sources[kept], targets[kept])
 
     def sources(self, split: PairSplit) -> list[str]:
-        """The sources of a dev or test split as text; of drawn pairs, the numbers of their symbols."""
+        """Return the sources of a dev or test split as text; of drawn pairs, the numbers of their symbols."""
         return _number_lines(split.source) if self.text is None else split.sentences("source")
 
     def references(self, split: PairSplit) -> list[str]:
-        """The targets of a split in the form that outputs are compared with."""
+        """Return the targets of a split in the form that outputs are compared with."""
         if self.text is None:
             return _number_lines(split.target)
         return [self.text.target.normalise(sentence) for sentence in split.sentences("target")]
 
     def tree_costs(self, split: PairSplit) -> TreeCosts | None:
-        """The costs of outputs that are no trees of a split's sources; None if trees are not preferred."""
+        """Return the costs of outputs that are no trees of a split's sources; None if [task] has none."""
         if not self._prefer_trees or self.text is None:
             return None
         return TreeCosts.of(split.sentences("source"), self.text.target)
@@ -127,7 +127,7 @@ class PairData:
 
 
 def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: TrialSettings) -> Metrics:
-    """The scores of outputs of the test split: BLEU, labelled brackets, or the share of exact matches."""
+    """Score outputs of the test split by BLEU, labelled brackets, or the share of exact matches."""
     if pairs.text is None:
         return {"test_exact": _exact_share(outputs, pairs.test)}
     sentences = pairs.sentences(outputs)
@@ -142,7 +142,7 @@ def score_outputs(outputs: Sequence[list[int]], pairs: PairData, settings: Trial
 
 
 def iter_scored_pairs(split: PairSplit, train: TrainSettings, parts: int = 1) -> Iterator[PairBatch]:
-    """Each pair of a split once, in batches as large as those of training, or parts of them."""
+    """Return each pair of a split once, in batches as large as those of training, or parts of them."""
     tokens = None if train.batch_tokens is None else train.batch_tokens // parts
     return iter_pair_eval(split, batch_size=max(1, train.batch_size // parts), batch_tokens=tokens)
 
@@ -157,7 +157,7 @@ def generate(
     device: torch.device,
     parts: int = 1,
 ) -> list[list[int]]:
-    """The outputs of a split's sources, in its order, in batches of `iter_scored_pairs`."""
+    """Return the outputs of a split's sources, in its order, in batches of `iter_scored_pairs`."""
     outputs, costs, sizes = dict[int, list[int]](), pairs.tree_costs(split), pairs.sizes
     if decoding.sizes == "estimated":
         sizes = replace(sizes, line=pairs.length_line)
@@ -176,7 +176,7 @@ def search_outputs(
     sizes: SizeSearch,
     costs: OutputCosts | None,
 ) -> list[list[int]]:
-    """The outputs of a batch of sources (batch, n), padded with 0, each with its end."""
+    """Return the outputs of a batch of sources (batch, n), padded with 0, each with its end."""
     lengths = (sources != PADDING).sum(1)
     hypotheses = decode(
         model,
@@ -192,7 +192,7 @@ def search_outputs(
 
 
 def _max_lengths(lengths: Tensor, ratio: float, margin: int) -> Tensor:
-    """The length of the longest output that any search may give for each source."""
+    """Return the length of the longest output that any search may give for each source."""
     ratio, margin = max(ratio, MAX_LENGTH_RATIO), max(margin, MAX_LENGTH_MARGIN)
     return (ratio * lengths.double()).floor().long() + margin
 
@@ -211,7 +211,7 @@ def write_outputs(
 
 @lru_cache(maxsize=4)  # trials of one seed often follow each other, and drawing takes as long as some epochs
 def _draw_pairs(problem: DegradationProblem, seed: int) -> tuple[PairSplit, PairSplit, PairSplit]:
-    """The splits of a problem of this seed, to train on, to validate with and to test on."""
+    """Return the splits of a problem of this seed, to train on, to validate with and to test on."""
     drawn = generate_splits(problem, seed)
     return as_pairs(drawn.train), as_pairs(drawn.dev), as_pairs(drawn.test)
 
@@ -222,13 +222,13 @@ def _number_lines(side: Split) -> list[str]:
 
 
 def number_line(symbols: Sequence[int]) -> str:
-    """The numbers of the symbols before the end symbol, without start symbols."""
+    """Return the numbers of the symbols before the end symbol, without start symbols."""
     text = takewhile(lambda symbol: symbol != END, symbols)
     return " ".join(str(symbol) for symbol in text if symbol != START)
 
 
 def _exact_share(outputs: Sequence[list[int]], split: PairSplit) -> float:
-    """The share of outputs that equal their targets, end symbol included."""
+    """Return the share of outputs that equal their targets, end symbol included."""
     lines, tokens = split.target.lines.tolist(), split.target.tokens.tolist()
     right = 0
     for number, output in enumerate(outputs):

@@ -55,7 +55,7 @@ class LabelledObjective(Objective[Model]):
         self._drawn.draw()
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """The mean over the labels."""
+        """Return the mean over the labels."""
         whole = self._drawn.current
         here = rows_of_part(len(whole.labels), part, parts)
         batch = LabelledBatch(*(rows[here] for rows in whole))
@@ -65,22 +65,22 @@ class LabelledObjective(Objective[Model]):
         return self._losses(outputs, labels).sum() * parts / scored
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """The scores of the dev split, and after the last epoch of the test split."""
+        """Return the scores of the dev split, and after the last epoch of the test split."""
         measured = self._scores(model, self._corpus.dev, "dev")
         return measured | self._scores(model, self._corpus.test, "test") if last else measured
 
     def test_batches(self) -> Iterator[Examples]:
-        """The sequences of the test split, short ones first."""
+        """Yield the sequences of the test split, short ones first."""
         size = self.settings.train.batch_size
         for batch in iter_labelled_eval(self._corpus.test, batch_size=size, longest=self._task.longest):
             yield Examples(batch.sequences, batch.labels, batch.lengths)
 
     def symbols(self) -> dict[str, Any]:
-        """The vocabulary, and what outputs stand for."""
+        """Return the vocabulary, and what outputs stand for."""
         return {"source": vocabulary_to_dict(self._corpus.vocabulary), **self._meaning()}
 
     def state(self) -> dict[str, Any]:
-        """How many batches have been read."""
+        """Return how many batches have been read."""
         return self._drawn.state()
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ class LabelledObjective(Objective[Model]):
         self._drawn.restore(state)
 
     def _iter_batches(self, position: int) -> Iterator[LabelledBatch]:
-        """The sequences of the training, from so many batches on."""
+        """Return the sequences of the training, from so many batches on."""
         return iter_labelled_batches(
             self._corpus.train,
             batch_size=self.settings.train.batch_size,
@@ -98,7 +98,7 @@ class LabelledObjective(Objective[Model]):
         )
 
     def _answers(self, model: Model, drawn: LabelledBatch) -> Answers:
-        """What the model says and what it should, of all labels of a batch."""
+        """Return what the model says and what it should, of all labels of a batch."""
         sequences, lengths = (on_device(rows, self.device) for rows in (drawn.sequences, drawn.lengths))
         if drawn.labels.dim() == 1:
             return Answers(sequences, model(sequences, lengths), on_device(drawn.labels, self.device))
@@ -106,7 +106,7 @@ class LabelledObjective(Objective[Model]):
         return Answers(sequences, model.outputs_at(sequences, places, lengths), labels)
 
     def _iter_answers(self, model: Model, split: LabelledSplit) -> Iterator[tuple[Tensor, Tensor]]:
-        """The same of all of a split, in single precision."""
+        """Yield the same of all of a split, in single precision."""
         size = self._scored_at_once
         for drawn in iter_labelled_eval(split, batch_size=size, longest=self._task.longest):
             _, outputs, labels = self._answers(model, drawn)
@@ -114,7 +114,7 @@ class LabelledObjective(Objective[Model]):
 
     @abstractmethod
     def _meaning(self) -> dict[str, Any]:
-        """What outputs stand for, as plain values."""
+        """Return what outputs stand for, as plain values."""
 
     def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs and labels as registered metrics see them."""
@@ -122,11 +122,11 @@ class LabelledObjective(Objective[Model]):
 
     @abstractmethod
     def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """The loss of each label."""
+        """Return the loss of each label."""
 
     @abstractmethod
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """The scores of a split, each sequence once."""
+        """Return the scores of a split, each sequence once."""
 
 
 class ClassificationObjective(LabelledObjective):
@@ -169,7 +169,7 @@ class SequenceRegressionObjective(LabelledObjective):
         return functional.mse_loss(outputs.squeeze(-1).float(), targets, reduction="none")
 
     def _scores(self, model: Model, split: LabelledSplit, name: str) -> Metrics:
-        """The loss, and in the unit of the labels the absolute error; the share of the variance explained.
+        """Return the loss, the absolute error in the unit of the labels, and the explained share of variance.
 
         There is no such share where all labels are the same. Registered metrics are of the dev split.
         """

@@ -61,11 +61,11 @@ class LanguageObjective(Objective[Model]):
         return measured | self._measures(model, self._text.test, "test") if last else measured
 
     def symbols(self) -> dict[str, Any]:
-        """The symbols of the text."""
+        """Return the symbols of the text."""
         return self._text.symbols.to_dict()
 
     def causal_view(self) -> CausalView | None:
-        """A piece of the dev split, and the loss at each of its tokens."""
+        """Return a piece of the dev split, and the loss at each of its tokens."""
         tokens = self._causal_tokens().to(self.device)
         inputs, targets = tokens[:-1], tokens[1:]
         assert self.interface.vocab is not None, "a text has symbols"
@@ -82,14 +82,14 @@ class LanguageObjective(Objective[Model]):
 
     @abstractmethod
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
-        """Minus the log-probability of each target (rows, length), computed as in training."""
+        """Return minus the log-probability of each target (rows, length), computed as in training."""
 
     @abstractmethod
     def _score(self, model: Model, split: Split, registered: RegisteredMetrics) -> TextScore:
-        """The score of a split, each of its tokens once; registered metrics see them, too."""
+        """Return the score of a split, each of its tokens once; registered metrics see them, too."""
 
     def _truncate(self, split: Split, limit: int | None) -> Split:
-        """The lines that end within the first `limit` tokens of a split, but at least one.
+        """Return the lines that end within the first `limit` tokens of a split, but at least one.
 
         A first line that is longer is cut if its tokens are characters; else a perplexity is per word.
         """
@@ -127,7 +127,7 @@ class StreamObjective(LanguageObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        """A block of every row, after the past that blocks keep."""
+        """Return a block of every row, after the past that blocks keep."""
         train, block = self.settings.train, self._task.context
         return StepShape(
             sequences=train.batch_size, tokens=block, past=max(0, self._streams[0].past_length - block)
@@ -140,7 +140,7 @@ class StreamObjective(LanguageObjective):
             self._streams = [StreamState()] * parts
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """The mean over the tokens of some of the rows."""
+        """Return the mean over the tokens of some of the rows."""
         assert self._batch is not None, "a batch is begun first"
         count = len(self._batch.inputs)
         here = rows_of_part(count, part, parts)
@@ -150,13 +150,13 @@ class StreamObjective(LanguageObjective):
         return nats.mean() * weight_of_part(count, part, parts)
 
     def test_batches(self) -> Iterator[Examples]:
-        """The test split in blocks, each by itself, without the past before it."""
+        """Yield the test split in blocks, each by itself, without the past before it."""
         train, tokens = self.settings.train, self._text.test.tokens
         for batch in iter_stream_eval(tokens, batch_size=train.batch_size, context=self._task.context):
             yield Examples(batch.inputs, batch.targets.where(batch.scored, IGNORED))
 
     def state(self) -> dict[str, Any]:
-        """How far the text has been read, and the states of its rows."""
+        """Return how far the text has been read, and the states of its rows."""
         streams = [(stream.past_length, stream.block_states) for stream in self._streams]
         return {"position": self._position, "streams": streams}
 
@@ -173,7 +173,7 @@ class StreamObjective(LanguageObjective):
         return model.nll_stream(inputs, targets, StreamState())[0]
 
     def _next_batch(self) -> StreamBatch:
-        """The next block of every row."""
+        """Return the next block of every row."""
         if self._batches is None:
             offsets = torch.Generator().manual_seed(derive_seed(self.settings.seed, "offsets"))
             self._batches = iter_stream_batches(
@@ -219,7 +219,7 @@ class LineObjective(LanguageObjective):
         self._drawn.draw()
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """The mean over the tokens of the batch, padding left out."""
+        """Return the mean over the tokens of the batch, padding left out."""
         batch = self._drawn.current
         here = rows_of_part(len(batch.lengths), part, parts)
         rows, drawn, own_lengths = (each[here] for each in batch[:3])
@@ -231,7 +231,7 @@ class LineObjective(LanguageObjective):
         return nats.sum() * parts / int(batch.lengths.sum())
 
     def test_batches(self) -> Iterator[Examples]:
-        """The lines of the test split, short ones first."""
+        """Yield the lines of the test split, short ones first."""
         size, longest = self.settings.train.batch_size, self._task.longest
         for batch in iter_line_eval(self._text.test, batch_size=size, max_length=longest):
             yield Examples(batch.inputs, batch.targets, batch.lengths)
@@ -245,7 +245,7 @@ class LineObjective(LanguageObjective):
         self._drawn.restore(state)
 
     def _causal_tokens(self) -> Tensor:
-        """The longest of the lines that are scored and not too long to be trained on."""
+        """Return the longest of the lines that are scored and not too long to be trained on."""
         splits, most = (self._text.dev, self._text.test), self._task.longest + 1
         lengths = [torch.where(each.line_lengths <= most, each.line_lengths, 0) for each in splits]
         split, found = max(zip(splits, lengths, strict=True), key=lambda each: int(each[1].max()))
@@ -257,7 +257,7 @@ class LineObjective(LanguageObjective):
         return model.nll(inputs, targets, lengths)
 
     def _iter_batches(self, position: int) -> Iterator[LineBatch]:
-        """The lines of the training, from so many batches on."""
+        """Return the lines of the training, from so many batches on."""
         return iter_line_batches(
             self._text.train,
             batch_size=self.settings.train.batch_size,

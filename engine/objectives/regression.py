@@ -36,17 +36,17 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
 
     @property
     def solved(self) -> bool:
-        """Whether all test sequences have been right."""
+        """Return whether all test sequences have been right."""
         return self._best == 1.0
 
     @property
     def step_shape(self) -> StepShape:
-        """A batch of sequences of the length that represents the task."""
+        """Return a batch of sequences of the length that represents the task."""
         assert self.interface.tokens is not None, "the lengths are those of the task"
         return StepShape(sequences=self.settings.train.batch_size, tokens=self.interface.tokens)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """The mean squared error."""
+        """Return the mean squared error."""
         count = len(self._current.targets)
         here = rows_of_part(count, part, parts)
         batch = RegressionBatch(*(on_device(rows[here], self.device) for rows in self._current))
@@ -55,7 +55,7 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         return functional.mse_loss(predictions, batch.targets) * weight_of_part(count, part, parts)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
-        """The share of test sequences that are right, the highest so far, and the epochs until all were."""
+        """Return the accuracy on the test sequences, the highest so far, and the epochs until it was 1."""
         right = torch.zeros((), dtype=torch.int64, device=self.device)
         registered = RegisteredMetrics(TaskKind.REGRESSION)
         for drawn in self._test_batches():
@@ -70,13 +70,13 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         return measured | {"solved_epochs": float(self._epochs)} if self.solved else measured
 
     def test_batches(self) -> Iterator[Examples]:
-        """The test sequences."""
+        """Yield the test sequences."""
         for batch in self._test_batches():
             lengths = None if self._task.padding == "read" else batch.lengths
             yield Examples(batch.inputs, batch.targets.unsqueeze(-1), lengths)
 
     def state(self) -> dict[str, Any]:
-        """The generator, the epochs, and the best accuracy so far."""
+        """Return the generator, the epochs, and the best accuracy so far."""
         return {"data": self._data.get_state(), "reached": (self._epochs, self._best)}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -85,12 +85,12 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         self._epochs, self._best = state["reached"]
 
     def _predictions(self, model: Model, batch: RegressionBatch) -> Tensor:
-        """The model's number for each sequence, (batch,)."""
+        """Return the model's number for each sequence, (batch,)."""
         lengths = None if self._task.padding == "read" else batch.lengths
         return model(batch.inputs, lengths).squeeze(-1)
 
     def _draw_batch(self) -> RegressionBatch:
-        """A batch of sequences with a length each or, if the task's lengths vary, one drawn for all."""
+        """Draw a batch of sequences, each of its own length or, if the task's lengths vary, all of one."""
         size, data = self.settings.train.batch_size, self._data
         if self._task.variable:
             lengths = draw_lengths(self._shortest, self._longest, 1, data).expand(size)
@@ -99,7 +99,7 @@ class RegressionObjective(FreshObjective[RegressionBatch]):
         return self._problem.batch(lengths, self._longest, data)
 
     def _test_batches(self) -> Iterator[RegressionBatch]:
-        """The test sequences, drawn again from their seed."""
+        """Yield the test sequences, drawn again from their seed."""
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "evaluation"))
         if not self._task.variable:
             for _ in range(_TEST_SEQUENCES // _TEST_BATCH_SIZE):

@@ -62,7 +62,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             self._guesses = GuessDraws.of(batch.targets, share, seed, together=is_scheduled(train))
 
     def loss(self, model: TransductionModel, part: int, parts: int) -> Tensor:
-        """The mean over the symbols of the targets; 0 of a part without a pair, with gradients of 0."""
+        """Return the mean over the symbols of the targets; 0 of a part without a pair."""
         batch, train = self._drawn.current, self.settings.train
         drawn = _part_of(batch.targets, part, parts)
         sources = on_device(_part_of(batch.sources, part, parts), self.device)
@@ -100,12 +100,12 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return measured | self._scores(model, self._pairs.test, "test", None) | output_scores
 
     def test_batches(self) -> Iterator[Examples]:
-        """The pairs of the test split: sources as inputs."""
+        """Yield the pairs of the test split: sources as inputs."""
         for batch in self._in_order(self._pairs.test):
             yield Examples(batch.sources, batch.targets)
 
     def symbols(self) -> dict[str, Any] | None:
-        """The vocabularies of both sides, and the line that estimates lengths; None where pairs are drawn."""
+        """Return both vocabularies, and the line that estimates lengths; None for drawn pairs."""
         text = self._pairs.text
         if text is None:
             return None
@@ -117,7 +117,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return known | ({"length_line": self._pairs.length_line.to_dict()} if estimated else {})
 
     def causal_view(self) -> CausalView | None:
-        """The longest of the pairs that are scored, and what is said of each symbol of its target.
+        """Return the longest of the pairs that are scored, and what is said of each symbol of its target.
 
         Of those that are longer than any in training it is the first. The decoder reads the symbols before
         the one that it writes.
@@ -135,7 +135,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return CausalView(inputs=target, first=PAD + 1, symbols=self.interface.vocab - 1, outputs=scores)
 
     def outputs(self) -> WrittenOutputs | None:
-        """The outputs for the test split."""
+        """Return the outputs for the test split."""
         if not self._outputs:
             return None
         return write_outputs(self._outputs, self._pairs, self._pairs.test, self._decoding)
@@ -150,11 +150,11 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         self._outputs = state.get("outputs", [])  # a checkpoint of an earlier version has none
 
     def _in_order(self, split: PairSplit) -> Iterator[PairBatch]:
-        """Each pair of a split once, in batches as large as those of training."""
+        """Return each pair of a split once, in batches as large as those of training."""
         return iter_scored_pairs(split, self.settings.train, self.evaluation_parts)
 
     def _iter_batches(self, position: int) -> Iterator[PairBatch]:
-        """The pairs of the training, from so many batches on."""
+        """Return the pairs of the training, from so many batches on."""
         train = self.settings.train
         return iter_pair_batches(
             self._pairs.train,
@@ -168,7 +168,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def _sample_inputs(
         self, model: TransductionModel, sources: Tensor, targets: Tensor, part: int, parts: int
     ) -> Tensor:
-        """The targets that the model reads, some symbols replaced by its guesses (Bengio et al. 2015)."""
+        """Return the targets that the model reads, some replaced by its guesses (Bengio et al. 2015)."""
         if self._guesses is None:
             return targets
         read = self._guess(model, sources, targets, self._guesses.part(part, parts))
@@ -177,7 +177,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
     @torch.no_grad()
     def _guess(self, model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-        """The targets with guesses, made with teacher forcing, all at once (Mihaylova and Martins 2019).
+        """Return the targets with guesses, made at once by teacher forcing (Mihaylova and Martins 2019).
 
         They are drawn one after the other if sampling is scheduled.
         """
@@ -189,7 +189,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return torch.where(replaced, logits.argmax(-1), targets)
 
     def _scores(self, model: TransductionModel, split: PairSplit, name: str, limit: int | None) -> Metrics:
-        """The scores of a split with teacher forcing, each pair once."""
+        """Return the scores of a split with teacher forcing, each pair once."""
         nats, right, symbols, words = 0.0, 0, 0, 0
         registered = RegisteredMetrics(TaskKind.TRANSDUCTION, name)
         for batch in self._in_order(_truncate(split, limit)):
@@ -221,31 +221,31 @@ class GuessDraws(NamedTuple):
 
     @classmethod
     def of(cls, targets: Tensor, share: float, seed: int, *, together: bool) -> GuessDraws:
-        """Those of targets (pairs, symbols), of which a share is replaced, `together` at the same places."""
+        """Draw the guesses of targets (pairs, symbols), `together` at the same places of all pairs."""
         generator = torch.Generator().manual_seed(seed)
         rows = torch.rand(targets.shape[-1:] if together else targets.shape, generator=generator)
         uniform = torch.rand(targets.shape, generator=generator)
         return cls((rows < share).expand(targets.shape), uniform)
 
     def part(self, part: int, parts: int) -> GuessDraws:
-        """Those of a part of the batch."""
+        """Return those of a part of the batch."""
         return GuessDraws(*(_part_of(each, part, parts) for each in self))
 
 
 def is_scheduled(train: TrainSettings) -> bool:
-    """Whether guesses are drawn one after the other, at a share of the places that grows."""
+    """Return whether guesses are drawn one after the other, at a share of the places that grows."""
     return train.scheduled_sampling is not None
 
 
 def sampling_share(train: TrainSettings, step: int) -> float:
-    """The share of symbols at which guesses are read at a step, counted from 0."""
+    """Return the share of symbols at which guesses are read at a step, counted from 0."""
     if (scheduled := train.scheduled_sampling) is None:
         return train.sampling
     return min(train.sampling, scheduled.start * 2.0 ** min(step / scheduled.double_every, 1000.0))
 
 
 def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, draws: GuessDraws) -> Tensor:
-    """The targets with guesses at the same places of all, each drawn given what has been read before it."""
+    """Return the targets with guesses at the same places of all, each drawn given what was read before."""
     places = draws.replaced[0].tolist()
     if not any(places):
         return targets
@@ -262,26 +262,26 @@ def _guess_places(model: TransductionModel, sources: Tensor, targets: Tensor, dr
 
 
 def draw_symbols(shares: Tensor, uniform: Tensor) -> Tensor:
-    """A symbol of each row of shares (rows, symbols), by numbers (rows,) below 1; never PAD of no share."""
+    """Draw a symbol from each row of shares (rows, symbols), by numbers (rows,) in [0, 1)."""
     until = shares.cumsum(-1)
     found = torch.searchsorted(until, uniform.unsqueeze(-1) * until[:, -1:], right=True).squeeze(-1)
     return found.clamp(max=shares.shape[-1] - 1)  # the last number below 1, by rounding
 
 
 def _size_of(batch: PairBatch) -> tuple[int, int]:
-    """The pairs of a batch, and the symbols of the longer side of all, padding included."""
+    """Return the pairs of a batch, and the symbols of the longer side of all, padding included."""
     pairs = len(batch.sources)
     return pairs, pairs * max(batch.sources.shape[1], batch.targets.shape[1])
 
 
 def _part_of(rows: Tensor, part: int, parts: int) -> Tensor:
-    """A part of the rows of a batch; the first row where there is none left, so that models have one."""
+    """Return a part of the rows of a batch; the first row if none is left, so that models have one."""
     found = rows[rows_of_part(len(rows), part, parts)]
     return found if len(found) else rows[:1]
 
 
 def _truncate(split: PairSplit, limit: int | None) -> PairSplit:
-    """The first pairs of a split whose targets have at most `limit` symbols in all; at least one."""
+    """Return the first pairs of a split whose targets have at most `limit` symbols in all; at least one."""
     if limit is None or limit >= len(split.target.tokens):
         return split
     count = max(1, int((split.target.lines <= limit).sum()) - 1)

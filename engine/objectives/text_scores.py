@@ -36,7 +36,7 @@ class TextScore(Likelihood):
 
     @property
     def without_ends(self) -> Likelihood:
-        """How likely the words are that are no ends of lines, each after all that stands before it."""
+        """Return how likely the words are that are no ends of lines, each after all that stands before it."""
         return Likelihood(
             nats=self.nats - self.ends.nats,
             tokens=self.tokens - self.ends.tokens,
@@ -56,7 +56,7 @@ def score_stream(
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
-    """The score of a text in rows that overlap by the model's reach, which equals one pass over the whole.
+    """Score a text in rows that overlap by the model's reach, which equals one pass over the whole.
 
     `end` is the symbol of the end of a line. The rows are computed in so many parts.
     """
@@ -91,7 +91,7 @@ def score_lines(
     registered: RegisteredMetrics | None = None,
     parts: int = 1,
 ) -> TextScore:
-    """The score of lines, each a sequence of its own; empty and too long ones are left out.
+    """Return the score of lines, each a sequence of its own; empty and too long ones are left out.
 
     `end` is the symbol of a line's end. Batches are computed in so many parts; their padding is counted as if
     they were not.
@@ -141,7 +141,7 @@ class _Total:
 
 
 def _padded_loss(nats: Tensor, lengths: Tensor, rows: int) -> float:
-    """The mean over all positions of batches of `rows` lines in their order, where padding costs nothing.
+    """Return the mean loss over all positions of batches of `rows` lines; padding costs nothing.
 
     The program of Dowdell and Zhang 2019 prints this; an incomplete last batch is left out.
     """

@@ -30,7 +30,7 @@ class TreeCosts(OutputCosts):
 
     @classmethod
     def of(cls, sentences: Sequence[str], target: Vocabulary) -> Self:
-        """The costs of outputs for these sentences; a start symbol in them is one tag too many."""
+        """Return the costs of outputs for these sentences; a start symbol in them is one tag too many."""
         words = torch.tensor([len(sentence.split(" ")) for sentence in sentences])
         brackets = [bracket_of(target.decode_symbols([number])) for number in range(target.size)]
         tags = torch.tensor([not bracket for bracket in brackets]).long()
@@ -38,18 +38,18 @@ class TreeCosts(OutputCosts):
         return cls(words, tags=tags, brackets=torch.tensor(brackets))
 
     def select(self, sentences: Tensor) -> Self:
-        """The costs for some sentences, (rows,), on the device of these."""
+        """Return the costs for some sentences, (rows,), on the device of these."""
         tables = (self._words[sentences.to(self._words.device)], self._tags, self._brackets)
         words, tags, brackets = (table.to(sentences.device) for table in tables)
         return type(self)(words, tags=tags, brackets=brackets)
 
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
-        """The costs of outputs (rows, longest) of these sentences (rows,)."""
+        """Return the costs of outputs (rows, longest) of these sentences (rows,)."""
         tags, open_brackets = self._tags[symbols].sum(1), self._brackets[symbols].sum(1)
         return _cost((self._words[sentences] - tags).abs(), open_brackets.abs())
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """What outputs that begin so cost at least: tags that are missing come first, then brackets."""
+        """Return the least cost of outputs that begin so: missing tags come first, then brackets."""
         missing = self._words[sentences] - self._tags[symbols].sum(1)
         most = left.max_length - 1
         tags = torch.minimum(missing.clamp(min=0), most)
@@ -59,5 +59,5 @@ class TreeCosts(OutputCosts):
 
 
 def _cost(tags: Tensor, brackets: Tensor) -> Tensor:
-    """The cost of so many tags and brackets that are missing or too many."""
+    """Return the cost of so many tags and brackets that are missing or too many."""
     return TAG_COST * tags.double() + BRACKET_COST * brackets.double()

@@ -27,7 +27,7 @@ class OptimizerError(ActivememError):
 def build_optimizer(
     settings: OptimizerSettings, model: nn.Module, groups: Sequence[ParameterGroupSettings] = ()
 ) -> torch.optim.Optimizer:
-    """The optimiser of all weights of a model, fused where it can be: one pass over them per step.
+    """Return the optimiser of all weights of a model, fused where it can be: one pass over them per step.
 
     Groups of weights have rates and decays of their own, or are frozen. Raises OptimizerError for one of a
     plug-in that leaves weights out or has some twice, ParameterGroupError for groups that cannot be.
@@ -121,7 +121,7 @@ def _groups(
 
 
 def _checked(name: str, made: object, model: nn.Module) -> torch.optim.Optimizer:
-    """What a plug-in has made, if it moves every weight once."""
+    """Return what a plug-in has made, if it moves every weight once."""
     if not isinstance(made, torch.optim.Optimizer):
         raise OptimizerError(f"{name}: expected a torch.optim.Optimizer, got {type(made).__name__}")
     moved = list(chain.from_iterable(group["params"] for group in made.param_groups))

@@ -84,7 +84,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalise(matrix: Tensor) -> Tensor:
-    """A matrix with the same singular vectors, whose singular values are near 1: 0.7 to 1.2.
+    """Return a matrix with the same singular vectors, whose singular values are near 1: 0.7 to 1.2.
 
     Five Newton-Schulz iterations of a polynomial that is steep at 0 (Jordan et al. 2024).
     """

@@ -35,7 +35,7 @@ class GroupSize:
 
 
 def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
-    """The size of each group in each model of these trials; nothing is allocated.
+    """Return the size of each group in each model of these trials; nothing is allocated.
 
     Raises ParameterGroupError, with all of them, for models that lack a group.
     """
@@ -57,7 +57,7 @@ def group_sizes(all_settings: Iterable[TrialSettings]) -> list[GroupSize]:
 
 
 def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
-    """The size of each group of a trial."""
+    """Return the size of each group of a trial."""
     groups = settings.train.groups
     shapes = {name: weight.shape for name, weight in outline_model(settings).named_parameters()}
     chosen = assign_groups(shapes, groups)
@@ -74,7 +74,7 @@ def _group_sizes(settings: TrialSettings) -> list[GroupSize]:
 
 
 def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSettings]) -> dict[str, int | None]:
-    """The number of the first group that each weight fits, None for the rest.
+    """Return the number of the first group that each weight fits, None for the rest.
 
     Raises ParameterGroupError, with all of them, for patterns that no weight is left for, and where all
     weights are frozen.
@@ -93,7 +93,7 @@ def assign_groups(names: Collection[str], groups: Sequence[ParameterGroupSetting
 
 
 def _fault(names: Collection[str], group: ParameterGroupSettings) -> str:
-    """Why a group has no weight."""
+    """Return why a group has no weight."""
     if any(fnmatchcase(name, group.match) for name in names):
         return f"'{group.match}' fits only weights of groups before it"
     known = [*names][:_SHOWN]
@@ -122,7 +122,7 @@ def regroup(
 def _divide(
     group: dict[str, Any], own: Mapping[nn.Parameter, ParameterGroupSettings]
 ) -> list[dict[str, Any]]:
-    """A group of an optimiser in parts that are trained alike, without what is frozen."""
+    """Return a group of an optimiser in parts that are trained alike, without what is frozen."""
     parts: dict[ParameterGroupSettings | None, list[nn.Parameter]] = {}
     for weight in group["params"]:
         parts.setdefault(own.get(weight), []).append(weight)
@@ -134,7 +134,7 @@ def _divide(
 
 
 def _changes(group: Mapping[str, Any], settings: ParameterGroupSettings | None) -> dict[str, Any]:
-    """What is different in a part of a group."""
+    """Return what is different in a part of a group."""
     if settings is None:
         return {}
     if settings.weight_decay is None:

@@ -33,7 +33,7 @@ def weight_state(settings: TrialSettings) -> WeightState:
 
 
 def _numbers_kept(optimizer: OptimizerSettings, weight: nn.Parameter, *, is_map: bool) -> int:
-    """The numbers that a rule keeps of a weight; of a plug-in's rule as many as it says, at most."""
+    """Return the numbers that a rule keeps of a weight; of a plug-in's rule as many as it says, at most."""
     if isinstance(optimizer, OwnOptimizerSettings) and optimizer.name == "muon" and is_map:
         return weight.numel()
     if isinstance(optimizer, OwnOptimizerSettings) and optimizer.name == "adafactor" and weight.dim() > 1:

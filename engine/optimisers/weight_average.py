@@ -44,7 +44,7 @@ class WeightAverage:
             self.settled = True
 
     def state(self) -> dict[str, Tensor]:
-        """The average by the names of the weights."""
+        """Return the average by the names of the weights."""
         return self._average
 
     @torch.no_grad()

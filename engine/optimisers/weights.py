@@ -96,7 +96,7 @@ class Weights:
                 state[name] = state[name].to(device)
 
     def named(self) -> Mapping[str, Tensor]:
-        """Those of the model as it is evaluated now, by name; averages are on the CPU."""
+        """Return those of the model as it is evaluated now, by name; averages are on the CPU."""
         with self.evaluated() as model:
             weights = model.state_dict()
             if self._average is None:
@@ -104,7 +104,7 @@ class Weights:
             return {name: weight.to("cpu", copy=True) for name, weight in weights.items()}
 
     def state(self) -> dict[str, Any]:
-        """All that the next step depends on."""
+        """Return all that the next step depends on."""
         return {
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -122,13 +122,13 @@ class Weights:
 
 
 def draw_model(settings: TrialSettings, interface: ModelInterface) -> AnyModel:
-    """The model of a trial on the CPU, as it begins."""
+    """Return the model of a trial on the CPU, as it begins."""
     generator = torch.Generator().manual_seed(derive_seed(settings.seed, "initialisation"))
     return build_model(settings.model, interface, generator)
 
 
 def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
-    """The weights of a trial on one device."""
+    """Return the weights of a trial on one device."""
     model = draw_model(settings, interface).to(device)
     if settings.train.compile:
         compile_body(model.body)

@@ -95,7 +95,7 @@ class Packer:
         return True
 
     def _groups(self, attempts: Iterable[Attempt]) -> Iterator[tuple[str, Sequence[Member]]]:
-        """Those that can take their next steps together, by their form, no more at once than may."""
+        """Yield those that can take their next steps together, by their form, no more at once than may."""
         found: list[tuple[tuple[str, str], Member]] = []
         for attempt in attempts:
             training = attempt.packable
@@ -109,7 +109,7 @@ class Packer:
                 yield form, part
 
     def _most_at_once(self, training: Training) -> int:
-        """How many may take their steps together; with a gate no more than caches or a GPU have room for."""
+        """Return how many may take steps together; with a gate, as many as fit into caches or on the GPU."""
         if self._gate is None:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model
@@ -122,7 +122,7 @@ class Packer:
         return max(1, min(self._most, trials_together(held, self._device_bytes)))
 
     def _form(self, training: Training) -> str | None:
-        """The form of a training; None if it takes its steps alone."""
+        """Return the form of a training; None if it takes its steps alone."""
         settings = training.settings
         form = form_of(settings)
         if form is None or self._bounds.get(form) == 1:
@@ -149,7 +149,7 @@ def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
 
 
 def _advance(attempts: Sequence[Attempt]) -> Iterator[Event]:
-    """The end of the epoch of each, up to a failure of the machine; all is done before anything is told."""
+    """Advance each attempt and yield the events, up to a failure of the machine."""
     events: list[Event] = []
     try:
         for attempt in attempts:

@@ -31,11 +31,11 @@ class MeasuredRatio:
 
     @property
     def passes(self) -> bool:
-        """Whether steps are to be taken together."""
+        """Return whether steps are to be taken together."""
         return self.ratio >= LEAST_RATIO
 
     def tells(self, trials: int, tokens: int) -> bool:
-        """Whether others are as it is: more trials gain more, and longer sequences less."""
+        """Return whether others are as it is: more trials gain more, and longer sequences less."""
         if self.passes:
             return self.trials <= trials <= REACH * self.trials and tokens <= self.tokens
         return trials <= self.trials and self.tokens <= tokens
@@ -51,7 +51,7 @@ class Gate:
         self._measured = {} if file is None else _read(file)
 
     def lets_pass(self, form: str, trials: int, tokens: int) -> bool | None:
-        """Whether steps are to be taken together; None if nothing that was measured tells it."""
+        """Return whether steps are to be taken together; None if nothing that was measured tells it."""
         found = reversed(self._measured.get(self._key(form), []))
         return next((each.passes for each in found if each.tells(trials, tokens)), None)
 
@@ -70,13 +70,13 @@ class Gate:
 
 
 def machine_file() -> Path:
-    """The file of this machine and user: in XDG_CACHE_HOME, or in .cache of the home folder."""
+    """Return the file of this machine and user: in XDG_CACHE_HOME, or in .cache of the home folder."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "activemem" / "packs.jsonl"
 
 
 def _read(file: Path) -> dict[str, list[MeasuredRatio]]:
-    """What was measured before, by key; lines that are none are passed over."""
+    """Return what was measured before, by key; lines that are none are passed over."""
     found: dict[str, list[MeasuredRatio]] = {}
     with suppress(OSError):
         for line in file.read_text(encoding="utf-8", errors="replace").splitlines():

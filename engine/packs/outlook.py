@@ -22,7 +22,7 @@ class PackOutlook:
 
 
 def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
-    """What packs there can be of trials; models are built without their weights."""
+    """Return what packs there can be of trials; models are built without their weights."""
     forms, faults, alone = Counter[str](), dict[str, str | None](), Counter[str]()
     for settings in every:
         reason = alone_reason(settings)

@@ -33,7 +33,7 @@ class Member(NamedTuple):
 
     @property
     def recipe(self) -> str:
-        """The recipe of its model."""
+        """Return the recipe of its model."""
         return self.training.settings.model.recipe
 
 
@@ -66,13 +66,13 @@ class Pack:
                 raise
 
     def _interruptible(self) -> AbstractContextManager[None]:
-        """A context that ends some seconds after the first of the time limits has passed."""
+        """Return a context that ends some seconds after the first of the time limits has passed."""
         self._attempts[0].watch_pack()
         left_s = self._time_left_s()
         return interruptible(None if left_s is None else left_s * len(self._members))
 
     def _time_left_s(self) -> float | None:
-        """The training seconds that are left to the trial that has least."""
+        """Return the training seconds that are left to the trial that has least."""
         left = [attempt.time_left_s for attempt in self._attempts if attempt.time_left_s is not None]
         return min(left, default=None)
 
@@ -87,20 +87,20 @@ class Pack:
 
     @property
     def _gated_form(self) -> str:
-        """The form by which the gate knows it, with how weights are moved."""
+        """Return the form by which the gate knows it, with how weights are moved."""
         return f"{self._form}, {words_on_moves(self._trainings)}"
 
     @property
     def _size(self) -> tuple[int, int]:
-        """How many trials there are, and the tokens of their sequences."""
+        """Return how many trials there are, and the tokens of their sequences."""
         return len(self._members), self._trainings[0].objective.step_shape.tokens
 
     def _is_told(self) -> bool | None:
-        """Whether steps are faster together, as it is remembered; None if nothing tells it."""
+        """Return whether steps are faster together, as it is remembered; None if nothing tells it."""
         return True if self._gate is None else self._gate.lets_pass(self._gated_form, *self._size)
 
     def _is_faster(self) -> bool:
-        """Whether steps are faster together, as it is remembered, or measured by the next steps."""
+        """Return whether steps are faster together, as it is remembered, or measured by the next steps."""
         passes = self._is_told()
         if passes is None and self._can_measure:
             (trials, tokens), ratio = self._size, self._sure_ratio()
@@ -112,7 +112,7 @@ class Pack:
 
     @property
     def _can_measure(self) -> bool:
-        """Whether enough steps of the epoch are left."""
+        """Return whether enough steps of the epoch are left."""
         return self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS)
 
     def _sure_ratio(self) -> float | None:
@@ -124,7 +124,7 @@ class Pack:
         return ratio if again is None else (ratio + again) / 2
 
     def _measured_ratio(self) -> float | None:
-        """How much longer a step takes alone than together, the costs of stacking spread over an epoch.
+        """Return how much longer a step takes alone than together; stacking is spread over an epoch.
 
         None where time is over before that is known. What is to be saved meanwhile waits.
         """
@@ -180,7 +180,7 @@ class Pack:
             training.work.add_seconds(seconds / len(self._trainings))
 
     def _now(self) -> float:
-        """A clock for steps: that of the processor where one thread does all, so that others do not count."""
+        """Return the time; of the processor if one thread does all, so that other processes do not count."""
         if self._device.type != "cpu":
             torch.accelerator.synchronize(self._device)
         elif torch.get_num_threads() == 1:
@@ -189,7 +189,7 @@ class Pack:
 
 
 def _copied(state: _State) -> _State:
-    """A state of its own: as copy.deepcopy, but much faster where there are many small tensors."""
+    """Return a state of its own: as copy.deepcopy, but much faster where there are many small tensors."""
     made: object
     match state:
         case torch.Tensor():

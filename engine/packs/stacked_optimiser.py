@@ -58,13 +58,13 @@ class StackedOptimisers:
 
 
 def plan_of(training: Training) -> str:
-    """All that the rates, decays and clipping of a training depend on, but for its groups of weights."""
+    """Return everything that the rates, decays and clipping of a training depend on, but its groups."""
     train = training.settings.train
     return repr((train.optimizer, train.schedule, train.epochs, train.steps_per_epoch, train.clip_norm))
 
 
 def words_on_moves(trainings: Sequence[Training]) -> str:
-    """Which rules move the weights of trainings, and of how many each optimiser at once, on average."""
+    """Describe the rules that move weights, and how many trainings each optimiser moves on average."""
     plans = [plan_of(training) if _is_by_number(training) else None for training in trainings]
     parts = [(plan, len(list(part))) for plan, part in groupby(plans)]
     optimisers = sum(trials if plan is None else 1 for plan, trials in parts)
@@ -137,7 +137,7 @@ class _OneByOne:
 
 
 def _is_by_number(training: Training) -> bool:
-    """Whether a number is moved by itself but for the norm of gradients, and no rate looks at losses."""
+    """Return whether each number moves by its own gradient alone, and no rate depends on losses."""
     train = training.settings.train
     return (
         type(training.optimizer) in _BY_NUMBER
@@ -149,7 +149,7 @@ def _is_by_number(training: Training) -> bool:
 
 
 def _keys(trainings: Sequence[Training], own: Sequence[Weights]) -> list[object]:
-    """What those have in common that one optimiser can move at once; None of those that move one by one.
+    """Return a key for each training; those with the same key share an optimiser, None has its own.
 
     That are plans, the groups of weights with their rates, and what is kept of each weight so far.
     """
@@ -180,7 +180,7 @@ def _clip(gradients: Iterable[Tensor], norm: float) -> None:
 
 
 def _numbers(counts: Sequence[Tensor]) -> list[float]:
-    """The numbers of tensors, some perhaps on a GPU, which is waited for once."""
+    """Return the numbers of tensors, some perhaps on a GPU, which is waited for once."""
     found = dict[int, float]()
     for device in {count.device for count in counts}:
         here = [place for place, count in enumerate(counts) if count.device == device]
@@ -189,7 +189,7 @@ def _numbers(counts: Sequence[Tensor]) -> list[float]:
 
 
 def _made_as(optimizer: torch.optim.Optimizer, own: Weights, stacked: Weights) -> torch.optim.Optimizer:
-    """An optimiser of stacked weights with the rule and the groups of that of one training's own."""
+    """Return an optimiser of stacked weights with the rule and the groups of that of one training's own."""
     names = {weight: name for name, weight in own.items()}
     groups = [
         {**group, "params": [stacked[names[weight]] for weight in group["params"]]}
@@ -203,7 +203,7 @@ def _made_as(optimizer: torch.optim.Optimizer, own: Weights, stacked: Weights) -
 
 
 def _state(optimizer: torch.optim.Optimizer, weight: Tensor) -> dict[str, Any]:
-    """What an optimiser keeps of a weight; nothing before its first step."""
+    """Return what an optimiser keeps of a weight; nothing before its first step."""
     return optimizer.state.get(weight, {})
 
 

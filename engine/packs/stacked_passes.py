@@ -52,7 +52,7 @@ class StackedPasses:
             return functional_call(self._loss, named, batch)
 
     def _random_calls(self, batch: Sequence[Tensor]) -> list[RandomCall]:
-        """What is random in a pass over batches of this shape; the first pass of one model notes it."""
+        """Return the random calls of a pass over batches of this shape, noted in a first pass."""
         shape = tuple(rows.shape for rows in batch)
         if self._calls is None or self._calls[0] != shape:
             with torch.no_grad(), noting_dropout() as calls:
@@ -69,6 +69,6 @@ class _LossOf(nn.Module):
         self.model, self._objective = model, objective
 
     def forward(self, *batch: Tensor) -> Tensor:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         assert isinstance(self._objective, Stackable), "it was looked at before"
         return self._objective.loss_of(self.model, *batch)

@@ -103,7 +103,7 @@ class StackedSteps:
             stacked.grad = None
 
     def _draw(self) -> list[Tensor]:
-        """The next batch of each training, stacked, on the device."""
+        """Return the next batch of each training, stacked, on the device."""
         batches = [objective.draw() for objective in self._objectives]
         drawn = list(zip(*batches, strict=True))
         if any(rows.shape != alike[0].shape for alike in drawn for rows in alike):
@@ -112,13 +112,13 @@ class StackedSteps:
 
 
 def _stackable(training: Training) -> Stackable:
-    """What a training learns, whose batches are drawn here; to ask whether it is one takes a while."""
+    """Return what a training learns, whose batches are drawn here; to ask whether it is one takes a while."""
     assert isinstance(training.objective, Stackable), "it was looked at before"
     return training.objective
 
 
 def stacking_fault(model: nn.Module) -> str | None:
-    """Why the training of a model cannot take steps together with others of its form."""
+    """Return why the training of a model cannot take steps together with others of its form."""
     if next(model.buffers(), None) is not None:
         return "its model has buffers"
     looking = next(filter(looks_at_weights, model.modules()), None)

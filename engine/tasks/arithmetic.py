@@ -25,7 +25,7 @@ _REJECTION_BITS = 64  # rejection stops at a chance of 2^-64
 
 
 def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
-    """A separator b, each operand uniform over the n-bit numbers that are not all ones.
+    """Return a separator b, each operand uniform over the n-bit numbers that are not all ones.
 
     Draws so many candidates for each operand that all are refused with a chance of at most 2^-64, and takes
     the first good one, without a loop. (No bounded number of bits gives 2^n − 1 equal chances exactly.)
@@ -43,20 +43,20 @@ def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generat
 
 
 def read_numbers(bits: Tensor) -> list[int]:
-    """The numbers whose bits are the rows (batch, n), the highest first."""
+    """Return the numbers whose bits are the rows (batch, n), the highest first."""
     padded = torch.nn.functional.pad(bits, (-bits.shape[-1] % _BYTE, 0))
     return [int.from_bytes(row.tobytes()) for row in np.packbits(padded.to(torch.uint8).numpy(), axis=-1)]
 
 
 def write_bits(numbers: Sequence[int], length: int) -> Tensor:
-    """The lowest bits (batch, length) of numbers that have no more, the highest first."""
+    """Return the lowest bits (batch, length) of numbers that have no more, the highest first."""
     size = math.ceil(length / _BYTE)
     packed = np.frombuffer(b"".join(number.to_bytes(size) for number in numbers), dtype=np.uint8)
     return torch.from_numpy(np.unpackbits(packed.reshape(-1, size), axis=-1)[:, -length:]).long()
 
 
 def combine(inputs: Tensor, *, operation: Callable[[int, int], int]) -> Tensor:
-    """The result of an operation on a and b, in whole numbers of any size."""
+    """Return the result of an operation on a and b, in whole numbers of any size."""
     length = inputs.shape[-1]
     a, b = (read_numbers(inputs[:, part]) for part in (slice(length // 2), slice(length // 2 + 1, None)))
     return write_bits([operation(*each) for each in zip(a, b, strict=True)], length)

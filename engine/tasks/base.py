@@ -33,7 +33,7 @@ class Task:
     def batch(
         self, batch_size: int, length: int, generator: torch.Generator, *, vocab: int | None = None
     ) -> Batch:
-        """A batch of that nominal length; one state of the generator, which is the CPU's, gives one batch.
+        """Draw a batch of a nominal length; the same state of the CPU generator gives the same batch.
 
         Of `vocab` symbols, or of as many as in the paper; there are two bits whatever it is. Raises TaskError
         for a length that the task cannot have.
@@ -55,10 +55,10 @@ def register(name: str, draw: Draw, solve: Callable[[Tensor], Tensor]) -> Task:
 
 
 def get_task(name: str) -> Task:
-    """The task of that name; TaskError with the nearest name if there is none."""
+    """Return the task of that name; TaskError with the nearest name if there is none."""
     return _tasks[require_algorithmic(name).name]
 
 
 def registered_tasks() -> tuple[str, ...]:
-    """The names of all tasks that have a generator, sorted."""
+    """Return the names of all tasks that have a generator, sorted."""
     return tuple(sorted(_tasks))

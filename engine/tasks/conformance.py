@@ -70,7 +70,7 @@ class Subject:
 
 
 def subject(name: str, **settings: object) -> Subject:
-    """The task of that name with these keys of [task]; TaskError for a task that draws no examples.
+    """Return the task of that name with these keys of [task]; TaskError for a task that draws no examples.
 
     A task whose length grows is looked at two steps behind its first length.
     """
@@ -94,7 +94,7 @@ def subject(name: str, **settings: object) -> Subject:
 
 
 def _own_subject(task: TaskSettings, settings: Mapping[str, Any]) -> Subject:
-    """One of the tasks that come along."""
+    """Return one of the tasks that come along."""
     spec, vocab = task.spec, task.interface.vocab
     if isinstance(spec, AlgorithmicTask):
         made, length = get_task(spec.name), spec.start + 2 * spec.length_step
@@ -289,7 +289,7 @@ CHECKS = (
 
 
 def digest_all(task: Subject) -> str:
-    """What tells whether two processes draw the same."""
+    """Return what tells whether two processes draw the same."""
     return " ".join(map(_digest, (task.draw(1), *task.test_sets().values())))
 
 
@@ -311,12 +311,12 @@ def _digest(examples: Examples) -> str:
 
 
 def _form(kind: TaskKind) -> TaskKind:
-    """The kind whose examples have the same form: a second sequence is one of symbols as well."""
+    """Return the kind whose examples have the same form: a second sequence is one of symbols as well."""
     return TaskKind.TAGGING if kind is TaskKind.TRANSDUCTION else kind
 
 
 def _decides(seen: Tensor, answers: Tensor) -> bool:
-    """Whether each symbol that is seen often has one answer alone, though answers differ."""
+    """Return whether each symbol that is seen often has one answer alone, though answers differ."""
     if len(answers.unique()) < 2:
         return False
     often = [symbol for symbol in seen.unique().tolist() if int((seen == symbol).sum()) >= _SEEN_OFTEN]

@@ -34,13 +34,13 @@ def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Exam
 
 
 def draw_test_set(task: GeneratedTask, name: str) -> Examples:
-    """A set of the test split by its name."""
+    """Return a set of the test split by its name."""
     generator = torch.Generator().manual_seed(derive_seed(_TEST_SEED, f"test set {name} of {task.name}"))
     return _checked(task, task.test_sets()[name], generator, None)
 
 
 def show_example(task: GeneratedTask) -> tuple[str, str]:
-    """The beginning of an input and of its target as text, each number by itself; · is not scored.
+    """Return the beginning of an input and of its target as text, each number by itself; · is not scored.
 
     An input that is a picture is all there, and of its target what is scored.
     """
@@ -62,7 +62,7 @@ def _text(row: Tensor) -> str:
 
 
 def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int | None) -> Examples:
-    """What is drawn, of whatever is a tuple of tensors."""
+    """Return what is drawn, of whatever is a tuple of tensors."""
     with plugin_errors("task", task.name, type(task)):
         examples = Examples(*draw(generator))
     found = example_faults(task.spec.kind, task.sizes, examples, count)
@@ -72,7 +72,7 @@ def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int |
 
 
 def example_faults(kind: TaskKind, sizes: TaskSizes, examples: Examples, count: int | None) -> Iterator[str]:
-    """All that is wrong with examples of a task of this kind, of which there are to be so many."""
+    """Yield all that is wrong with examples of a task of this kind, of which there are to be so many."""
     inputs, targets, lengths = examples
     rows = len(inputs)
     if count is not None and rows != count:
@@ -112,7 +112,7 @@ def _number_faults(what: str, found: Tensor, shape: tuple[int | None, ...]) -> I
 
 
 def _form_fault(what: str, found: Tensor, shape: tuple[int | None, ...], kind: torch.dtype) -> str | None:
-    """What is wrong with type, device and shape; None stands for any size."""
+    """Return what is wrong with type, device and shape; None stands for any size."""
     fits = found.dim() == len(shape) and all(
         size in (None, got) for size, got in zip(shape, found.shape, strict=True)
     )

@@ -28,7 +28,7 @@ def negate(inputs: Tensor) -> Tensor:
 
 
 def apply_gate(inputs: Tensor, *, gate: Gate, filler: int) -> Tensor:
-    """The gate's answer at the first position of each pair, the filler everywhere else."""
+    """Return the gate's answer at the first position of each pair, the filler everywhere else."""
     targets = torch.full_like(inputs, filler)
     second = inputs[:, 1::2]  # (batch, pairs)
     targets[:, : 2 * second.shape[1] : 2] = gate(inputs[:, : 2 * second.shape[1] : 2], second)

@@ -63,7 +63,7 @@ LONG_TERM_PROBLEMS = {
 
 
 def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.Generator) -> Tensor:
-    """Uniform whole numbers (batch,), both ends included."""
+    """Return uniform whole numbers (batch,), both ends included."""
     return torch.randint(shortest, longest + 1, (batch_size,), generator=generator)
 
 

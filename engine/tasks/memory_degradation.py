@@ -43,7 +43,7 @@ class SequenceSplits:
 
 
 def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
-    """All sequences of a problem; another seed gives others, with other fixed symbols."""
+    """Return all sequences of a problem; another seed gives others, with other fixed symbols."""
     drawn = _different(spec, seed, spec.sequences + spec.test_sequences)
     sequences = Sequences(_add_markers(drawn), _add_markers(_answer(spec, seed, drawn)))
     train = round(spec.sequences * (1 - spec.dev_fraction))
@@ -63,7 +63,7 @@ def as_pairs(sequences: Sequences) -> PairSplit:
 
 
 def tabu_symbols(spec: DegradationProblem, seed: int) -> Tensor:
-    """The symbols that do not belong into targets, (tabu,), counted from 0."""
+    """Return the symbols that do not belong into targets, (tabu,), counted from 0."""
     return torch.randperm(spec.symbols, generator=_fixed_generator(spec, seed))[: spec.num_dropped_symbols]
 
 
@@ -118,7 +118,7 @@ def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Ten
 
 
 def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Generator) -> Tensor:
-    """Uniform symbols, of which 1 to `dropped`, anywhere, are of the tabu set, and the others are not."""
+    """Draw uniform symbols, of which 1 to `dropped`, anywhere, are of the tabu set."""
     shape = (count, spec.max_length)
     others = torch.ones(spec.symbols, dtype=torch.bool).index_fill_(0, tabu, False).nonzero().flatten()
     ranks = torch.rand(shape, generator=generator).argsort(dim=1)
@@ -131,7 +131,7 @@ def _with_tabu(spec: DegradationProblem, tabu: Tensor, count: int, generator: Ge
 def _with_bigrams(
     spec: DegradationProblem, bigrams: tuple[Tensor, Tensor, Tensor], count: int, generator: Generator
 ) -> Tensor:
-    """Uniform symbols, but behind the first of a bigram its second with just its probability."""
+    """Return uniform symbols, but behind the first of a bigram its second with just its probability."""
     firsts, seconds, probable = bigrams
     successor = torch.full((spec.symbols,), -1).index_copy_(0, firsts, seconds)
     probability = torch.zeros(spec.symbols).index_copy_(0, firsts, probable)
@@ -147,7 +147,7 @@ def _with_bigrams(
 
 
 def _answer(spec: DegradationProblem, seed: int, drawn: _SymbolRows) -> _SymbolRows:
-    """The symbols of the targets: reversed, or without those of the tabu set."""
+    """Return the symbols of the targets: reversed, or without those of the tabu set."""
     symbols, lengths = drawn
     places = torch.arange(spec.max_length)
     if not spec.num_dropped_symbols:

@@ -23,12 +23,12 @@ def identity(inputs: Tensor) -> Tensor:
 
 
 def reverse(inputs: Tensor) -> Tensor:
-    """The last symbol first."""
+    """Return the last symbol first."""
     return inputs.flip(-1)
 
 
 def ascending(inputs: Tensor) -> Tensor:
-    """The smallest symbol first."""
+    """Return the smallest symbol first."""
     return inputs.sort(dim=-1).values
 
 

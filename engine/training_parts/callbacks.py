@@ -50,7 +50,7 @@ class Callbacks:
     def after_epoch(
         self, model: nn.Module, epoch: int, step: int, metrics: Mapping[str, float], *, last: bool
     ) -> dict[str, float]:
-        """What each reports after an epoch that has these metrics, and after the last one."""
+        """Return what each reports after an epoch that has these metrics, and after the last one."""
         states, found = deepcopy(self._states), dict[str, float]()
         hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
         hooks += [(each.name, each.on_end) for each in self._callbacks if last]
@@ -71,7 +71,7 @@ class Callbacks:
     def _call(
         self, name: str, hook: Hook, model: nn.Module, place: Place, state: dict[str, Any]
     ) -> dict[str, float]:
-        """What a callback reports; neither the model nor any generator is moved by it."""
+        """Return what a callback reports; neither the model nor any generator is moved by it."""
         before = _how_torch_computes()
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), torch.no_grad():
@@ -94,7 +94,7 @@ class Callbacks:
 
 
 def _how_torch_computes() -> dict[str, object]:
-    """What of a process a training depends on, beside its generators."""
+    """Return what of a process a training depends on, beside its generators."""
     return {
         "default dtype": torch.get_default_dtype(),
         "number of threads": torch.get_num_threads(),

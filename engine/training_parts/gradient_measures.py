@@ -75,7 +75,7 @@ class GradientMeasures:
             self._noise = self._noise + (self._parts_square - square) / (1 / part - 1 / step)
 
     def metrics(self, steps: int) -> dict[str, float]:
-        """The metrics of an epoch; no noise scale where the estimate of |G|² is not above 0."""
+        """Return the metrics of an epoch; no noise scale where the estimate of |G|² is not above 0."""
         found: dict[str, float] = {}
         if GRADIENT_NORM in self._asked:
             found[GRADIENT_NORM] = float(self._norms) / steps
@@ -94,5 +94,5 @@ class GradientMeasures:
 
 
 def _square(gradients: list[Tensor]) -> Tensor:
-    """The squared norm of gradients together, in double precision."""
+    """Return the squared norm of gradients together, in double precision."""
     return torch.stack([gradient.double().square().sum() for gradient in gradients]).sum()

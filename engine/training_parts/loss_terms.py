@@ -66,7 +66,7 @@ class LossTerms:
                 objective.observer = None
 
     def after_part(self, step: int, parts: int) -> Tensor:
-        """What the terms add to the loss of the part that has just been computed, of so many in a step."""
+        """Return what the terms add to the loss of the part that was just computed, one of `parts`."""
         assert self._scored is not None, "an objective shows what it has scored"
         total = torch.zeros((), device=self._device)
         for term in self._terms:
@@ -77,7 +77,7 @@ class LossTerms:
         return total
 
     def metrics(self, steps: int) -> dict[str, float]:
-        """The mean of each term over so many steps."""
+        """Return the mean of each term over so many steps."""
         return {name: float(total) / steps for name, total in self._sums.items()}
 
     def state(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class LossTerms:
         self._states = own_states_on(state, self._device)
 
     def _compute(self, term: LossTerm, scored: Scored, step: int) -> Tensor:
-        """A term as it is, without its weight."""
+        """Return a term as it is, without its weight."""
         watched = self._watched[term.name]
         activations = [each for each in self._activations if each[0] in watched]
         if missing := [name for name in watched if all(name != each for each, _ in activations)]:
@@ -139,7 +139,7 @@ def check_watched(all_settings: Iterable[TrialSettings]) -> None:
 
 
 def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
-    """The names of the modules that a term watches; LossTermError for a pattern that fits none."""
+    """Return the names of the modules that a term watches; LossTermError for a pattern that fits none."""
     for pattern in term.watches:
         if not any(fnmatchcase(name, pattern) for name in names):
             raise LossTermError(f"{term.name}: expected a pattern of modules of the model, got '{pattern}'")

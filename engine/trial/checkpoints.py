@@ -1,6 +1,7 @@
-"""A trial's checkpoint: all that it needs to resume, replaced after epochs and amid them, then removed.
+"""Checkpoints of unfinished trials.
 
-It is sealed, and the one before is kept: if the last one is damaged, what came after it is trained again.
+A checkpoint is sealed, and the one before it is kept: if the last one is damaged, the trial resumes from
+that.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointData:
-    """A training's state, the metrics of its epochs so far, and its totals."""
+    """The state of a training, the metrics of its epochs so far, and its totals."""
 
     state: dict[str, Any]
     metrics: list[MetricRow]
@@ -42,35 +43,40 @@ class CheckpointData:
 
     @property
     def place(self) -> str:
-        """Where a trial goes on: after how many epochs and, amid an epoch, after how many of its steps."""
+        """Return where a trial resumes: its epochs and, amid an epoch, its steps, as in 3+20."""
         taken = self.state.get("epoch", {}).get("taken", 0)
         return f"{self.totals.epochs}+{taken}" if taken else f"{self.totals.epochs}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deaths:
-    """How often processes have died that began at the same place of a trial: in this run, and in all."""
+    """The number of deaths after a start at the same place of a trial: in this run, and in all."""
 
     in_run: int
     in_all: int
 
 
 class Checkpoint:
-    """The folder of one unfinished trial: its settings, its starts, its state, and the state before."""
+    """The folder of one unfinished trial: its settings, its starts, its state, and the state before that.
 
-    def __init__(self, folder: Path, shorter: tuple[ShorterTrial, Path] | None = None) -> None:
-        """Without a state of its own it has that of a shorter trial, which is in the file given with it."""
-        self._folder, self._shorter = folder, shorter
+    Without a state of its own it has that of a `shorter` trial, whose last state is in the file beside it.
+    With a `mirror`, the folder is a copy of one in a bucket: files are there before a method returns.
+    """
+
+    def __init__(
+        self, folder: Path, shorter: tuple[ShorterTrial, Path] | None = None, mirror: Mirror | None = None
+    ) -> None:
+        self._folder, self._shorter, self._mirror = folder, shorter, mirror
         self._state, self._previous = folder / "state.pt", folder / "previous.pt"
         self._starts = folder / STARTS_FILE
 
     @property
     def folder(self) -> Path:
-        """Where it is on this machine."""
+        """Return the folder on this machine."""
         return self._folder
 
     def record_start(self, trial: str, run: str, place: str) -> Deaths:
-        """Record that a run starts the trial, as JSON, at a place, a word; the deaths after it before."""
+        """Record that a run starts the trial, as JSON, at a place; return the deaths at that place."""
         start = f"{run} {place}"
         try:
             begun = checkpoint_notes.read_begun(self._folder)
@@ -82,14 +88,17 @@ class Checkpoint:
             _set_aside(self._starts)
             first = checkpoint_notes.encode_begun(trial)
             self._starts.write_text(f"{first}{start}\n", encoding="utf-8")
-            return Deaths(in_run=0, in_all=0)
-        deaths = _count_deaths(begun[1], run, place)
-        with self._starts.open("a", encoding="utf-8") as starts:
-            starts.write(start + "\n")
+            deaths = Deaths(in_run=0, in_all=0)
+        else:
+            deaths = _count_deaths(begun[1], run, place)
+            with self._starts.open("a", encoding="utf-8") as starts:
+                starts.write(start + "\n")
+        self._publish(self._starts)
         return deaths
 
     def record_request(self, trial: str) -> bool:
-        """Record that somebody wants the trial trained, as JSON; False if it has begun already."""
+        """Record that somebody wants the trial trained, as JSON; return False if it has begun already."""
+        self._pull(self._starts)
         if checkpoint_notes.is_begun(self._folder):
             return False
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -99,14 +108,17 @@ class Checkpoint:
                 starts.write(checkpoint_notes.encode_begun(trial))
         except FileExistsError:
             return False
+        self._publish(self._starts)
         return True
 
     def record_stop(self) -> None:
-        """Record that whoever has started the trial last stops in order, if the trial is under way."""
-        with suppress(OSError):  # what cannot be written counts as a death
+        """Record that the last start stops in order, if the trial is under way."""
+        with suppress(OSError):  # a start without this line counts as a death
+            self._pull(self._starts)
             if self._starts.is_file():
                 with self._starts.open("a", encoding="utf-8") as starts:
                     starts.write(f"{STOPPED}\n")
+                self._publish(self._starts)
 
     def save(self, saved: CheckpointData) -> None:
         """Replace the state; a crash at any moment leaves the old one or the new one intact."""
@@ -115,14 +127,20 @@ class Checkpoint:
             with suppress(FileNotFoundError):
                 self._state.replace(self._previous)
         if saved.metrics:
-            last = last_epoch_metrics(saved.metrics)
-            totals = saved.totals
+            last, totals = last_epoch_metrics(saved.metrics), saved.totals
             checkpoint_notes.write_note(
                 self._folder, totals.epochs, last, saved.metrics, seconds=totals.seconds
             )
+        if self._mirror is not None:
+            self._mirror.copy(self._state, self._previous)  # within the bucket
+            self._publish(self._state)
+            if (note := self._folder / checkpoint_notes.NOTE_FILE).is_file():
+                self._publish(note)
 
     def load(self, device: torch.device) -> CheckpointData | None:
-        """What was saved last and is intact, or None; a damaged file is named in the log and renamed."""
+        """Return the last intact state, or None; log and rename a damaged file."""
+        if self._mirror is not None:
+            self._mirror.pull(self._folder)
         for path in (self._state, self._previous):
             try:
                 return _read(path, device)
@@ -136,10 +154,11 @@ class Checkpoint:
         return self._load_shorter(device)
 
     def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """The last state of the shorter trial, told as such; None without one, or if it is damaged."""
+        """Return the last state of the shorter trial, marked as such; None if none is intact."""
         if self._shorter is None:
             return None
         shorter, path = self._shorter
+        self._pull(path)
         try:
             saved = _read(path, device)
         except FileNotFoundError:
@@ -151,74 +170,30 @@ class Checkpoint:
         return replace(saved, totals=totals)
 
     def remove(self) -> None:
-        """Remove the folder: its trial has ended."""
+        """Remove the folder of a trial that has ended; what cannot be removed stays as a leftover."""
+        if self._mirror is not None:
+            with suppress(OSError):
+                self._mirror.remove([self._folder])
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _publish(self, path: Path) -> None:
+        if self._mirror is not None:
+            self._mirror.publish(path)
 
-class PublishedCheckpoint(Checkpoint):
-    """A checkpoint in the copy of a bucket, which has its files when a method returns."""
-
-    def __init__(self, folder: Path, shorter: tuple[ShorterTrial, Path] | None, mirror: Mirror) -> None:
-        super().__init__(folder, shorter)
-        self._mirror = mirror
-
-    def record_start(self, trial: str, run: str, place: str) -> Deaths:
-        """As any checkpoint's."""
-        deaths = super().record_start(trial, run, place)
-        self._mirror.publish(self._starts)
-        return deaths
-
-    def record_request(self, trial: str) -> bool:
-        """As any checkpoint's."""
-        self._mirror.pull_files([self._starts])
-        if wanted := super().record_request(trial):
-            self._mirror.publish(self._starts)
-        return wanted
-
-    def record_stop(self) -> None:
-        """As any checkpoint's."""
-        with suppress(OSError):  # as there
-            self._mirror.pull_files([self._starts])
-            super().record_stop()
-            if self._starts.is_file():
-                self._mirror.publish(self._starts)
-
-    def save(self, saved: CheckpointData) -> None:
-        """As any checkpoint's; the bucket copies the state before by itself."""
-        super().save(saved)
-        self._mirror.copy(self._state, self._previous)
-        self._mirror.publish(self._state)
-        note = self._folder / checkpoint_notes.NOTE_FILE
-        if note.is_file():
-            self._mirror.publish(note)
-
-    def load(self, device: torch.device) -> CheckpointData | None:
-        """As any checkpoint's, from what the bucket has."""
-        self._mirror.pull(self._folder)
-        return super().load(device)
-
-    def _load_shorter(self, device: torch.device) -> CheckpointData | None:
-        """As any checkpoint's, from what the bucket has."""
-        if self._shorter is not None:
-            self._mirror.pull_files([self._shorter[1]])
-        return super()._load_shorter(device)
-
-    def remove(self) -> None:
-        """As any checkpoint's, there and here; what cannot be removed is left over."""
-        with suppress(OSError):
-            self._mirror.remove([self._folder])
-        super().remove()
+    def _pull(self, path: Path) -> None:
+        if self._mirror is not None:
+            self._mirror.pull_files([path])
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
-    """The checkpoint of a trial in a store, and of a shorter one that it can go on from."""
+    """Return the checkpoint of a trial in a store, which may continue that of a shorter trial."""
     folder = store.checkpoint_dir(trial)
     end = None if shorter is None else (shorter, store.final_checkpoint_file(shorter.trial))
-    return Checkpoint(folder, end) if store.mirror is None else PublishedCheckpoint(folder, end, store.mirror)
+    return Checkpoint(folder, end, store.mirror)
 
 
 def dies_often(folder: Path) -> bool:
-    """Whether a trial's last starts have all died, so that others had better come first."""
+    """Return whether a trial's last starts have all died, so that other trials should come first."""
     try:
         begun = checkpoint_notes.read_begun(folder)
     except (OSError, DamagedError, UnreadableError):
@@ -227,7 +202,7 @@ def dies_often(folder: Path) -> bool:
 
 
 def _count_deaths(lines: Sequence[str], run: str, place: str) -> Deaths:
-    """Count the starts at a place that nothing followed."""
+    """Count the starts at a place that were neither stopped in order nor followed by progress."""
     starts: list[str] = []
     for line in lines:
         if line != STOPPED:
@@ -239,7 +214,7 @@ def _count_deaths(lines: Sequence[str], run: str, place: str) -> Deaths:
 
 
 def save_final(path: Path, saved: CheckpointData) -> None:
-    """Write the last state of a training, for those with more epochs, and seal it, as durably as weights."""
+    """Write and seal the last state of a training, from which trials with more epochs continue."""
     with replacing(path) as temporary:
         _write(temporary, saved)
 
@@ -252,7 +227,7 @@ def _write(path: Path, saved: CheckpointData) -> None:
 
 
 def _read(path: Path, device: torch.device) -> CheckpointData:
-    """The checkpoint in a file; raises as `_load_sealed`."""
+    """Read the checkpoint in a file; raise as `_load_sealed`."""
     saved = _load_sealed(path, device)
     try:
         metrics = [MetricRow(**row) for row in saved["metrics"]]
@@ -262,7 +237,7 @@ def _read(path: Path, device: torch.device) -> CheckpointData:
 
 
 def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
-    """What torch has saved to a file, read only after its seal is verified.
+    """Load what torch has saved to a file, after its seal is verified.
 
     Raises FileNotFoundError, UnreadableError, and DamagedError if any byte is not as written. Checkpoints of
     earlier versions have no seal; they are read, with a note in the log.
@@ -284,7 +259,7 @@ def _load_sealed(path: Path, device: torch.device) -> dict[str, Any]:
 
 @contextmanager
 def _without_checksums_of_records() -> Iterator[None]:
-    """Let torch leave out the checksums of tensors, which it never compares: the seal covers them all."""
+    """Have torch omit the checksums of tensors, which it never compares; the seal covers them."""
     computed = torch.serialization.get_crc32_options()
     torch.serialization.set_crc32_options(False)
     try:
@@ -294,6 +269,6 @@ def _without_checksums_of_records() -> Iterator[None]:
 
 
 def _set_aside(path: Path) -> None:
-    """Rename what is no checkpoint, until the folder is removed."""
+    """Rename a damaged file; it is removed with its folder."""
     with suppress(FileNotFoundError):
         path.replace(path.with_name(f"{path.name}.damaged"))

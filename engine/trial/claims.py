@@ -30,7 +30,7 @@ class Claims:
         self._read_at, self._sweeps = (-math.inf, -math.inf), 0
 
     def claim(self, job: Job) -> tuple[Job, Lease] | Taken:
-        """The job with the number of its attempt and the lease; or that another process has the trial."""
+        """Return the job with the number of its attempt and the lease; or the process that has the trial."""
         trial = job.trial.id
         claimed = self._leases.claim(trial, job.attempt, gone=job.gone)
         if isinstance(claimed, LeaseState) and claimed.ended:
@@ -46,7 +46,7 @@ class Claims:
         return replace(job, attempt=claimed.attempt), claimed
 
     def _has_ended(self, job: Job, *, at_once: bool) -> bool:
-        """Whether the store has an outcome that was not known when the job was planned."""
+        """Return whether the store has an outcome that was not known when the job was planned."""
         if self._ended.get(job.trial.id, -1) < job.attempt:
             self._refresh(at_once=at_once)
         return self._ended.get(job.trial.id, -1) >= job.attempt
@@ -60,6 +60,6 @@ class Claims:
 
 
 def taken(state: LeaseState) -> Taken:
-    """The event that another process has a trial, whose outcome cannot be seen yet."""
+    """Return the event that another process has a trial, whose outcome cannot be seen yet."""
     owner = state.owner
     return Taken(trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid)

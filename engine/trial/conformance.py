@@ -43,7 +43,7 @@ def trial(
     callbacks: Sequence[Mapping[str, Any]] = (),
     **train: object,
 ) -> TrialSettings:
-    """A trial of seconds with these loss terms and callbacks; `train` has other keys of [train]."""
+    """Return a trial of seconds with these loss terms and callbacks; `train` has other keys of [train]."""
     tables = {
         "optimizer": {"name": "adam", "lr": 0.01},
         "batch_size": 4,
@@ -143,7 +143,7 @@ def _begin(settings: TrialSettings) -> Training:
 
 
 def _course(training: Training) -> Course:
-    """The epochs that are left of a training."""
+    """Return the epochs that are left of a training."""
     course = Course()
     while not training.finished:
         course.append(_without_speed(training.advance()))
@@ -163,7 +163,7 @@ def _advance_a_piece(training: Training) -> Course:
 
 
 def _weights(settings: TrialSettings) -> Mapping[str, torch.Tensor]:
-    """The weights at the end of a training."""
+    """Return the weights at the end of a training."""
     training = _begin(settings)
     _course(training)
     return training.weights()

@@ -39,7 +39,7 @@ class LastWords:
     text: str
 
     def reason(self, limit_s: float | None, where: str) -> str | None:
-        """Why the trial has failed by this death alone; None if it is to be tried again under this limit."""
+        """Return why the trial has failed by this death alone; None if it is tried again under this limit."""
         if self.passed_memory_limit:
             return f"{self.text.splitlines()[0]} {where}"
         if limit_s is None or self.limit_s is None or limit_s > self.limit_s:
@@ -51,19 +51,19 @@ class LastWords:
 
     @property
     def passed_memory_limit(self) -> bool:
-        """Whether it was killed since it occupied more memory than it may."""
+        """Return whether it was killed since it occupied more memory than it may."""
         return self.text.startswith(_MEMORY_LIMIT)
 
     @property
     def summary(self) -> str:
-        """How it died, in a few words; nothing where that is not known."""
+        """Return how it died, in a few words; nothing where that is not known."""
         if found := _FATAL.search(self.text):
             return found[1].lower()
         return self.text.partition("\n")[0]
 
     @property
     def rest(self) -> str:
-        """What was written, from a line of its own on, where the summary is not all of it."""
+        """Return what was written, from a line of its own on, where the summary is not all of it."""
         return "" if self.text.strip() == self.summary else f"\n{self.text}"
 
 
@@ -90,7 +90,7 @@ def leaving_last_words(folder: Path, limit_s: float | None) -> Iterator[int]:
 
 
 def words_file(folder: Path) -> Path:
-    """The file in which a process of this checkpoint's folder says how it dies."""
+    """Return the file in which a process of this checkpoint's folder says how it dies."""
     return folder / _FILE
 
 
@@ -103,7 +103,7 @@ def note_death(folder: Path, text: str) -> None:
 
 
 def take_last_words(folder: Path) -> LastWords | None:
-    """What the last process has left, once; None if it did not die, or said nothing."""
+    """Return what the last process has left, once; None if it did not die, or said nothing."""
     path = words_file(folder)
     try:
         limit, _, text = path.read_text(encoding="utf-8", errors="replace").partition("\n")
@@ -114,7 +114,7 @@ def take_last_words(folder: Path) -> LastWords | None:
 
 
 def _open(folder: Path) -> int:
-    """The file, empty; standard error where there can be none."""
+    """Return the file, empty; standard error where there can be none."""
     try:
         return os.open(words_file(folder), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
     except OSError:
@@ -124,7 +124,7 @@ def _open(folder: Path) -> int:
 def failure_by_death(
     deaths: Deaths, words: LastWords | None, limit_s: float | None, where: str
 ) -> str | None:
-    """Why a trial has failed as its processes died; None if it is tried again, under this time limit."""
+    """Return why a trial has failed by the deaths of its processes; None if it is tried again."""
     if words is not None and (reason := words.reason(limit_s, where)) is not None:
         return reason
     if deaths.in_run < MAX_WORKER_DEATHS and deaths.in_all < MAX_DEATHS:

@@ -84,7 +84,7 @@ def _check_on(device: torch.device, model: nn.Module, view: CausalView) -> None:
 
 
 def _copied(model: nn.Module, device: torch.device) -> nn.Module:
-    """A copy of a model on a device, made there at once."""
+    """Return a copy of a model on a device, made there at once."""
     known: dict[int, object] = {id(each): each.to(device, copy=True) for each in model.buffers()}
     for weight in model.parameters():
         known[id(weight)] = nn.Parameter(weight.to(device, copy=True), weight.requires_grad)
@@ -92,7 +92,7 @@ def _copied(model: nn.Module, device: torch.device) -> nn.Module:
 
 
 def _moved(known: Tensor, found: Tensor) -> int | None:
-    """The first position at which outputs (length, …) differ by more than rounding; None if none does."""
+    """Return the first position at which outputs (length, …) differ by more than rounding, or None."""
     distance = (known - found).abs().flatten(1).amax(1) if known.dim() > 1 else (known - found).abs()
     wrong = torch.nonzero(~(distance <= ROUNDING * known.abs().max().clamp(min=1.0)))
     return int(wrong[0]) if len(wrong) else None

@@ -121,18 +121,18 @@ def note_lost_gpu(error: BaseException) -> None:
 
 
 def lost_gpu() -> str | None:
-    """Why this process cannot use its GPU any more; None if it can."""
+    """Return why this process cannot use its GPU any more; None if it can."""
     return _lost[0] if _lost else None
 
 
 def _lost_gpu(error: BaseException) -> str | None:
-    """What CUDA has said of a kernel that has failed, on one line."""
+    """Return what CUDA has said of a kernel that has failed, on one line."""
     told = (str(each) for each in _causes(error) if isinstance(each, RuntimeError))
     return next((each.partition("\n")[0] for each in told if any(text in each for text in _LOST_GPU)), None)
 
 
 def _said_by_gpu() -> str | None:
-    """The same of the kernels so far; those that still compute are not waited for."""
+    """Return the same of the kernels so far; those that still compute are not waited for."""
     if not torch.cuda.is_initialized():
         return None
     try:
@@ -143,7 +143,7 @@ def _said_by_gpu() -> str | None:
 
 
 def machine_failure(error: BaseException) -> str | None:
-    """Why the machine is to blame for what a training raised, on one line; None where the trial is.
+    """Return why the machine is to blame for what a training raised, on one line; None where the trial is.
 
     Where a GPU is lost, its libraries say that something failed, and not what.
     """
@@ -153,7 +153,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def _told_by(error: BaseException) -> str | None:
-    """What an exception says of the machine; None where it is a trial's, or follows from another."""
+    """Return what an exception says of the machine; None where it is a trial's, or follows from another."""
     if isinstance(error, MachineError | DataError | PrecisionError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:
@@ -164,7 +164,7 @@ def _told_by(error: BaseException) -> str | None:
 
 
 def _told_by_torch(error: RuntimeError | AssertionError) -> str | None:
-    """The same of what torch raises, on the line that tells it."""
+    """Return the same of what torch raises, on the line that tells it."""
     lines = str(error).splitlines()
     if any(text in str(error) for text in _NO_GPU):
         return f"a GPU is missing: {lines[0]}"
@@ -173,13 +173,13 @@ def _told_by_torch(error: RuntimeError | AssertionError) -> str | None:
 
 
 def describe_os_error(error: OSError) -> str:
-    """What the system refused, and of which file."""
+    """Return what the system refused, and of which file."""
     what = error.strerror or str(error)
     return f"{what}: {error.filename}" if error.filename else what
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An exception, and those that it was raised from."""
+    """Yield an exception, and those that it was raised from."""
     each: BaseException | None = error
     while each is not None:
         yield each

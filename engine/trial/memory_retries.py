@@ -88,17 +88,17 @@ class MemoryTries:
 
     @property
     def tries(self) -> int:
-        """How often it has run out of memory so far, or would have."""
+        """Return how often it has run out of memory so far, or would have."""
         return self._tries
 
     @property
     def parts(self) -> int:
-        """The parts of a batch in the try under way."""
+        """Return the parts of a batch in the try under way."""
         return self._parts[self._tries]
 
     @property
     def settings(self) -> TrialSettings:
-        """The trial's settings as they are trained; its id is that of its own."""
+        """Return the trial's settings as they are trained; its id is that of its own."""
         train = self._settings.train
         if self.parts == train.accumulate:
             return self._settings
@@ -108,7 +108,7 @@ class MemoryTries:
 
     @property
     def told(self) -> str:
-        """What a row says of it beside the device; nothing where batches are as the settings say."""
+        """Return what a row says of it beside the device; nothing where batches are as the settings say."""
         return "" if self.parts == self._settings.train.accumulate else f", batches in {self.parts} parts"
 
     def read(self, device: torch.device) -> None:
@@ -132,7 +132,7 @@ class MemoryTries:
         return self._memory.step(self._settings).parts_that_fit(total) or 1
 
     def next(self, *, was_alone: bool = False) -> bool:
-        """Whether there is another way to try it, which is then the one under way.
+        """Return whether there is another way to try it, which is then the one under way.
 
         Who `was_alone` already, as in a process that was killed for its memory, is not tried so again.
         """
@@ -175,12 +175,12 @@ class DeviceMemory(NamedTuple):
     own: int
 
     def lacks(self, needed: int) -> bool:
-        """Whether there is no room for so much, and would be if no other process held any."""
+        """Return whether there is no room for so much, and would be if no other process held any."""
         return self.free < needed and fits(needed + self.own, self.total)
 
 
 def device_memory(device: torch.device) -> DeviceMemory | None:
-    """What a GPU has; None of a CPU, and of a GPU that is lost, as whoever computes next finds out."""
+    """Return what a GPU has; None of a CPU, and of a GPU that is lost, as whoever computes next finds out."""
     if device.type != "cuda":
         return None
     try:
@@ -190,7 +190,7 @@ def device_memory(device: torch.device) -> DeviceMemory | None:
 
 
 def total_bytes(device: torch.device) -> int | None:
-    """All the memory that a GPU has; None of a CPU, and of a GPU that is lost."""
+    """Return all the memory that a GPU has; None of a CPU, and of a GPU that is lost."""
     if device.type != "cuda":
         return None
     try:
@@ -200,7 +200,7 @@ def total_bytes(device: torch.device) -> int | None:
 
 
 def _can_be_split(settings: TrialSettings, parts: int) -> bool:
-    """Whether each batch can be computed in so many parts."""
+    """Return whether each batch can be computed in so many parts."""
     train = settings.train
     if train.batch_tokens is not None:
         return train.sequences(longest_pair(settings)) >= parts
@@ -208,20 +208,20 @@ def _can_be_split(settings: TrialSettings, parts: int) -> bool:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out; torch raises a plain RuntimeError for it on a CPU, and of CUDA's libraries."""
+    """Return whether memory ran out; on a CPU, torch raises a plain RuntimeError for that."""
     if isinstance(error, RuntimeError):
         return isinstance(error, torch.OutOfMemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY)
     return isinstance(error, MemoryError)
 
 
 def may_be_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, or CUDA's libraries say what they also say of memory that is short."""
+    """Return whether memory ran out, or CUDA's libraries say what they also say of memory that is short."""
     told = isinstance(error, RuntimeError) and any(text in str(error) for text in _PERHAPS_OUT_OF_MEMORY)
     return told or is_out_of_memory(error)
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
-    """What is computed in so many parts, or where memory is short in twice as many, up to `most`."""
+    """Return what is computed in so many parts, or where memory is short in twice as many, up to `most`."""
     while True:
         try:
             return compute(parts)
@@ -233,7 +233,7 @@ def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) ->
 
 
 def evaluate_with_room(objective: Objective[ModelOf], model: ModelOf, *, last: bool) -> Metrics:
-    """What an objective measures, its batches in as many parts as memory is enough for, from now on."""
+    """Evaluate a model, its batches in as many parts as memory is enough for."""
     before, first = objective.state(), objective.evaluation_parts
 
     def evaluate(parts: int) -> Metrics:

@@ -72,7 +72,7 @@ def trial_row(
     reason: str | None,
     started: datetime,
 ) -> TrialRow:
-    """The row of a trial that ends now; the first line of its reason is a summary, a traceback may follow."""
+    """Return the row of a trial that ends now; the first line of its reason is a summary."""
     trial, settings = job.trial, job.trial.settings
     recipe = parse(settings.model.recipe)
     return TrialRow(
@@ -110,7 +110,7 @@ def trial_row(
 
 
 def measured_totals(before: Totals, training: Training, device: torch.device, *, told: str) -> Totals:
-    """What a trial has used by now; `told` is said of it beside the device."""
+    """Return what a trial has used by now; `told` is said of it beside the device."""
     return replace(
         before,
         parameters=training.parameters,
@@ -143,5 +143,5 @@ def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) ->
 
 
 def last_epoch_metrics(rows: Sequence[MetricRow]) -> dict[str, float]:
-    """The metrics of the last epoch; none before the first."""
+    """Return the metrics of the last epoch; none before the first."""
     return {row.name: row.value for row in rows if row.epoch == rows[-1].epoch}

@@ -42,7 +42,7 @@ def check_precision(precision: Precision, device: torch.device) -> None:
 
 
 def _is_supported(precision: Precision) -> bool:
-    """Whether a GPU has products of fewer bits."""
+    """Return whether a GPU has products of fewer bits."""
     if precision == "tf32":
         return torch.cuda.is_tf32_supported()
     return torch.cuda.is_bf16_supported(including_emulation=False)
@@ -78,13 +78,13 @@ def _replace_precisions(old: Sequence[str], new: Sequence[str], of_cudnn: bool |
 
 
 def _legacy_setting(precisions: Sequence[str]) -> str:
-    """The name in torch's older setting for these precisions of matrix products on GPUs and on CPUs."""
+    """Return the name of torch's older setting for these precisions of matrix products."""
     on_gpu, on_cpu, *_ = precisions
     return "medium" if on_cpu == "bf16" else "high" if on_gpu == "tf32" else "highest"
 
 
 def _legacy_setting_of_cudnn() -> bool | None:
-    """Whether cuDNN has TF32 by torch's older setting; None where that contradicts the newer ones."""
+    """Return whether cuDNN has TF32 by torch's older setting; None where that contradicts the newer ones."""
     with warnings.catch_warnings(), suppress(RuntimeError):
         warnings.simplefilter("ignore", UserWarning)  # of torch 2.9, once a process: that it is the older one
         return torch.backends.cudnn.allow_tf32

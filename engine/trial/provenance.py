@@ -26,19 +26,19 @@ _CLEAR_REFS, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def version(settings: TrialSettings) -> str:
-    """The version of this package, and the files and packages of plug-ins that a trial uses, with digests."""
+    """Return the version of this package, and the plug-in files and packages that a trial uses."""
     others = sorted(set(map(shown, settings.code.values())))
     return " with ".join([__version__, *([", ".join(others)] if others else [])])
 
 
 @cache
 def commit() -> str | None:
-    """The commit of the code as it was at the first call, as `describe_code` tells it."""
+    """Return the commit of the code as it was at the first call, as `describe_code` tells it."""
     return describe_code(Path(__file__).parents[2])
 
 
 def describe_code(root: Path) -> str | None:
-    """The short git commit of a clone, as 5d02964+a1b2c3d4 where code differs from it; None for no clone.
+    """Return the short git commit of a clone, as 5d02964+a1b2c3d4 if code differs from it; None for no clone.
 
     The second part is a hash of the names and contents of all Python files that differ or are new, and of
     files in the catalog: equal changes have equal hashes. Tests, documents and results are no code.
@@ -55,22 +55,22 @@ def describe_code(root: Path) -> str | None:
 
 
 def torch_version() -> str:
-    """The version of torch, with what it was built for."""
+    """Return the version of torch, with what it was built for."""
     return str(torch.__version__)
 
 
 def cuda_version(device: torch.device) -> str:
-    """The version of CUDA that torch was built with; empty on a CPU."""
+    """Return the version of CUDA that torch was built with; empty on a CPU."""
     return (torch.version.cuda or "") if device.type == "cuda" else ""
 
 
 def python_version() -> str:
-    """The version of Python."""
+    """Return the version of Python."""
     return platform.python_version()
 
 
 def device_name(device: torch.device) -> str:
-    """The name of the GPU, or of the processor with the number of threads in use."""
+    """Return the name of the GPU, or of the processor with the number of threads in use."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()
@@ -78,7 +78,7 @@ def device_name(device: torch.device) -> str:
 
 
 def host() -> str:
-    """The name of this machine."""
+    """Return the name of this machine."""
     return platform.node()
 
 
@@ -94,7 +94,7 @@ def reset_peak_memory(device: torch.device) -> None:
 
 
 def peak_mib(device: torch.device) -> float:
-    """The peak memory since the last reset, in MiB: the GPU's, else the process's."""
+    """Return the peak memory since the last reset, in MiB: the GPU's, else the process's."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     if sys.platform == "linux":
@@ -105,7 +105,7 @@ def peak_mib(device: torch.device) -> float:
 
 
 def _git(root: Path, *arguments: str) -> bytes:
-    """What git says of a clone, which it leaves as it is: not even the index is refreshed."""
+    """Return what git says of a clone, which it leaves as it is: not even the index is refreshed."""
     words = ["git", "--no-optional-locks", *arguments]
     return subprocess.run(words, cwd=root, capture_output=True, check=True, timeout=10).stdout
 

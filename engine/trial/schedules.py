@@ -47,7 +47,7 @@ class Schedule:
 
     @property
     def _warming_up(self) -> bool:
-        """Whether the rate is still below its highest value."""
+        """Return whether the rate is still below its highest value."""
         return self._per_step.last_epoch + 1 < self._settings.warmup
 
     def state(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class RecentLosses:
 
 
 def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
-    """The share of the highest rate at a step, counted from 1.
+    """Return the share of the highest rate at a step, counted from 1.
 
     "inverse_sqrt" falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, scaled to a maximum of
     1); "linear" and "cosine" fall to the floor at the last step, "milestones" to a tenth after each of them.
@@ -110,7 +110,7 @@ def factor(settings: ScheduleSettings, step: int, total_steps: int) -> float:
 
 
 def _own_share(settings: OwnScheduleSettings, step: int, total_steps: int) -> float:
-    """The share of the highest rate behind the warm-up."""
+    """Return the share of the highest rate behind the warm-up."""
     warmup = settings.warmup
     share, floor = (step - warmup) / max(total_steps - warmup, 1), settings.floor
     match settings.name:

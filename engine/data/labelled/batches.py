@@ -50,14 +50,14 @@ def iter_labelled_batches(
 
 
 def iter_labelled_eval(split: LabelledSplit, *, batch_size: int, longest: int) -> Iterator[LabelledBatch]:
-    """Each sequence once, short ones first; the last batch may be smaller."""
+    """Yield each sequence once, short ones first; the last batch may be smaller."""
     order = torch.argsort(split.sequences.line_lengths, stable=True).tolist()
     for place in range(0, len(order), batch_size):
         yield _collate(split, order[place : place + batch_size], longest)
 
 
 def _collate(split: LabelledSplit, chosen: Sequence[int], longest: int) -> LabelledBatch:
-    """The batch of the sequences of these numbers."""
+    """Return the batch of the sequences of these numbers."""
     sequences, lengths = split.sequences.padded_lines(chosen)
     if split.of_tokens:
         bounds = split.sequences.lines

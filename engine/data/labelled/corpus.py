@@ -56,13 +56,13 @@ class LabelledCorpus:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """What numbers are measured by."""
+        """Return what numbers are measured by."""
         numbers = self.train.labels
         return float(numbers.mean()), float(numbers.std(unbiased=False))
 
 
 def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
-    """The sequences that a `[task]` table names, from the folder of all data.
+    """Return the sequences that a `[task]` table names, from the folder of all data.
 
     The first call writes them below `encoded/`; several processes may ask at once. Raises DataError where the
     files are not there, or not what they were.
@@ -95,12 +95,12 @@ def open_labelled(task: LabelledSettings, folder: Path) -> LabelledCorpus:
 
 
 def place_of_labelled(task: LabelledSettings, folder: Path) -> Path:
-    """The folder that has the sequences, or will have them."""
+    """Return the folder that has the sequences, or will have them."""
     return folder / "encoded" / _name(task)
 
 
 def _name(task: LabelledSettings) -> str:
-    """The folder of these numbers: what they are, and a hash of all that they depend on."""
+    """Return the folder of these numbers: what they are, and a hash of all that they depend on."""
     kind, size = task.vocabulary
     parts = [task.corpus.dataset.name, kind, str(size)]
     depends = [FORMAT, *parts, task.name, task.corpus.model_dump_json()]
@@ -135,7 +135,7 @@ _KINDS: Mapping[TaskKind, RowKind] = {
 
 
 def _classes(kind: TaskKind, rows: Sequence[Row]) -> set[str]:
-    """All classes of the rows; none where they have numbers."""
+    """Return all classes of the rows; none where they have numbers."""
     if kind is TaskKind.REGRESSION:
         return set()
     targets = (row.target if isinstance(row.target, tuple) else (row.target,) for row in rows)
@@ -152,7 +152,7 @@ def sort_classes(classes: set[str]) -> list[str]:
 def _write_split(
     place: Path, name: str, rows: Sequence[Row], vocabulary: Vocabulary, classes: Sequence[str]
 ) -> dict[str, dict[str, str | int]]:
-    """The numbers of one split; what is said of its files."""
+    """Return the numbers of one split; what is said of its files."""
     encoded = [vocabulary.encode(row.sequence) for row in rows]
     arrays = {
         "tokens": np.array([token for each in encoded for token in each], smallest_dtype(vocabulary.size)),
@@ -163,7 +163,7 @@ def _write_split(
 
 
 def _label_numbers(rows: Sequence[Row], classes: Sequence[str]) -> NDArray[Any]:
-    """What is to be learnt: the numbers of classes, those of tokens one behind the other, or numbers."""
+    """Return the labels to learn: numbers of classes, for each row or each token, or numbers."""
     if not classes:
         return np.array([row.target for row in rows], "<f8")
     numbers: dict[str | None, int] = {each: number for number, each in enumerate(classes)}

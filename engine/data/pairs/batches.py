@@ -92,7 +92,7 @@ def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[in
 def iter_pair_eval(
     split: PairSplit, *, batch_size: int, batch_tokens: int | None = None, max_length: int | None = None
 ) -> Iterator[PairBatch]:
-    """Each pair of at most `max_length` tokens once, short ones first; the last batch may be smaller.
+    """Yield each pair of at most `max_length` tokens once, short ones first; the last batch may be smaller.
 
     With `batch_tokens` batches are filled as `fill_batches` says.
     """
@@ -106,7 +106,7 @@ def iter_pair_eval(
 
 
 def collate(split: PairSplit, chosen: Sequence[int]) -> PairBatch:
-    """The batch of the pairs of these numbers."""
+    """Return the batch of the pairs of these numbers."""
     sources, source_lengths = split.source.padded_lines(chosen)
     targets, target_lengths = split.target.padded_lines(chosen)
     numbers = torch.tensor(chosen)
@@ -115,5 +115,5 @@ def collate(split: PairSplit, chosen: Sequence[int]) -> PairBatch:
 
 
 def _max_side_lengths(split: PairSplit) -> Tensor:
-    """The length of the longer side of each pair."""
+    """Return the length of the longer side of each pair."""
     return torch.maximum(split.source.line_lengths, split.target.line_lengths)

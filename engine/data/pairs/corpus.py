@@ -37,7 +37,7 @@ class PairSplit:
     path_prefix: Path | None = None
 
     def sentences(self, side: str) -> list[str]:
-        """The sentences of a side, source or target, as they were before they became numbers."""
+        """Return the sentences of a side, source or target, as they were before they became numbers."""
         if self.path_prefix is None:
             raise DataError("expected a split with its sentences, got one of numbers alone")
         return (
@@ -59,7 +59,7 @@ class ParallelText:
 
 
 def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
-    """The pairs that a `[task]` table names, from the folder of all data.
+    """Return the pairs that a `[task]` table names, from the folder of all data.
 
     The first call writes them below `encoded/`; several processes may ask at once. Raises CorpusError, and
     DataError where the pairs are not there, or not those that were published.
@@ -68,12 +68,12 @@ def open_pairs(task: TranslationSettings, folder: Path) -> ParallelText:
 
 
 def place_of_pairs(task: TranslationSettings, folder: Path) -> Path:
-    """The folder that has the pairs, or will have them."""
+    """Return the folder that has the pairs, or will have them."""
     return place_of_writing(*_writing_of(task, folder), folder)
 
 
 def _writing_of(task: TranslationSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
-    """What is to be written for a `[task]` table, and what it depends on."""
+    """Return what is to be written for a `[task]` table, and what it depends on."""
     if isinstance(task.corpus, OwnPairs):
         facts = task.corpus
         writing = _writing(
@@ -90,7 +90,7 @@ def _writing_of(task: TranslationSettings, folder: Path) -> tuple[PairCorpusSpec
 def _writing(
     task: TranslationSettings, name: str, pairs: Callable[[], Iterator[Pair]], *, count: int
 ) -> PairCorpusSpec:
-    """What is to be written of a corpus with about so many pairs to train on."""
+    """Return what is to be written of a corpus with about so many pairs to train on."""
     return PairCorpusSpec(
         name=name,
         pairs=pairs,
@@ -101,7 +101,7 @@ def _writing(
 
 
 def open_or_write(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> ParallelText:
-    """What is to be written, from its folder below `encoded/`, where it is put if it is not there yet."""
+    """Return prepared pairs from their folder below `encoded/`; write them there first if missing."""
     place = place_of_writing(spec, depends, folder)
     try:
         write_pairs(spec, place)
@@ -111,7 +111,7 @@ def open_or_write(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> Par
 
 
 def place_of_writing(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> Path:
-    """The folder of what is to be written, whose name has a hash of all that its content depends on.
+    """Return the folder of what is to be written, whose name has a hash of all that its content depends on.
 
     That is `depends` besides the writing's own.
     """
@@ -124,7 +124,7 @@ def place_of_writing(spec: PairCorpusSpec, depends: list[Any], folder: Path) -> 
 
 
 def open_written(place: Path) -> ParallelText:
-    """The pairs that were written to a folder."""
+    """Return the pairs that were written to a folder."""
     about = json.loads((place / ABOUT).read_text("utf-8"))
     files = about["files"]
 

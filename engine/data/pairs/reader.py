@@ -38,7 +38,7 @@ def iter_pairs(corpus: ParallelCorpus, files: PairFiles, folder: Path) -> Iterat
 
 
 def _sentences(corpus: ParallelCorpus, source: SourceFile, place: Path) -> Iterator[str]:
-    """The lines of a source as text."""
+    """Yield the lines of a source as text."""
     for number, line in enumerate(iter_lines(corpus, source, place), start=1):
         try:
             yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")

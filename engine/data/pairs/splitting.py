@@ -24,7 +24,7 @@ class Pair(NamedTuple):
 
 
 def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
-    """All pairs, each with its split, except those with an empty side.
+    """Yield all pairs, each with its split, except those with an empty side.
 
     No source is in two splits, ignoring case and spaces: where the files are split already, a pair whose
     source is held out elsewhere is left out too.
@@ -44,13 +44,13 @@ def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
 
 
 def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
-    """The same of pairs of one's own, in the splits that their layout says."""
+    """Yield the same of pairs of one's own, in the splits that their layout says."""
     rows = list(iter_own_rows(facts, PAIRS, folder))
     yield from _without_held_out(lambda split: (row[1:] for row in rows if row.split == split))
 
 
 def _without_held_out(read: Callable[[str], Iterator[tuple[str, str]]]) -> Iterator[Pair]:
-    """The pairs of each split, except those with an empty side or a source that another split holds out."""
+    """Yield the pairs of each split, without empty sides and without sources that another split holds out."""
     held_out: set[bytes] = set()
     for split in _SPLITS:
         here: set[bytes] = set()

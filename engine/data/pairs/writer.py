@@ -60,7 +60,7 @@ def _fill(spec: PairCorpusSpec, place: Path) -> None:
 
 
 def _learn(writing: PairCorpusSpec) -> dict[str, Vocabulary]:
-    """The vocabulary of each side, from the pairs to train on."""
+    """Return the vocabulary of each side, from the pairs to train on."""
 
     def sentences(side: str) -> Iterator[str]:
         train = (pair for pair in writing.pairs() if pair.split == "train")
@@ -103,7 +103,7 @@ class _SideFiles:
             self._text.write(sentence.encode() + b"\n")
 
     def describe(self) -> dict[str, dict[str, str | int]]:
-        """What was written: the type and the size of each file."""
+        """Return what was written: the type and the size of each file."""
         return {
             f"{self._name}.{kind}": {"dtype": dtype.str[1:], "size": self._sizes[kind]}
             for kind, dtype in self._dtypes.items()
@@ -117,7 +117,7 @@ class _SideFiles:
 def _write_pairs(
     writing: PairCorpusSpec, vocabularies: Mapping[str, Vocabulary], place: Path
 ) -> dict[str, dict[str, str | int]]:
-    """The numbers of all splits, and the sentences of those that are not for training."""
+    """Return the numbers of all splits, and the sentences of those that are not for training."""
     with ExitStack() as stack:
         writers = {
             (split, side): _SideFiles(stack, place, f"{split}.{side}", vocabulary, kept=split != "train")

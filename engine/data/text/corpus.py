@@ -37,7 +37,7 @@ class TokenisedCorpus:
 
 
 def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
-    """The text that a `[task]` table names, from the folder of all data.
+    """Return the text that a `[task]` table names, from the folder of all data.
 
     The first call writes its tokens below `encoded/`; several processes may ask at once. Raises CorpusError,
     and DataError where the text is not there, or not the one that was published.
@@ -57,18 +57,18 @@ def open_corpus(task: TextSettings, folder: Path) -> TokenisedCorpus:
 
 
 def place_of_corpus(task: TextSettings, folder: Path) -> Path:
-    """The folder that has the tokens, or will have them."""
+    """Return the folder that has the tokens, or will have them."""
     return folder / "encoded" / _name(corpus_of_task(task), task)
 
 
 def _symbols(corpus: Corpus, task: TextSettings, place: Path) -> TextSymbols:
-    """The symbols of tokens that were written to a folder."""
+    """Return the symbols of tokens that were written to a folder."""
     content = corpus.alphabet if task.tokens == "characters" else (place / _LISTS[task.tokens]).read_bytes()
     return TextSymbols(kind=task.tokens, content=content, separated=corpus.pretokenized)
 
 
 def _name(corpus: Corpus, task: TextSettings) -> str:
-    """The folder of these tokens: what they are, and a hash of all that they depend on."""
+    """Return the folder of these tokens: what they are, and a hash of all that they depend on."""
     sized = task.tokens == "bpe" or (task.tokens == "words" and corpus.own)
     parts = [corpus.name, task.tokens, *([str(task.pieces)] if sized else [])]
     parts += ["sentences"] if task.batching == "sentences" else []
@@ -112,7 +112,7 @@ def _write(corpus: Corpus, task: TextSettings, folder: Path, place: Path) -> Non
 
 
 def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
-    """The bytes of each split; a file that has several is read once."""
+    """Return the bytes of each split; a file that has several is read once."""
     files: dict[SourceFile, bytes] = {}
     for part in corpus.splits.values():
         if part.source not in files:
@@ -121,7 +121,7 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 def _learn_symbols(corpus: Corpus, task: TextSettings, train: bytes) -> TextSymbols:
-    """What the tokens are: those of the corpus, or learnt from what there is to train on."""
+    """Return what the tokens are: those of the corpus, or learnt from what there is to train on."""
     content = corpus.alphabet
     if task.tokens == "words":
         known = tokenization.build_vocabulary(train)

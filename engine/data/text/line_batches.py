@@ -44,7 +44,7 @@ def iter_line_batches(
 
 
 def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterator[LineBatch]:
-    """Each line that is neither empty nor too long once, short ones first; the last batch may be smaller."""
+    """Yield each line of a valid length once, short ones first; the last batch may be smaller."""
     fitting = _fitting(split, max_length)
     order = fitting[torch.argsort(split.line_lengths[fitting], stable=True)].tolist()
     for place in range(0, len(order), batch_size):
@@ -52,7 +52,7 @@ def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterato
 
 
 def _fitting(split: Split, max_length: int) -> Tensor:
-    """The numbers of the lines that are neither empty nor too long."""
+    """Return the numbers of the lines that are neither empty nor too long."""
     lengths = split.line_lengths
     return torch.nonzero((lengths > 1) & (lengths <= max_length + 1)).flatten()
 

@@ -12,7 +12,7 @@ from .batches import ScoredBatch, StreamBatch
 
 
 def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
-    """How many blocks each row has before all rows begin anew; DataError if there are none."""
+    """Return how many blocks each row has before all rows begin anew; DataError if there are none."""
     blocks = (len(tokens) - 1) // batch_size // context
     if not blocks:
         raise DataError(
@@ -49,7 +49,7 @@ def iter_stream_batches(
 
 
 def _offsets(most: int, generator: torch.Generator | None) -> Iterator[int]:
-    """Where each pass begins: the first at 0, the others so too or anywhere below `most`."""
+    """Yield where each pass begins: the first at 0, the others so too or anywhere below `most`."""
     yield 0
     while True:
         yield 0 if generator is None else int(torch.randint(most, (), generator=generator))

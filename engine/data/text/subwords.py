@@ -30,12 +30,12 @@ Normalise = Callable[[str], str]
 
 
 def lowered(line: str) -> str:
-    """A line in lower case, where punctuation and hyphens are separated already, as in WikiText."""
+    """Return a line in lower case, where punctuation and hyphens are separated already, as in WikiText."""
     return " ".join(line.lower().split())
 
 
 def separate_punctuation(line: str) -> str:
-    """A line in lower case, with hyphens inside words as ` @-@ ` and spaces around punctuation.
+    """Return a line in lower case, with hyphens inside words as ` @-@ ` and spaces around punctuation.
 
     The form that the first paper trains on, section 4.1. What has it stays: `<unk>`, `@-@`, `@,@`, `@.@`.
     """
@@ -43,7 +43,7 @@ def separate_punctuation(line: str) -> str:
 
 
 def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
-    """A model of so many pieces, marks and single bytes among them; DataError if it cannot be."""
+    """Return a model of so many pieces, marks and single bytes among them; DataError if it cannot be."""
     return train_pieces(
         (part for line in _lines(data) for part in _split_long_line(normalise(line))),
         vocab_size,
@@ -60,7 +60,7 @@ def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
 
 
 def subword_encoder(model: bytes, normalise: Normalise) -> TextEncoder:
-    """Each line, normalised, to the pieces of a trained model and the mark at its end."""
+    """Return each line, normalised, to the pieces of a trained model and the mark at its end."""
     processor = sentencepiece.SentencePieceProcessor()
     processor.LoadFromSerializedProto(model)
     kind = smallest_dtype(processor.GetPieceSize())
@@ -98,7 +98,7 @@ def _lines(data: bytes) -> Iterator[str]:
 
 
 def _split_long_line(line: str) -> list[str]:
-    """A line in parts that end where words do: no piece spans two words, so the pieces are the same."""
+    """Split a line where words end; no piece spans two words, so the pieces stay the same."""
     parts = []
     while len(line) > _MAX_CHARACTERS:
         cut = line.find(" ", _MAX_CHARACTERS)

@@ -34,23 +34,23 @@ class TextSymbols:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TextSymbols:
-        """The symbols that `to_dict` described."""
+        """Return the symbols that `to_dict` described."""
         content = base64.b64decode(record["content"], validate=True)
         return cls(kind=record["kind"], content=content, separated=record["separated"])
 
     def to_dict(self) -> dict[str, Any]:
-        """All that it takes to have these symbols again, as plain values."""
+        """Return all that it takes to have these symbols again, as plain values."""
         content = base64.b64encode(self.content).decode()
         return {"kind": self.kind, "content": content, "separated": self.separated}
 
     @property
     def end_of_line(self) -> int:
-        """The number of the end of a line."""
+        """Return the number of the end of a line."""
         return END_OF_PIECES if self.kind == "bpe" else 0
 
     @cached_property
     def encode_bytes(self) -> TextEncoder:
-        """What makes numbers of a text's bytes, each line with its end."""
+        """Return what makes numbers of a text's bytes, each line with its end."""
         if self.kind == "characters":
             return character_encoder(self.content)
         if self.kind == "words":
@@ -61,16 +61,16 @@ class TextSymbols:
         return subwords.subword_encoder(self.content, normalise)
 
     def encode_text(self, text: str) -> EncodedText:
-        """A text in numbers, each line with its end; DataError for what has no symbol."""
+        """Return a text in numbers, each line with its end; DataError for what has no symbol."""
         return self.encode_bytes(text.encode())
 
     def encode_beginning(self, text: str) -> list[int]:
-        """The numbers of a text that goes on: only a line break in it ends a line."""
+        """Return the numbers of a text that goes on: only a line break in it ends a line."""
         tokens = self.encode_text(text).tokens.tolist() if text else []
         return tokens if text.endswith("\n") else tokens[:-1]
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of numbers; what a model has no text for, such as padding, is left out."""
+        """Return the text of numbers; what a model has no text for, such as padding, is left out."""
         if self.kind == "characters":
             table = b"\n" + self.content
             return bytes(table[token] for token in tokens if token < len(table)).decode("utf-8", "replace")

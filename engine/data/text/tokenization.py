@@ -50,12 +50,12 @@ TextEncoder = Callable[[bytes], EncodedText]
 
 
 def ensure_final_newline(data: bytes) -> bytes:
-    """The text with an end to its last line."""
+    """Return the text with an end to its last line."""
     return data if data.endswith(b"\n") else data + b"\n"
 
 
 def sentences_as_lines(data: bytes) -> bytes:
-    """A text whose punctuation stands apart, as WikiText's does, with a line for each sentence.
+    """Return a text whose punctuation stands apart, as WikiText's does, with a line for each sentence.
 
     A sentence ends at a full stop, a question mark or an exclamation mark, and not where a line does.
     WikiText-103 has 7,831 for validation and 8,958 for the test; the program of the first paper counts 7,832
@@ -66,13 +66,13 @@ def sentences_as_lines(data: bytes) -> bytes:
 
 
 def smallest_dtype(vocab: int) -> np.dtype[Any]:
-    """The smallest signed type (or bytes) that holds the numbers of a vocabulary."""
+    """Return the smallest signed type (or bytes) that holds the numbers of a vocabulary."""
     small = np.uint8 if vocab <= 1 << 8 else np.int16 if vocab <= 1 << 15 else np.int32
     return np.dtype(small).newbyteorder("<")
 
 
 def character_encoder(alphabet: bytes) -> TextEncoder:
-    """Each byte to its place in an alphabet, counted from 1; the end of a line is 0."""
+    """Return each byte to its place in an alphabet, counted from 1; the end of a line is 0."""
     known = b"\n" + alphabet
     table = bytearray(256)
     for place, byte in enumerate(known):
@@ -98,7 +98,7 @@ def character_encoder(alphabet: bytes) -> TextEncoder:
 
 
 def build_vocabulary(train: bytes) -> list[bytes]:
-    """The mark, then the words of a text, the most frequent first, equally frequent ones by spelling."""
+    """Return the end mark, then the words of a text by frequency, equally frequent ones by spelling."""
     counts: Counter[bytes] = Counter()
     for chunk in _chunks(ensure_final_newline(train)):
         counts.update(chunk.split())
@@ -107,12 +107,12 @@ def build_vocabulary(train: bytes) -> list[bytes]:
 
 
 def limit_vocabulary(known: list[bytes], size: int) -> list[bytes]:
-    """The first of some words, and what stands for all others, behind the mark."""
+    """Return the first of some words, and what stands for all others, behind the mark."""
     return [END_OF_LINE, UNKNOWN, *(word for word in known[1:] if word != UNKNOWN)][:size]
 
 
 def word_encoder(known: list[bytes]) -> TextEncoder:
-    """Each word to its place in a vocabulary; one that is not there becomes `<unk>`, where there is one."""
+    """Return an encoder of words; a word outside the vocabulary becomes `<unk>` if there is one."""
     places = {word: place for place, word in enumerate(known)}
     unknown = places.get(UNKNOWN)
 
@@ -161,7 +161,7 @@ def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
 
 
 def _chunks(data: bytes) -> Iterator[bytes]:
-    """A text in pieces that end where lines do."""
+    """Yield a text in pieces that end where lines do."""
     start = 0
     while start < len(data):
         stop = data.find(b"\n", min(start + _CHUNK, len(data) - 1)) + 1

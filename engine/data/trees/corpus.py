@@ -19,7 +19,7 @@ from .penn_trees import Tree, parse_trees, strip_annotations
 
 
 def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
-    """The sentences and trees of the treebank that a `[task]` table names, from the folder of all data.
+    """Return the sentences and trees of the treebank of a `[task]` table, from the folder of all data.
 
     A source is the words of a sentence, in the tokens that the table says; its target is its bare tree, as
     `linear` writes it. Raises CorpusError, and DataError where the treebank is not there, or not the one that
@@ -29,12 +29,12 @@ def open_treebank(task: ParsingSettings, folder: Path) -> ParallelText:
 
 
 def place_of_trees(task: ParsingSettings, folder: Path) -> Path:
-    """The folder that has the sentences and trees, or will have them; raises as `open_treebank`."""
+    """Return the folder that has the sentences and trees, or will have them; raises as `open_treebank`."""
     return place_of_writing(*_writing_of(task, folder), folder)
 
 
 def _writing_of(task: ParsingSettings, folder: Path) -> tuple[PairCorpusSpec, list[Any]]:
-    """What is to be written for a `[task]` table, and what it depends on."""
+    """Return what is to be written for a `[task]` table, and what it depends on."""
     treebank = require_dataset(task.corpus, Treebank)
     files = read_treebank(treebank, dataset_folder(treebank, folder))
     digest = hashlib.sha256(b"".join(text for _, text in files)).hexdigest()
@@ -48,7 +48,7 @@ def _writing_of(task: ParsingSettings, folder: Path) -> tuple[PairCorpusSpec, li
 
 
 def gold_trees(split: PairSplit) -> list[Tree]:
-    """The trees of a split that is not for training, in the order of its pairs."""
+    """Return the trees of a split that is not for training, in the order of its pairs."""
     trees = []
     for words, symbols in zip(split.sentences("source"), split.sentences("target"), strict=True):
         tree = parse_linearised(symbols.split(" "), words.split(" "))

@@ -8,7 +8,7 @@ from .penn_trees import ROOT, Leaf, Tree
 
 
 def linearise(tree: Tree) -> list[str]:
-    """The symbols of a tree: `(NP` and `)NP` around a constituent, a tag for each word; the root has none."""
+    """Return the symbols of a tree: `(NP` and `)NP` around a constituent, a tag for each word, no root."""
     symbols = [] if tree.label == ROOT else [f"({tree.label}"]
     for child in tree.children:
         symbols += [child.tag] if isinstance(child, Leaf) else linearise(child)
@@ -23,7 +23,7 @@ def bracket_of(symbol: str) -> int:
 
 
 def parse_linearised(symbols: Sequence[str], words: Sequence[str]) -> Tree | None:
-    """The tree that symbols stand for, with a word for each tag.
+    """Return the tree that symbols stand for, with a word for each tag.
 
     None if they are not well bracketed, with the same label at both ends and something in between, or if
     there are more tags or fewer than words (Kaiser and Bengio 2016, section 3).

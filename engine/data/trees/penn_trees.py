@@ -49,7 +49,7 @@ class Tree:
 
 
 def parse_trees(text: str) -> Iterator[Tree]:
-    """The trees of a text, one behind the other; DataError where it is not brackets, tags and words."""
+    """Yield the trees of a text, one behind the other; DataError where it is not brackets, tags and words."""
     reader = _TreeReader(list(_tokenize(text)))
     while reader.token.kind != "end":
         tree = reader.bracket()
@@ -59,7 +59,7 @@ def parse_trees(text: str) -> Iterator[Tree]:
 
 
 def strip_annotations(tree: Tree) -> Tree | None:
-    """A tree without traces, without what is made of them alone, and without the functions behind labels.
+    """Return a tree without traces, constituents of traces alone, and function labels.
 
     So `NP-SBJ-1` and `NP=2` become `NP`; tags such as `-LRB-` stay. None if nothing is left.
     """
@@ -74,7 +74,7 @@ def strip_annotations(tree: Tree) -> Tree | None:
 
 
 def category(label: str) -> str:
-    """A constituent's label up to its first `-` or `=`."""
+    """Return a constituent's label up to its first `-` or `=`."""
     return re.split("[-=]", label, maxsplit=1)[0] or label
 
 

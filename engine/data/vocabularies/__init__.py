@@ -24,7 +24,7 @@ _KINDS: dict[str, type[SpelledVocabulary | SymbolVocabulary | ByteVocabulary]] =
 
 
 def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabulary:
-    """The vocabulary of a kind, from sentences; DataError if none of that size can be made of them."""
+    """Return the vocabulary of a kind, from sentences; DataError if none of that size can be made of them."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  not every machine needs the library
 
@@ -33,18 +33,18 @@ def learn_vocabulary(kind: str, sentences: Iterable[str], size: int) -> Vocabula
 
 
 def vocabulary_to_dict(vocabulary: Vocabulary) -> dict[str, str]:
-    """All that it takes to have a vocabulary again, as plain values."""
+    """Return all that it takes to have a vocabulary again, as plain values."""
     kind = next((kind for kind, owner in _KINDS.items() if type(vocabulary) is owner), "bpe")
     return {"kind": kind, "content": base64.b64encode(vocabulary.content()).decode()}
 
 
 def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
-    """The vocabulary that `vocabulary_to_dict` described."""
+    """Return the vocabulary that `vocabulary_to_dict` described."""
     return load_vocabulary(record["kind"], base64.b64decode(record["content"], validate=True))
 
 
 def load_vocabulary(kind: str, content: bytes) -> Vocabulary:
-    """A vocabulary as it was learnt."""
+    """Return a vocabulary as it was learnt."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  as above
 

@@ -18,19 +18,19 @@ class Vocabulary(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many numbers there are, those of what is no text among them."""
+        """Return how many numbers there are, those of what is no text among them."""
 
     @abstractmethod
     def encode(self, sentence: str) -> list[int]:
-        """The numbers of a sentence, without a start or an end."""
+        """Return the numbers of a sentence, without a start or an end."""
 
     @abstractmethod
     def decode_symbols(self, symbols: Sequence[int]) -> str:
-        """The sentence that symbols of text stand for."""
+        """Return the sentence that symbols of text stand for."""
 
     @abstractmethod
     def content(self) -> bytes:
-        """All that it takes to have this vocabulary again."""
+        """Return all that it takes to have this vocabulary again."""
 
     def unknown(self, sentence: str) -> tuple[str, ...]:
         """Return the symbols of a sentence that are not in the vocabulary; by default it spells them all."""
@@ -38,11 +38,11 @@ class Vocabulary(ABC):
         return ()
 
     def normalise(self, sentence: str) -> str:
-        """What is left of a sentence that is encoded and decoded, but for unknown words; by default all."""
+        """Return a sentence as decoding gives it back, but for unknown words; unchanged by default."""
         return sentence
 
     def decode(self, numbers: Iterable[int]) -> str:
-        """The sentence up to the first end, without padding and starts."""
+        """Return the sentence up to the first end, without padding and starts."""
         symbols = []
         for number in numbers:
             if number == END:

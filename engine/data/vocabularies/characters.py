@@ -15,19 +15,19 @@ class ByteVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """The same for all sentences and sizes."""
+        """Return the same for all sentences and sizes."""
         del sentences, size
         return cls()
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        """The same for all content."""
+        """Return the same for all content."""
         del content
         return cls()
 
     @property
     def size(self) -> int:
-        """All bytes, and what is no text."""
+        """Return all bytes, and what is no text."""
         return FIRST_SYMBOL + _BYTES
 
     def content(self) -> bytes:
@@ -35,11 +35,11 @@ class ByteVocabulary(Vocabulary):
         return b""
 
     def encode(self, sentence: str) -> list[int]:
-        """The numbers of its bytes."""
+        """Return the numbers of its bytes."""
         return [FIRST_SYMBOL + byte for byte in sentence.encode()]
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
-        """The text of these bytes; those that are no text become �."""
+        """Return the text of these bytes; those that are no text become �."""
         return bytes(number - FIRST_SYMBOL for number in symbols if number >= FIRST_SYMBOL).decode(
             "utf-8", errors="replace"
         )

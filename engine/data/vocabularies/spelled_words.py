@@ -47,7 +47,7 @@ class SpelledVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> Self:
-        """The characters of all sentences, and as many words as there is room for."""
+        """Return the characters of all sentences, and as many words as there is room for."""
         words: Counter[str] = Counter()
         marks: set[str] = set()
         for sentence in sentences:
@@ -66,7 +66,7 @@ class SpelledVocabulary(Vocabulary):
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        """The vocabulary of some content."""
+        """Return the vocabulary of some content."""
         kept = json.loads(content)
         return cls(kept["characters"], kept["words"], kept["size"])
 

@@ -20,7 +20,7 @@ def train_pieces(
     size: int,
     **options: Any,  # noqa: ANN401 -- SentencePiece's own
 ) -> bytes:
-    """A model of `size` pieces, bytes and marks among them; DataError if there cannot be that many.
+    """Return a model of `size` pieces, bytes and marks among them; DataError if there cannot be that many.
 
     `options` are SentencePiece's, besides those that all models here share.
     """
@@ -65,7 +65,7 @@ class SubwordVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> SubwordVocabulary:
-        """A model of `size` pieces, bytes and marks among them; DataError if there cannot be that many."""
+        """Learn a model of `size` pieces, bytes and marks included; raise DataError if that is impossible."""
         return cls(
             train_pieces(
                 sentences,
@@ -86,13 +86,13 @@ class SubwordVocabulary(Vocabulary):
         return self._processor.GetPieceSize()
 
     def content(self) -> bytes:
-        """The model, as the library writes it."""
+        """Return the model, as the library writes it."""
         return self._model
 
     def encode(self, sentence: str) -> list[int]:
-        """The pieces of a sentence."""
+        """Return the pieces of a sentence."""
         return self._processor.Encode(sentence)
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
-        """The sentence that pieces spell."""
+        """Return the sentence that pieces spell."""
         return self._processor.Decode([each for each in symbols if each != UNKNOWN])

@@ -22,7 +22,7 @@ class SymbolVocabulary(Vocabulary):
 
     @classmethod
     def learn(cls, sentences: Iterable[str], size: int) -> SymbolVocabulary:
-        """All symbols of some sentences, the most frequent first; DataError if there are too many."""
+        """Return all symbols of some sentences, the most frequent first; DataError if there are too many."""
         counts = Counter(symbol for sentence in sentences for symbol in sentence.split(" "))
         if len(counts) > size - FIRST_SYMBOL:
             raise DataError(f"expected at most {size - FIRST_SYMBOL:,} symbols, got {len(counts):,}")
@@ -30,7 +30,7 @@ class SymbolVocabulary(Vocabulary):
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
-        """The vocabulary of some content."""
+        """Return the vocabulary of some content."""
         size, *symbols = content.decode().split("\n")
         return cls(symbols, int(size))
 
@@ -40,11 +40,11 @@ class SymbolVocabulary(Vocabulary):
         return self._size
 
     def content(self) -> bytes:
-        """The size and the symbols, one a line, in the order of their numbers."""
+        """Return the size and the symbols, one a line, in the order of their numbers."""
         return "\n".join([str(self._size), *self._symbols]).encode()
 
     def encode(self, sentence: str) -> list[int]:
-        """The symbols' numbers; one that is not in the set is unknown."""
+        """Return the symbols' numbers; one that is not in the set is unknown."""
         return [
             self._numbers.get(symbol, UNKNOWN) for symbol in self.normalise(sentence).split(" ") if symbol
         ]
@@ -55,7 +55,7 @@ class SymbolVocabulary(Vocabulary):
         return tuple(symbol for symbol in found if symbol and symbol not in self._numbers)
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
-        """The symbols with spaces between them; `<unk>` for a number that has none."""
+        """Return the symbols with spaces between them; `<unk>` for a number that has none."""
         known = range(FIRST_SYMBOL, FIRST_SYMBOL + len(self._symbols))
         return " ".join(self._symbols[each - FIRST_SYMBOL] if each in known else _UNKNOWN for each in symbols)
 
@@ -70,5 +70,5 @@ class WordVocabulary(SymbolVocabulary):
         return cls(most_frequent(counts, size - FIRST_SYMBOL), size)
 
     def normalise(self, sentence: str) -> str:
-        """The sentence in lower case, with single spaces between words and marks."""
+        """Return the sentence in lower case, with single spaces between words and marks."""
         return " ".join(split_words(sentence))

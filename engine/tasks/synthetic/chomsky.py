@@ -46,7 +46,7 @@ def _symbols(length: int, draws: Draws, count: int = 2) -> list[int]:
 
 
 def _even_pairs(length: int, draws: Draws) -> Written:
-    """Whether a and b follow each other an odd number of times, which is whether the ends differ."""
+    """Return whether a and b follow each other an odd number of times, which is whether the ends differ."""
     string = _symbols(length, draws)
     return string, [int(string[0] != string[-1])]
 
@@ -108,7 +108,7 @@ def _symbol(token: int) -> int:
 
 
 def _equation(length: int, draws: Draws) -> Written:
-    """An expression in which a number is unknown, = and its value; the unknown is asked."""
+    """Return an expression in which a number is unknown, = and its value; the unknown is asked."""
     tokens, value = write_expression(length - 2, MODULUS, draws, products=False)
     string = [_symbol(token) for token in tokens]
     numbers = [place for place, symbol in enumerate(string) if symbol < MODULUS]
@@ -123,7 +123,7 @@ def _duplicate(length: int, draws: Draws) -> Written:
 
 
 def _missing(length: int, draws: Draws) -> Written:
-    """A string twice, one of its symbols missing; of an odd length with an empty symbol behind it."""
+    """Return a string twice, one of its symbols missing; of an odd length with an empty symbol behind it."""
     string = _symbols(length // 2, draws) * 2
     missing = next(draws) % len(string)
     answer, string[missing] = string[missing], 2
@@ -153,7 +153,7 @@ def _value(bits: list[int]) -> int:
 
 
 def _bits(number: int) -> list[int]:
-    """The bits of a number, the lowest first, without zeros behind the highest."""
+    """Return the bits of a number, the lowest first, without zeros behind the highest."""
     return [int(bit) for bit in reversed(f"{number:b}")]
 
 
@@ -168,7 +168,7 @@ def _multiplication(length: int, draws: Draws) -> Written:
 
 
 def _sqrt(length: int, draws: Draws) -> Written:
-    """A number above 0 in bits, the highest first, to the whole part of its root."""
+    """Return a number above 0 in bits, the highest first, to the whole part of its root."""
     string = _above_zero(length, draws)[::-1]
     root = isqrt(_value(string[::-1]))
     return string, [int(bit) for bit in f"{root:0{(length + 1) // 2}b}"]

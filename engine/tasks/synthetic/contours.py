@@ -53,7 +53,7 @@ def draw_scenes(task: PathfinderSettings, count: int, paddles: int, generator: G
 
 
 def find_ends(geometry: Geometry, chains: Floats) -> Floats:
-    """The first and the last end of each chain's strokes (..., 2, 2)."""
+    """Return the first and the last end of each chain's strokes (..., 2, 2)."""
     share = geometry.gap / 2 / geometry.link
     first = chains[..., 0, :] + share * (chains[..., 1, :] - chains[..., 0, :])
     last = chains[..., -1, :] + share * (chains[..., -2, :] - chains[..., -1, :])
@@ -67,7 +67,7 @@ class _Obstacles(NamedTuple):
     clearance: Floats
 
     def keep(self, rows: Rows) -> _Obstacles:
-        """Those of some images."""
+        """Return those of some images."""
         return _Obstacles(self.points[rows], self.clearance)
 
     def join(self, *more: _Obstacles) -> _Obstacles:
@@ -87,7 +87,7 @@ class _Space:
         self._shares = (np.arange(self.steps) + 1)[:, None] / self.steps
 
     def random(self, *shape: int) -> Floats:
-        """Uniform numbers."""
+        """Return uniform numbers."""
         return torch.rand(shape, generator=self._generator, dtype=torch.float64).numpy()
 
     def sample(self, starts: Floats, ends: Floats) -> Floats:
@@ -108,12 +108,12 @@ class _Space:
         return _Obstacles(points, np.full(points.shape[1], safe))
 
     def is_inside(self, points: Floats) -> Flags:
-        """Whether points (..., 2) are away from the border."""
+        """Return whether points (..., 2) are away from the border."""
         inside = (points >= PADDING) & (points <= self.side - 1 - PADDING)
         return inside[..., 0] & inside[..., 1]
 
     def is_free(self, links: Floats, obstacles: _Obstacles) -> Flags:
-        """Whether the points (images, links, points, 2) of links are inside and clear (images, links)."""
+        """Return whether links (images, links, points, 2) are inside and clear: (images, links)."""
         inside = self.is_inside(links).all(2)
         rows, columns = (links[..., None, axis] - obstacles.points[:, None, None, :, axis] for axis in (0, 1))
         rows *= rows
@@ -122,7 +122,7 @@ class _Space:
         return inside & (rows.min(2) >= obstacles.clearance**2).all(2)
 
     def turn(self, corners: Floats, headings: Floats, final: Flags) -> tuple[Floats, Floats, Floats]:
-        """Some next links behind corners (images, 2): their ends, headings, and the density of each turn.
+        """Draw next links behind corners (images, 2): ends, headings, and the density of each turn.
 
         That is 0 behind which none can be inside, where they are not final.
         """
@@ -136,7 +136,7 @@ class _Space:
         return ends, angles, np.cos(continuity * turns) ** 2 * (going_on | final[:, None])
 
     def choose(self, weights: Floats) -> tuple[Rows, Flags]:
-        """One of each row by its weight, and whether there is one."""
+        """Return one of each row by its weight, and whether there is one."""
         totals = weights.cumsum(1)
         return (totals > self.random(len(weights), 1) * totals[:, -1:]).argmax(1), totals[:, -1] > 0
 
@@ -163,7 +163,7 @@ class _Pairs:
         self._beginnings = np.zeros(count, dtype=np.intp)
 
     def grow(self) -> Floats:
-        """All chains (images, 2, links + 1, 2)."""
+        """Return all chains (images, 2, links + 1, 2)."""
         rows = np.arange(len(self._points))
         while len(rows):
             late = self._turns[rows] > _PATIENCE * self._paddles
@@ -235,12 +235,12 @@ class _Pairs:
         self._lengths[rows, path] = np.maximum(lengths - some, 1)
 
     def _marks(self, rows: Rows, path: int) -> _Obstacles:
-        """Where there may be a mark at a contour."""
+        """Return where there may be a mark at a contour."""
         places = np.stack([self._first[rows, path], self._last[rows, path]], 1)
         return self._space.far_from(places, self._space.geometry.mark_clearance)
 
     def _may_be_marked(self, rows: Rows, path: int, tips: Floats) -> Flags:
-        """Whether marks at last ends (images, some, 2) would be clear of contours and of marks at first ends.
+        """Return whether marks at last ends (images, some, 2) are clear of contours and of first marks.
 
         The two links before an end are near it.
         """
@@ -274,7 +274,7 @@ def _draw_distractors(space: _Space, pairs: Floats, most: int, paddles: int) -> 
 
 
 def _draw_distractor(space: _Space, obstacles: _Obstacles, paddles: int) -> tuple[Floats, Flags]:
-    """The points of a short contour in each image (images, n, 2), and whether it has found room."""
+    """Return the points of a short contour in each image (images, n, 2), and whether it has found room."""
     geometry, rows = space.geometry, np.arange(len(obstacles.points))
     drawn = space.random(3, len(rows), _PLACES)
     starts, angles = PADDING + (space.side - 1 - 2 * PADDING) * np.stack([*drawn[:2]], -1), 2 * pi * drawn[2]

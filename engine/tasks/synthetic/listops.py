@@ -30,7 +30,7 @@ def draw_listops(task: ListopsSettings, count: int, test_set: str | None, genera
 
 
 def _write_list(length: int, draws: Iterator[int], most: int) -> tuple[list[int], int]:
-    """The tokens of a list so long, and its value."""
+    """Return the tokens of a list so long, and its value."""
     operation, found, values = next(draws) % len(OPERATIONS), list[int](), list[int]()
     for size in _sizes(length - 2, draws, most):
         if size == 1:
@@ -44,7 +44,7 @@ def _write_list(length: int, draws: Iterator[int], most: int) -> tuple[list[int]
 
 
 def _sizes(length: int, draws: Iterator[int], most: int) -> list[int]:
-    """The lengths of two or more arguments, of `length` tokens in all: 1 of a digit, or enough for a list."""
+    """Draw the lengths of at least two arguments of `length` tokens in all: 1, or enough for a list."""
     count = min(length, 2 + next(draws) % (most - 1))
     left = length - count  # beyond a token each
     if left and left < _SHORTEST_LIST - 1:  # no list is so short: more digits, or fewer beside a list
@@ -63,7 +63,7 @@ def _sizes(length: int, draws: Iterator[int], most: int) -> list[int]:
 
 
 def evaluate(operation: int, values: list[int]) -> int:
-    """The value of a list."""
+    """Return the value of a list."""
     match OPERATIONS[operation]:
         case "MIN":
             return min(values)

@@ -32,7 +32,7 @@ def draw_pathfinder(
 
 
 def place_marks(task: PathfinderSettings, scenes: Scenes, generator: Generator) -> tuple[Flags, Floats]:
-    """Whether both marks are at one contour, and where they are (images, 2, 2).
+    """Return whether both marks are at one contour, and where they are (images, 2, 2).
 
     One is at the first end of either contour, the other at the last end of the same or of the other.
     """
@@ -59,7 +59,7 @@ def render(task: PathfinderSettings, scenes: Scenes, marks: Floats) -> NDArray[n
 
 
 def find_paddles(geometry: Geometry, chains: Floats) -> tuple[Floats, Floats]:
-    """The first and the last end of each paddle (..., links, 2) of chains."""
+    """Return the first and the last end of each paddle (..., links, 2) of chains."""
     starts, steps = chains[..., :-1, :], np.diff(chains, axis=-2) / geometry.link
     before = geometry.gap / 2
     return starts + before * steps, starts + (before + geometry.paddle) * steps
@@ -89,7 +89,7 @@ def cover(
 
 
 def picture(task: PathfinderSettings, inputs: Tensor) -> str:
-    """An image (tokens,) as text, two rows to a line: pixels of a quarter of the levels or more."""
+    """Return an image (tokens,) as text, two rows to a line: pixels of a quarter of the levels or more."""
     bright = (inputs.reshape(task.side, task.side) >= LEVELS // 4).long()
     lower = torch.cat([bright[1::2], bright.new_zeros(task.side % 2, task.side)])
     return "\n".join("".join(_HALVES[each] for each in row) for row in (bright[::2] + 2 * lower).tolist())

@@ -99,7 +99,7 @@ def _with_brackets(task: ModularArithmeticSettings, lengths: Tensor, generator: 
 def write_expression(
     length: int, modulus: int, draws: Iterator[int], *, products: bool
 ) -> tuple[list[int], int]:
-    """The tokens of a random expression so long, and its value; (a + b) of two shorter ones or a number.
+    """Draw an expression of this length and its value: (a + b) of two shorter ones, or a number.
 
     A draw is a number below 2 ** 62, of which no more is taken than there are tokens.
     """
@@ -120,7 +120,7 @@ def write_expression(
 
 @cache
 def multiplication_table(group: str) -> Tensor:
-    """The product of the elements i and j, first i and then j, in row i and column j."""
+    """Return the product of the elements i and j, first i and then j, in row i and column j."""
     if group == "Z60":
         return (torch.arange(60)[:, None] + torch.arange(60)) % 60
     elements = group_elements(group)
@@ -132,7 +132,7 @@ def multiplication_table(group: str) -> Tensor:
 
 @cache
 def group_elements(group: str) -> tuple[tuple[int, ...], ...]:
-    """The permutations of a group in the order of their numbers: p[i] is where i goes."""
+    """Return the permutations of a group in the order of their numbers: p[i] is where i goes."""
     if group == "A4xZ5":
         turns = [tuple(4 + (place + turn) % 5 for place in range(5)) for turn in range(5)]
         return tuple((*even, *turn) for even in _even(4) for turn in turns)
@@ -141,7 +141,7 @@ def group_elements(group: str) -> tuple[tuple[int, ...], ...]:
 
 
 def _even(degree: int) -> tuple[tuple[int, ...], ...]:
-    """The even permutations."""
+    """Return the even permutations."""
     return tuple(
         each
         for each in permutations(range(degree))
@@ -152,7 +152,7 @@ def _even(degree: int) -> tuple[tuple[int, ...], ...]:
 def draw_word_problem(
     task: WordProblemSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Uniform elements; the product so far is asked at each, and behind the end nothing."""
+    """Return uniform elements; the product so far is asked at each, and behind the end nothing."""
     ends = draw_lengths(task, count, test_set, generator)
     shape = (count, int(ends.max()))
     inputs = torch.randint(len(multiplication_table(task.group)), shape, generator=generator)
@@ -162,7 +162,7 @@ def draw_word_problem(
 
 
 def solve_word_problem(task: WordProblemSettings, inputs: Tensor) -> Tensor:
-    """The product of all elements up to each."""
+    """Return the product of all elements up to each."""
     table = multiplication_table(task.group)
     products = [inputs[:, 0]]
     for element in inputs.unbind(1)[1:]:

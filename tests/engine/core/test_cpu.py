@@ -21,7 +21,7 @@ SEARCHED = study_text(
     train={"epochs": 1},
     factors={"seed": [0]},
     search={"trials": 1, "metric": "max_length", "direction": "max"},
-    space={"width": "int(4, 8)"},
+    space={"width": "integer(4, 8)"},
 )
 
 STEPS = """
