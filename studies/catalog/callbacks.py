@@ -1,4 +1,4 @@
-"""What plug-ins do beside a training, by the names of `[[train.callbacks]]`."""
+"""Settings and hooks of `[[train.callbacks]]`: what plug-ins do beside a training."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingMoment:
-    """What a callback sees of a training between its steps.
+    """A training as a callback sees it between two steps.
 
-    `model` is a copy of the model as it is evaluated, in evaluation mode and without gradients: nothing
-    that is done to it touches the training.
-    `metrics` are those of the epoch so far. `state` is the callback's own: what it keeps in it, tensors and
-    plain values, is part of the checkpoint. What it draws from torch's global generator depends on the
-    trial's seed, its name and the epoch alone.
+    `model` is a copy of the model in evaluation mode, without gradients: nothing that a callback does to it
+    touches the training. `metrics` are those of the epoch so far. `state` belongs to the callback: tensors
+    and plain values that it stores there are part of the checkpoint. Draws from torch's global generator
+    depend only on the trial's seed, its name and the epoch.
     """
 
     model: nn.Module
@@ -37,9 +36,10 @@ class TrainingMoment:
 
 
 class Callback(StrictModel, ABC):
-    """`[[train.callbacks]]` of a plug-in's callback: its keys, and what it does.
+    """Settings of a plug-in's callback in `[[train.callbacks]]`, and its hooks.
 
-    A training that goes on after an interruption does not start again, and one that fails does not end.
+    A training that resumes after an interruption does not call `start` again, and one that fails does not
+    call `end`.
     """
 
     name: Annotated[str, KnownNames(lambda: CALLBACKS)]
@@ -83,10 +83,10 @@ CallbackT = TypeVar("CallbackT", bound=Callback)
 def register_callback(
     name: str, *, title: str, source: str, metrics: Mapping[str, str] | None = None
 ) -> Callable[[type[CallbackT]], type[CallbackT]]:
-    """A decorator that adds a callback, its class being that of the settings in `[[train.callbacks]]`.
+    """Return a decorator that registers a callback by the class of its settings in `[[train.callbacks]]`.
 
-    `metrics` has the title of each metric that it may report. Raises ValueError for a taken name, and for
-    keys without a meaning or a default.
+    `metrics` has the title of each metric that the callback may report. Raises ValueError for a taken name,
+    and for keys without a meaning or a default.
     """
 
     def register(settings: type[CallbackT]) -> type[CallbackT]:
@@ -109,5 +109,5 @@ def register_callback(
 
 
 def read_callback(table: object) -> object:
-    """The settings of one of `[[train.callbacks]]`; anything else unchanged."""
+    """Return the settings of one table of `[[train.callbacks]]`; return anything else unchanged."""
     return read_registered(table, CALLBACKS, lambda entry: entry.settings)

@@ -1,4 +1,4 @@
-"""What models are trained on: texts, pairs and treebanks, their files, and where these come from."""
+"""Datasets that models are trained on: texts, pairs and treebanks, with their files and sources."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Download:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A text file under any of its names, by itself or in an archive, which is one of the downloads.
+    """A text file under any of its names, as a download of its own or inside a downloaded archive.
 
-    Only the first `size` bytes are used, all if None; `digest`, such as `md5:…`, is their checksum. A file
-    without one is accepted only inside its archive, whose checksum is known.
+    Only the first `size` bytes are used, all of them if it is None. `digest` is a checksum such as `md5:…`.
+    A file without one is accepted only inside an archive whose checksum is known.
     """
 
     names: tuple[str, ...]
@@ -42,11 +42,10 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """What a model is trained on.
+    """A dataset and its files.
 
-    `folder` is its folder in the data folder, unless it is `installed` with this package. It is of one's
-    `own` if a study file names its files. `manual_instructions` say where to get the files that cannot be
-    downloaded.
+    `folder` is its folder in the data folder, unless it is `installed` with this package. `own` is true if
+    a study file names its files. `manual_instructions` says where to get files that cannot be downloaded.
     """
 
     KIND: ClassVar[str] = "corpus"
@@ -115,7 +114,7 @@ class HeldOutFractions:
     test: float = 0.20
 
     def split_of(self, source: str) -> str:
-        """The split of a source, by its hash."""
+        """Return the split of a source, chosen by its hash."""
         place = int.from_bytes(source_key(source)[:8], "big") / 2**64
         if place < self.test:
             return "test"
@@ -123,7 +122,7 @@ class HeldOutFractions:
 
 
 def source_key(source: str) -> bytes:
-    """What sources have in common that differ in case and spaces alone."""
+    """Return a source without differences in case and spaces."""
     return hashlib.sha256(" ".join(source.casefold().split()).encode()).digest()
 
 
@@ -167,6 +166,6 @@ class Treebank(Dataset):
     tree_vocab_size: int = 128
 
     def split_of(self, file: int) -> str | None:
-        """The split that a file belongs to, if any."""
+        """Return the split that a file belongs to, if any."""
         found = (split for split, files in self.splits.items() if any(file in each for each in files))
         return next(found, None)

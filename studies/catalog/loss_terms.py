@@ -1,4 +1,4 @@
-"""What plug-ins add to the loss, by the names of `[[train.loss_terms]]`."""
+"""Settings of `[[train.loss_terms]]`: what plug-ins add to the loss."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingStep:
-    """What a loss term sees: one part of the batch of a step, and what the model has made of it.
+    """One part of a step's batch with the model's outputs, as a loss term sees it.
 
-    `outputs` and `targets` are what a registered metric of the kind of task gets, padding left out
-    (`Measure`); `inputs` are what the model has read, padding included. `activations` are the outputs of the
-    modules that the term watches, each with the module's name, in the order in which they were computed.
+    `outputs` and `targets` are what a registered metric of the kind of task gets, without padding
+    (`Measure`); `inputs` are the model's inputs with padding. `activations` are the outputs of the modules
+    that the term watches, each with the module's name, in the order of computation.
 
-    `state` is the term's own: what it keeps in it, tensors and plain values, is part of the checkpoint. What
-    it draws from torch's global generator comes from the trial's, as dropout does.
+    `state` belongs to the term: tensors and plain values that it stores there are part of the checkpoint.
+    Draws from torch's global generator come from the trial's, as dropout's do.
     """
 
     model: nn.Module
@@ -57,7 +57,7 @@ class LossTerm(StrictModel, ABC):
 
     @abstractmethod
     def compute(self, step: TrainingStep) -> Tensor:
-        """The term: one number, of which gradients can be taken."""
+        """Return the term as one number with gradients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +79,10 @@ TermT = TypeVar("TermT", bound=LossTerm)
 def register_loss_term(
     name: str, *, title: str, source: str, higher_is_better: bool | None = None, decimals: int = 3
 ) -> Callable[[type[TermT]], type[TermT]]:
-    """A decorator that adds a loss term, its class being that of the settings in `[[train.loss_terms]]`.
+    """Return a decorator that registers a loss term by the class of its settings in `[[train.loss_terms]]`.
 
-    The metric of that name has this title. Raises ValueError for a taken name, and for keys without a meaning
-    or a default.
+    The metric of that name has this title. Raises ValueError for a taken name, and for keys without a
+    meaning or a default.
     """
 
     def register(settings: type[TermT]) -> type[TermT]:
@@ -97,5 +97,5 @@ def register_loss_term(
 
 
 def read_loss_term(table: object) -> object:
-    """The settings of one of `[[train.loss_terms]]`; anything else unchanged."""
+    """Return the settings of one table of `[[train.loss_terms]]`; return anything else unchanged."""
     return read_registered(table, LOSS_TERMS, lambda entry: entry.settings)

@@ -21,7 +21,7 @@ from .tasks import TaskKind
 
 
 class Measure(Protocol):
-    """The measuring of one metric over one evaluation, as of the metrics of torchmetrics.
+    """The measurement of one metric over one evaluation, in the form of torchmetrics.
 
     A trial makes a new one for each evaluation of its model.
     """
@@ -73,7 +73,7 @@ class Metric:
 
 
 def _read_metrics() -> dict[str, dict[str, Metric]]:
-    """What is in `metrics.toml`, by heading and name; an unknown key is as wrong as a missing one."""
+    """Read `metrics.toml` by heading and name; fail on unknown and on missing keys."""
     tables = tomllib.loads(Path(__file__).with_name("metrics.toml").read_text(encoding="utf-8"))
     for metrics in tables.values():
         for name, table in metrics.items():
@@ -109,11 +109,11 @@ def register_metric(
     decimals: int = 3,
     kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureT], MeasureT]:
-    """A decorator that adds a metric, measured by what the decorated class or function makes.
+    """Return a decorator that registers a metric, measured by what the decorated class or function makes.
 
-    Every trial of these kinds of task, by default of all, then reports it: tagging and regression as `name`,
-    the other kinds, which have splits, as `dev_name` and `test_name`. Raises ValueError for an unknown kind
-    or a taken name.
+    Every trial of these kinds of task, by default of all kinds, then reports it: tagging and regression as
+    `name`, kinds with splits as `dev_name` and `test_name`. Raises ValueError for an unknown kind or a
+    taken name.
     """
     asked = kinds_of_task(kinds)
 
@@ -135,7 +135,7 @@ def register_metric(
 
 
 def kinds_of_task(names: Collection[str]) -> frozenset[TaskKind]:
-    """The kinds of task by the names that plug-ins give them; ValueError for unknown ones."""
+    """Return the kinds of task by the names that plug-ins give them; raise ValueError for unknown ones."""
     known = {kind.name.lower(): kind for kind in TaskKind}
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"expected kinds of task among {', '.join(known)}, got {', '.join(unknown)}")
@@ -162,7 +162,7 @@ TUNED_METRIC = "bleu_tuned"
 
 
 def metric_family(name: str) -> str:
-    """The metric's name without its index: `bleu` of `bleu[10-20]`."""
+    """Return the metric's name without its index: `bleu` for `bleu[10-20]`."""
     return name.partition("[")[0]
 
 
@@ -182,17 +182,16 @@ METRICS_AND_COSTS: Mapping[str, Metric] = ChainMap(
 
 
 def unknown_metric(name: str, known: Iterable[str] = METRICS_AND_COSTS) -> str:
-    """What is wrong with a name that is none of these metrics: the nearest, or where all are told."""
+    """Return the message for an unknown metric: the nearest name, or the command that lists all."""
     near = hint(name, known) or "; activemem metric list has all, with --plugin those of a plug-in"
     return f"unknown metric '{name}'{near}"
 
 
 def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
-    """The metric or cost of a name, with or without an index (`bleu[10-20]`); KeyError if there is none.
+    """Return the metric or cost of a name, with or without an index (`bleu[10-20]`).
 
-    Costs of models that follow from the text are among them.
-
-    `digits` overrides decimals by name.
+    Costs that follow from a model's text are included. `digits` overrides decimals by name. Raises KeyError
+    for an unknown name.
     """
     family = metric_family(name)
     found = (
@@ -202,7 +201,7 @@ def find_metric(name: str, digits: Mapping[str, int] | None = None) -> Metric:
 
 
 def better_arrow(metric: Metric) -> str:
-    """The arrow in a heading towards better values; empty where neither direction is better."""
+    """Return the arrow of a heading towards better values; empty if neither direction is better."""
     return {True: " ↑", False: " ↓", None: ""}[metric.higher_is_better]
 
 
@@ -212,7 +211,7 @@ def format_number(value: float, decimals: int) -> str:
 
 
 def with_sign(number: str) -> str:
-    """A number's text with its sign: a true minus, and none before a zero."""
+    """Return a number's text with its sign: a true minus, and none before a zero."""
     text = number.removeprefix("-").removeprefix("−")
     if not text.strip("0.,"):
         return text

@@ -1,4 +1,4 @@
-"""The optimisers by the names of `train.optimizer`: those that come along, and those of plug-ins."""
+"""Optimisers by the names of `train.optimizer`: built-in ones and those of plug-ins."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class OptimizerSettings(StrictModel):
 
     @property
     def state_per_weight(self) -> int:
-        """How many numbers the rule keeps of each weight, at most; plans count their memory."""
+        """How many numbers the rule keeps of each weight at most; plans count their memory."""
         return 2
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """Whether it keeps less of some weights, which only their names and shapes tell."""
+        """Whether the rule keeps less of some weights, by their names and shapes."""
         return False
 
     @field_validator("name")
     @classmethod
     def check_name(cls, name: str) -> str:
-        """The name, if that rule has these settings."""
+        """Return the name if that rule has these settings."""
         if name not in OPTIMIZERS:
             raise ValueError(f"unknown optimizer '{name}'{nearest_hint(name, OPTIMIZERS)}")
         if not issubclass(OPTIMIZERS[name].settings, cls):
@@ -54,7 +54,7 @@ Betas = Annotated[
 
 
 class OwnOptimizerSettings(OptimizerSettings):
-    """`train.optimizer` of the rules that come along."""
+    """Settings of the built-in optimisers in `train.optimizer`."""
 
     weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """how strongly weights decay to 0"""
@@ -76,12 +76,12 @@ class OwnOptimizerSettings(OptimizerSettings):
 
     @property
     def state_per_weight(self) -> int:
-        """The moments; those of maps in muon are one, those of matrices in adafactor fewer."""
+        """The number of moments; Muon keeps one for maps, Adafactor less for matrices."""
         return 1 if self.name == "sgd" and self.own_momentum else _MOMENTS[self.name]
 
     @property
     def state_depends_on_shapes(self) -> bool:
-        """As the moments do."""
+        """Whether the moments depend on names and shapes."""
         return self.name in ("muon", "adafactor")
 
     @property
@@ -95,7 +95,7 @@ class PluginOptimizer(OptimizerSettings, ABC):
 
     @abstractmethod
     def build(self, model: torch.nn.Module) -> torch.optim.Optimizer:
-        """The optimiser of all weights of a model, each in one of its groups; `lr` is the highest rate."""
+        """Build the optimiser of a model's weights, each in one of its groups; `lr` is the highest rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +138,7 @@ SettingsT = TypeVar("SettingsT", bound=PluginOptimizer)
 
 
 def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]], type[SettingsT]]:
-    """A decorator that adds an optimiser, its class being that of the settings in `train.optimizer`.
+    """Return a decorator that registers an optimiser by the class of its settings in `train.optimizer`.
 
     Raises ValueError for a taken name, and for keys without a meaning or a default.
     """
@@ -153,9 +153,9 @@ def register_optimizer(name: str, *, source: str) -> Callable[[type[SettingsT]],
 
 
 def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -> OptimizerSettings:
-    """The settings with other values of some keys; ValueError for those that it does not have.
+    """Return the settings with other values of some keys; raise ValueError for keys that they lack.
 
-    Of a plug-in's only the rate can change: what its rule does with its other keys is not known.
+    A plug-in's optimiser can change its rate only: nothing is known of its other keys.
     """
     if others := [key for key in changes if key != "lr"] if isinstance(settings, PluginOptimizer) else []:
         raise ValueError(f"expected changes of the lr of {settings.name}, a plug-in, got {', '.join(others)}")
@@ -163,9 +163,9 @@ def changed_optimizer(settings: OptimizerSettings, changes: Mapping[str, Any]) -
 
 
 def read_optimizer_settings(table: object) -> object:
-    """The settings of a table `train.optimizer`, whose name decides their class; anything else unchanged.
+    """Return the settings of a table `train.optimizer`, in the class that its name selects.
 
-    Raises InvalidTableError with every problem.
+    Returns anything but a table unchanged. Raises InvalidTableError with every problem.
     """
     if not isinstance(table, Mapping):
         return table

@@ -1,4 +1,4 @@
-"""Texts and rows of one's own as a trial knows them: by the SHA-256 of their content, wherever it is."""
+"""Corpora of the user as a trial knows them: by the SHA-256 of their content, wherever the files are."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SPLITS = ("train", "dev", "test")
 
 
 def own_source(sha256: str) -> SourceFile:
-    """The file of that content, as it is kept in the folder of data."""
+    """Return the source file of that content in the data folder."""
     return SourceFile(names=(sha256,), digest=f"sha256:{sha256}")
 
 
 class _Facts(BaseModel):
-    """What a trial's settings have of files: no table of a study file, which only names them."""
+    """Facts about files in a trial's settings; a study file only names the files."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -58,12 +58,12 @@ class OwnText(_Facts):
 
     @property
     def name(self) -> str:
-        """What messages and folders call it: the beginning of a hash of all that it is."""
+        """The name in messages and folders: the beginning of a hash of all facts."""
         return own_name(self)
 
     @property
     def dataset(self) -> Corpus:
-        """The corpus whose files are those of this content."""
+        """The corpus whose files have this content."""
         return Corpus(
             name=self.name,
             title="a text of one's own",
@@ -84,11 +84,11 @@ Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
 class OwnLayout(_Facts):
-    """How rows stand in files: the format, the SHA-256 of the files of each split, the columns that are read.
+    """How rows are laid out in files: format, SHA-256 of each split's files, and the columns that are read.
 
-    If `split` names a column, it says which split each row is in; `split_names` are the values that stand for
-    train, dev and test there, if these have other names. Rows of splits that are `left_out` are not read.
-    Shares of the rows to train on are held out for a split that has none.
+    If `split` names a column, that column says which split each row is in; `split_names` are its values for
+    train, dev and test if they have other names. Rows of splits in `left_out` are not read. A split without
+    rows of its own gets a share of the training rows.
     """
 
     form: str
@@ -110,7 +110,7 @@ class OwnLayout(_Facts):
 
 
 class OwnCounts(_Facts):
-    """How many rows each split has."""
+    """The number of rows of each split."""
 
     train: int
     dev: int
@@ -118,14 +118,14 @@ class OwnCounts(_Facts):
 
 
 class OwnRows(_Facts):
-    """Rows of one's own, each of two values."""
+    """The user's rows of two values each."""
 
     layout: OwnLayout
     rows: OwnCounts
 
     @property
     def dataset(self) -> Dataset:
-        """The dataset whose files are those of this content."""
+        """The dataset whose files have this content."""
         return Dataset(
             name=own_name(self),
             title="rows of one's own",
@@ -141,9 +141,9 @@ class OwnPairs(OwnRows):
 
 
 class OwnSequences(OwnRows):
-    """Sequences with labels: one of so many `classes`, or numbers where there are none.
+    """Labelled sequences: with that many `classes`, or with numbers if there are none.
 
-    `symbols` is how many different tokens stand between spaces in what there is to train on, or in its lists.
+    `symbols` is the number of different tokens between spaces in the training rows, or in their lists.
     """
 
     lists: bool
@@ -152,12 +152,12 @@ class OwnSequences(OwnRows):
 
 
 def own_name(facts: BaseModel) -> str:
-    """A name for a corpus of one's own: the beginning of a hash of all that is known of it."""
+    """Return a name for a corpus of the user: the beginning of a hash of all facts."""
     return f"own-{hashlib.sha256(facts.model_dump_json().encode()).hexdigest()[:12]}"
 
 
 def read_facts(kind: type[BaseModel], *, named: bool = True) -> Callable[[object], object]:
-    """What makes facts of this kind of a table, leaves names as they are if `named`, and no others."""
+    """Return a validator that builds facts of this kind from a table and keeps names if `named`."""
 
     def read(corpus: object) -> object:
         if isinstance(corpus, kind) or (named and isinstance(corpus, str)):

@@ -44,10 +44,10 @@ def register_probe(
     index_titles: Collection[str] = (),
     kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureModelT], MeasureModelT]:
-    """A decorator that adds a probe: a function of a trained model and batches to numbers by index.
+    """Return a decorator that registers a probe.
 
-    It is the metric of its name, of which each number is a member: `name[index]`. Raises ValueError for an
-    unknown kind or a taken name.
+    A probe is a function from a trained model and batches to numbers by index. It is the metric of its name,
+    and each number is a member of it: `name[index]`. Raises ValueError for an unknown kind or a taken name.
     """
     asked = kinds_of_task(kinds)
 

@@ -95,10 +95,11 @@ def published_tables() -> Mapping[tuple[str, str], PublishedTable]:
 
 
 def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str, str]:
-    """The paper's key for each level that has one.
+    """Return the paper's key for each level that has one.
 
     A level matches an equal key, else the key that names its blocks: `conv(k=20) + sa` is `sa+conv`. Two
-    levels of the same blocks, such as `conv(k=3)` and `conv(k=20)`, match nothing: the key is ambiguous.
+    levels of the same blocks, such as `conv(k=3)` and `conv(k=20)`, match nothing, because the key is
+    ambiguous.
     """
     known = list(keys)
     by_blocks = {tuple(sorted(part.strip() for part in key.split("+"))): key for key in known}
@@ -110,7 +111,7 @@ def match_published_keys(levels: Iterable[str], keys: Iterable[str]) -> dict[str
 
 
 def _blocks(level: str) -> tuple[str, ...]:
-    """The sorted names of the blocks that a level sums; empty if it is not a sum of blocks."""
+    """Return the sorted names of the blocks that a level sums; empty if it is no sum of blocks."""
     try:
         root = parse(level).root
     except RecipeError:

@@ -17,7 +17,7 @@ ItemT = TypeVar("ItemT")
 def read_registered(
     table: object, registry: OpenRegistry[ItemT], settings_of: Callable[[ItemT], type[BaseModel]]
 ) -> object:
-    """The settings of a table, in the class of what it names; anything but a table with a name unchanged.
+    """Return the settings of a table in the class that its name selects; return anything else unchanged.
 
     Raises InvalidTableError with every problem.
     """

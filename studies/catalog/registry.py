@@ -1,4 +1,4 @@
-"""All datasets by name: those of `datasets.toml`, read when first asked for, and those of one's own."""
+"""All datasets by name: those of `datasets.toml`, read on first use, and those of the user."""
 
 from __future__ import annotations
 
@@ -32,24 +32,27 @@ def register_dataset(dataset: Dataset) -> None:
 
 
 def dataset_owner(name: str) -> str:
-    """Whose a dataset is: `activemem`, a file, or a package with its version; KeyError if there is none."""
+    """Return who provides a dataset: `activemem`, a file, or a package with its version.
+
+    Raises KeyError for an unknown dataset.
+    """
     return _datasets().owner(name)
 
 
 def dataset_code(name: str) -> str | None:
-    """The plug-in that brings a dataset, with a digest of its source; None where no plug-in does."""
+    """Return the plug-in that provides a dataset with a digest of its source; None for built-in ones."""
     return _datasets().code(name) if name in _datasets() else None
 
 
 def dataset_names(kind: type[Dataset] = Dataset) -> tuple[str, ...]:
-    """The sorted names of all datasets of one kind; by default of all, kind by kind."""
+    """Return the sorted names of the datasets of one kind, or of all kinds in turn."""
     kinds = (each for each in KINDS.values() if issubclass(each, kind))
     known = sorted(_datasets().items())
     return tuple(name for each in kinds for name, dataset in known if isinstance(dataset, each))
 
 
 def require_dataset(name: str, kind: type[DatasetT] = Dataset) -> DatasetT:
-    """The dataset of that kind and name; CorpusError with the nearest name, or all, if there is none."""
+    """Return the dataset of that kind and name; raise CorpusError with the nearest name or all names."""
     found = _datasets().get(name)
     if not isinstance(found, kind):
         raise CorpusError(f"unknown {kind.KIND} '{name}'{nearest_hint(name, dataset_names(kind))}")
@@ -68,14 +71,14 @@ class _Tables(BaseModel):
 
 @cache
 def _datasets() -> OpenRegistry[Dataset]:
-    """The datasets of the file by name, to which others can be added."""
+    """Return the datasets of the file by name; others can be registered."""
     tables = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
     read = _read_tables(tables)
     return OpenRegistry("corpus", {**read.texts, **read.pairs, **read.treebanks})
 
 
 def _read_tables(tables: dict[str, Any]) -> _Tables:
-    """All datasets with their downloads and files; KeyError if one of these is not there."""
+    """Return all datasets with their downloads and files; raise KeyError if a reference is missing."""
     downloads, files = tables.pop("downloads"), tables.pop("files")
     for heading, datasets in tables.items():
         for name, table in datasets.items():

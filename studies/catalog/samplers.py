@@ -1,4 +1,4 @@
-"""How the points of a search are proposed and given up, by the names of `sampler` and `scheduler`."""
+"""Samplers and schedulers of a search, by the names of `sampler` and `scheduler`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MakeScheduler = Callable[[], "optuna.pruners.BasePruner"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPart(Generic[PartT]):
-    """A sampler or a scheduler; `source` is who has thought of it, and `make` makes that of a plug-in."""
+    """A sampler or a scheduler: its `source` in the literature, and `make`, which builds that of a plug-in."""
 
     source: str
     make: PartT | None = None
@@ -78,7 +78,7 @@ MakeT = TypeVar("MakeT", bound=Callable[..., Any])
 
 
 def register_sampler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
-    """A decorator that adds a sampler, of what makes an `optuna.samplers.BaseSampler` of a seed.
+    """Return a decorator that registers a factory of `optuna.samplers.BaseSampler` from a seed.
 
     Raises ValueError for a taken name.
     """
@@ -86,7 +86,7 @@ def register_sampler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
 
 
 def register_scheduler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
-    """A decorator that adds a scheduler, of what makes an `optuna.pruners.BasePruner`.
+    """Return a decorator that registers a factory of `optuna.pruners.BasePruner`.
 
     Raises ValueError for a taken name.
     """

@@ -1,4 +1,4 @@
-"""The learning-rate schedules by the names of `train.schedule`: ours, and those of plug-ins."""
+"""Learning-rate schedules by the names of `train.schedule`: built-in ones and those of plug-ins."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..text.strict_model import KnownNames, StrictModel, class_faults
 
 
 class ScheduleSettings(StrictModel):
-    """`train.schedule`: the learning rate over the steps; `lr` is its highest value in all of them.
+    """Settings of `train.schedule`: the learning rate over the steps, of which `lr` is the highest.
 
-    It rises linearly over the first `warmup` steps, and then goes on as the schedule says.
+    The rate rises linearly over the first `warmup` steps, and then follows the schedule.
     """
 
     name: Annotated[str, KnownNames(lambda: SCHEDULES)] = "constant"
@@ -30,7 +30,7 @@ class ScheduleSettings(StrictModel):
     @field_validator("name")
     @classmethod
     def check_name(cls, name: str) -> str:
-        """The name, if that schedule has these settings."""
+        """Return the name if that schedule has these settings."""
         if name not in SCHEDULES:
             raise ValueError(f"unknown schedule '{name}'{nearest_hint(name, SCHEDULES)}")
         if not issubclass(SCHEDULES[name].settings, cls):
@@ -39,15 +39,15 @@ class ScheduleSettings(StrictModel):
 
 
 class OwnScheduleSettings(ScheduleSettings):
-    """`train.schedule` of the schedules that come along.
+    """Settings of the built-in schedules in `train.schedule`.
 
-    constant stays, linear falls in a line and cosine in half a wave to `floor` at the last step, and
+    constant stays, linear falls in a line and cosine in half a wave to `floor` at the last step.
     warmup_stable_decay stays until `cooldown` steps before the end and then falls in a line to `floor`.
     inverse_sqrt falls as (warmup / step) ** 0.5 (Vaswani et al. 2017, equation 3, whose highest value is
-    (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss on the dev split has not improved
-    for `patience` epochs, milestones after each of its steps. recent is multiplied by `decay` when the mean
-    training loss of `every` steps is worse than all of the last `patience` such means (the program of Kaiser
-    and Bengio 2016).
+    (d_model * warmup) ** -0.5). plateau falls to a tenth whenever the loss on the dev split has not
+    improved for `patience` epochs, milestones after each of its steps. recent is multiplied by `decay` when
+    the mean training loss of `every` steps is worse than all of the last `patience` such means (the program
+    of Kaiser and Bengio 2016).
     """
 
     patience: int = Field(default=5, ge=1)
@@ -65,7 +65,7 @@ class OwnScheduleSettings(ScheduleSettings):
 
     @model_validator(mode="after")
     def check_steps(self) -> OwnScheduleSettings:
-        """What some schedules need, and others do not have."""
+        """Check the keys that some schedules need and others lack."""
         if self.name == "inverse_sqrt" and self.warmup < 1:
             raise ValueError("inverse_sqrt needs a warmup of at least 1 step")
         if (self.name == "milestones") != bool(self.milestones):
@@ -82,7 +82,7 @@ class PluginSchedule(ScheduleSettings, ABC):
 
     @abstractmethod
     def share(self, step: int, total_steps: int) -> float:
-        """The share of the highest rate at a step behind the warm-up, counted from 1, of so many."""
+        """Return the share of the highest rate at a step after the warm-up, counted from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +119,7 @@ SettingsT = TypeVar("SettingsT", bound=PluginSchedule)
 
 
 def register_schedule(name: str, *, source: str) -> Callable[[type[SettingsT]], type[SettingsT]]:
-    """A decorator that adds a schedule, its class being that of the settings in `train.schedule`.
+    """Return a decorator that registers a schedule by the class of its settings in `train.schedule`.
 
     Raises ValueError for a taken name, and for keys without a meaning or a default.
     """
@@ -134,9 +134,9 @@ def register_schedule(name: str, *, source: str) -> Callable[[type[SettingsT]], 
 
 
 def read_schedule_settings(table: object) -> object:
-    """The settings of a table `train.schedule`, whose name decides their class; anything else unchanged.
+    """Return the settings of a table `train.schedule`, in the class that its name selects.
 
-    Raises InvalidTableError with every problem.
+    Returns anything but a table unchanged. Raises InvalidTableError with every problem.
     """
     if not isinstance(table, Mapping):
         return table
@@ -148,9 +148,9 @@ def read_schedule_settings(table: object) -> object:
 
 
 def rates_depend_on_length(schedule: ScheduleSettings, steps: int) -> bool:
-    """Whether a learning rate up to the step after these, counted from 1, depends on how many there are.
+    """Return whether a rate within the first `steps` steps depends on the total number of steps.
 
-    A plug-in's may.
+    That of a plug-in's schedule may.
     """
     if schedule.name == "warmup_stable_decay" or isinstance(schedule, PluginSchedule):
         return steps + 1 >= schedule.warmup

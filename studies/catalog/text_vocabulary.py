@@ -22,7 +22,7 @@ class TextSettings(Protocol):
 
     @property
     def corpus(self) -> str | OwnText:
-        """The name of a corpus, or a text of one's own."""
+        """The name of a corpus, or a text of the user."""
         ...
 
     @property
@@ -32,7 +32,7 @@ class TextSettings(Protocol):
 
     @property
     def pieces(self) -> int:
-        """With bpe, and with words of a text of one's own, the size of the vocabulary."""
+        """The size of the vocabulary with bpe, and with words of a text of the user."""
         ...
 
     @property
@@ -42,7 +42,10 @@ class TextSettings(Protocol):
 
 
 def corpus_of_task(task: TextSettings) -> Corpus:
-    """The corpus that a `[task]` table names; CorpusError if there is none or it cannot be cut so."""
+    """Return the corpus that a `[task]` table names.
+
+    Raises CorpusError if it is unknown or cannot be cut so.
+    """
     named = task.corpus
     corpus = named.dataset if isinstance(named, OwnText) else require_dataset(named, Corpus)
     if task.tokens == "words" and corpus.word_vocab_size is None and not corpus.own:
@@ -55,7 +58,7 @@ def corpus_of_task(task: TextSettings) -> Corpus:
 
 
 def vocabulary_size(task: TextSettings) -> int:
-    """The number of symbols of a `[task]` table's text, including the end-of-line mark.
+    """Return the number of symbols of a `[task]` table's text, with the end-of-line mark.
 
     Raises CorpusError if the table names no known text.
     """

@@ -1,4 +1,4 @@
-"""What the runs of a two-level design cannot tell apart: effects of the same contrasts, or nearly so."""
+"""Aliases of a two-level design: effects with the same contrasts, or nearly so."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Aliases:
 
 
 def find_aliases(rows: Sequence[Row]) -> Aliases:
-    """The aliases in these runs of factors with two levels, 0 and 1."""
+    """Return the aliases in these runs of factors with two levels, 0 and 1."""
     factors = range(len(rows[0]))
     contrasts = [_bits(row[factor] for row in rows) for factor in factors]
     whole, groups = (1 << len(rows)) - 1, dict[int, list[Effect]]()
@@ -64,5 +64,5 @@ def _contrast(contrasts: Sequence[int], effect: Effect) -> int:
 
 
 def _bits(levels: Iterator[int]) -> int:
-    """The levels of all runs as the bits of a number."""
+    """Return the levels of all runs as the bits of a number."""
     return int("".join(map(str, levels)), 2)

@@ -20,16 +20,16 @@ Row = tuple[int, ...]
 
 
 def fractional_rows(factors: int, resolution: int) -> tuple[Row, ...]:
-    """The runs of the smallest regular fraction with at least this resolution, the first all zeros.
+    """Return the runs of the smallest regular fraction with at least this resolution, the first all zeros.
 
-    The runs are those of a grid of the basic factors, which come first, the last of them changing fastest.
+    The runs are those of a grid of the basic factors, which come first; the last of them changes fastest.
     """
     return rows_of(smallest_fraction(factors, resolution))
 
 
 @lru_cache(maxsize=64)
 def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
-    """The columns of the smallest fraction with at least this resolution, of those the least aberrant."""
+    """Return the columns of the smallest fraction of at least this resolution, of least aberration."""
     assert 0 <= factors <= MAX_FACTORS
     basic = factors.bit_length()  # as many runs as main effects and their mean need
     while (columns := minimum_aberration(factors, min(basic, factors), resolution)) is None:
@@ -39,10 +39,11 @@ def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, ...] | None:
-    """The columns of the least aberrant of the fractions of 2 ** basic runs with this resolution, if any.
+    """Return the columns of least aberration among fractions of 2 ** basic runs.
 
-    Columns are added one by one to all fractions that differ (Chen, Sun and Wu 1993), where those count as
-    the same whose runs have equal numbers of high levels, in all and at each factor's high level.
+    Returns None if none has this resolution. Columns are added one by one to all fractions that differ (Chen, Sun and Wu
+    1993). Fractions count as the same if their runs have equal numbers of high levels, in all and at each
+    factor's high level.
     """
     levels = [[(column & run).bit_count() & 1 for run in range(1 << basic)] for column in range(1 << basic)]
     fractions = [tuple(1 << bit for bit in reversed(range(basic)))]
@@ -59,15 +60,15 @@ def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, 
 
 
 def rows_of(columns: Sequence[int]) -> tuple[Row, ...]:
-    """The runs of a fraction."""
+    """Return the runs of a fraction."""
     basic = max(columns, default=0).bit_length()
     return tuple(tuple((column & run).bit_count() % 2 for column in columns) for run in range(1 << basic))
 
 
 def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
-    """How many words of the defining relation have one letter, two letters, and so on.
+    """Return how many words of the defining relation have one letter, two letters, and so on.
 
-    They are counted from the runs, as the weights of a code tell those of its dual (MacWilliams 1963).
+    They are counted from the runs: the weights of a code determine those of its dual (MacWilliams 1963).
     """
     counts = [0] * (len(columns) + 1)
     for high, runs in Counter(map(sum, rows_of(columns))).items():
@@ -77,7 +78,7 @@ def word_lengths(columns: Sequence[int]) -> tuple[int, ...]:
 
 
 def defining_words(columns: Sequence[int], longest: int) -> Iterator[tuple[int, ...]]:
-    """The words of the defining relation with at most so many letters, as numbers of factors."""
+    """Yield the words of the defining relation up to a length, as numbers of factors."""
     for length in range(1, longest + 1):
         for word in combinations(range(len(columns)), length):
             if not _sum(columns[number] for number in word):
@@ -92,19 +93,19 @@ def _sum(columns: Iterator[int]) -> int:
 
 
 def _sums(columns: Sequence[int], most: int) -> set[int]:
-    """All sums of at most so many columns."""
+    """Return all sums of at most `most` columns."""
     return {_sum(iter(some)) for count in range(most + 1) for some in combinations(columns, count)}
 
 
 def _invariant(levels: Sequence[Sequence[int]]) -> object:
-    """What two fractions share that are the same but for the names of their factors."""
+    """Return an invariant of fractions that differ only in the names of their factors."""
     high = list(map(sum, zip(*levels, strict=True)))
     return tuple(sorted(high)), tuple(sorted(tuple(sorted(compress(high, each))) for each in levels))
 
 
 @lru_cache(maxsize=1024)
 def _expanded(minus: int, plus: int) -> tuple[int, ...]:
-    """The coefficients of (1 - z) ** minus * (1 + z) ** plus."""
+    """Return the coefficients of (1 - z) ** minus * (1 + z) ** plus."""
     coefficients = [1]
     for sign in [-1] * minus + [1] * plus:
         shifted = [0, *(sign * each for each in coefficients)]

@@ -21,9 +21,9 @@ _Signs = tuple[int, ...]
 
 
 def plackett_burman_rows(factors: int) -> tuple[Row, ...]:
-    """The runs of the smallest design, the first all zeros.
+    """Return the runs of the smallest design, the first all zeros.
 
-    Where their number is a power of two it is a regular fraction, the least aberrant of its size.
+    If their number is a power of two, it is the regular fraction of least aberration of its size.
     """
     assert 0 <= factors <= MAX_SCREENED
     runs = 4 * (factors // 4 + 1)
@@ -37,7 +37,7 @@ def plackett_burman_rows(factors: int) -> tuple[Row, ...]:
 
 
 def _hadamard(order: int) -> list[_Signs]:
-    """A Hadamard matrix of this order whose first row and first column are all +1."""
+    """Return a Hadamard matrix of this order whose first row and first column are all +1."""
     if _is_prime(order - 1):
         return _cyclic(order - 1)
     if _is_prime(order // 2 - 1) and order // 2 % 4 == 2:
@@ -47,7 +47,10 @@ def _hadamard(order: int) -> list[_Signs]:
 
 
 def _cyclic(prime: int) -> list[_Signs]:
-    """Of a prime that is 3 modulo 4: shifts of a row that is -1 at zero and at the quadratic residues."""
+    """Return the matrix of a prime that is 3 modulo 4.
+
+    Its rows are shifts of a row that is -1 at zero and at quadratic residues.
+    """
     residues = _residues(prime) | {0}
     generator = [-1 if number in residues else 1 for number in range(prime)]
     shifts = [(1, *generator[-shift:], *generator[:-shift]) for shift in range(prime)]
@@ -55,7 +58,7 @@ def _cyclic(prime: int) -> list[_Signs]:
 
 
 def _symmetric(prime: int) -> list[_Signs]:
-    """Of a prime that is 1 modulo 4: its symmetric conference matrix, blocks of four in place of signs."""
+    """Return the matrix of a prime that is 1 modulo 4: its symmetric conference matrix with blocks of four."""
     residues = _residues(prime)
     signs = [
         [
@@ -72,7 +75,7 @@ def _symmetric(prime: int) -> list[_Signs]:
 
 
 def _normalised(rows: Sequence[_Signs]) -> list[_Signs]:
-    """The matrix with the signs of columns, then of rows, turned where they begin with -1."""
+    """Flip columns, then rows, that begin with -1."""
     turned = [tuple(sign * first for sign, first in zip(row, rows[0], strict=True)) for row in rows]
     return [tuple(sign * row[0] for sign in row) for row in turned]
 

@@ -16,17 +16,19 @@ _ROUNDS = 200  # over all cells, to part those that are the same
 
 
 def random_rows(levels: Mapping[str, int], cells: int, seed: int) -> tuple[Row, ...]:
-    """So many different cells of factors with so many levels, or all; of more the first are the same.
+    """Draw `cells` different cells of factors with these numbers of levels.
 
-    Each level is drawn by itself, so that a level more of one factor leaves those of the others.
+    A larger number extends a smaller. Each level is drawn independently, so that another level of one
+    factor leaves those of the others.
     """
     return _random_rows(tuple(levels.items()), cells, seed)
 
 
 def latin_hypercube_rows(levels: Mapping[str, int], cells: int, seed: int) -> tuple[Row, ...] | None:
-    """So many different cells in which each level of a factor is as frequent as the others, but for one.
+    """Draw different cells in which all levels of a factor are equally frequent, up to one.
 
-    None if none are found, as where nearly the whole grid is asked for (McKay, Beckman and Conover 1979).
+    Returns None if none are found, as when nearly the whole grid is asked for (McKay, Beckman and Conover
+    1979).
     """
     return _latin_hypercube_rows(tuple(levels.items()), cells, seed)
 
@@ -71,6 +73,6 @@ def _column(name: str, count: int, cells: int, seed: int) -> list[int]:
 
 
 def _draw(seed: int, *what: object) -> int:
-    """A number of 64 bits."""
+    """Return a number of 64 bits."""
     text = " ".join(map(str, (seed, *what)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])

@@ -1,7 +1,7 @@
-"""A rung is a training of its own at a smaller fidelity, and only that of the last one is the point's result.
+"""Rungs of a search: trainings at a smaller fidelity, of which only the last gives the point's result.
 
-`reader` finds what a search's points are trained less on first, and makes a factor of it that no point
-chooses; `rungs` says how many points come to each rung.
+`reader` finds what a search's points are trained less on first, and makes it a factor; `rungs` says how
+many points reach each rung.
 """
 
 from .reader import expand_fidelity

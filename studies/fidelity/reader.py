@@ -24,9 +24,9 @@ _BELOW = 2
 
 
 def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
-    """The fidelity of a document's search, which becomes a factor of it; None if that is epochs, or faulty.
+    """Return the fidelity of a document's search and make it a factor; None for epochs, or if it is faulty.
 
-    Faults are noted. Those of other keys of [search] are left to who reads them.
+    Faults are reported. Faults of other keys of [search] are left to their reader.
     """
     data = cast("dict[str, Any]", diagnostics.document.data)
     search, factors = data.get("search"), data.get("factors", {})
@@ -69,7 +69,7 @@ def _check_points(diagnostics: Diagnostics, fidelity: Fidelity, points: int, *, 
 
 
 def _rungs(diagnostics: Diagnostics, data: dict[str, Any], name: str, reduction: int) -> list[int] | None:
-    """The values of each rung; None if there are none, which is noted. Where they come from is changed."""
+    """Return the values of each rung and put a hole at their key; report why if there are none."""
     search = data["search"]
     space, factors = search.get("space", {}), data.get("factors", {})
     space = space if isinstance(space, Mapping) else {}
@@ -94,7 +94,7 @@ def _rungs(diagnostics: Diagnostics, data: dict[str, Any], name: str, reduction:
 def _settings_rungs(
     diagnostics: Diagnostics, data: dict[str, Any], name: str, first: int | None, reduction: int
 ) -> list[int] | None:
-    """The rungs of a setting of the file, which becomes the hole of its factor."""
+    """Return the rungs of a setting of the file, and put the hole of its factor there."""
     factors, space = data.get("factors", {}), data["search"].get("space", {})
     if name in factors or (isinstance(space, Mapping) and name in space):
         message = f"'{name}' is a fidelity by itself: give the factor or dimension another name"
@@ -108,7 +108,7 @@ def _settings_rungs(
 
 
 def _between(diagnostics: Diagnostics, first: int, top: int, reduction: int) -> list[int] | None:
-    """The rungs from the first on, each so many times the last, up to the top."""
+    """Return the rungs from the first to the top, each `reduction` times the last."""
     if first >= top:
         path = ("search", "min_fidelity")
         diagnostics.report_error(
@@ -122,7 +122,7 @@ def _between(diagnostics: Diagnostics, first: int, top: int, reduction: int) -> 
 
 
 def _levels(diagnostics: Diagnostics, name: str, levels: object, first: int | None) -> list[int] | None:
-    """The levels of a factor, each of which is a rung."""
+    """Return the levels of a factor as rungs."""
     path = ("factors", name)
     numbers = [each for each in levels if type(each) is int] if isinstance(levels, list) else []
     if not isinstance(levels, list) or len(numbers) < len(levels) or not numbers:
@@ -140,7 +140,7 @@ def _levels(diagnostics: Diagnostics, name: str, levels: object, first: int | No
 def _dimension_ends(
     diagnostics: Diagnostics, name: str, text: object, first: int | None
 ) -> tuple[int, int] | None:
-    """The ends of a dimension of whole numbers."""
+    """Return the ends of a dimension of whole numbers."""
     path = ("search", "space", name)
     try:
         dimension = read_dimension(text) if isinstance(text, str) else None
@@ -158,7 +158,7 @@ def _dimension_ends(
 
 
 def _replace_steps(diagnostics: Diagnostics, data: dict[str, Any]) -> tuple[int, int] | None:
-    """Make the steps of an epoch those of the rung; the fewest and the most that a rung may have."""
+    """Replace the steps of an epoch by those of the rung; return the fewest and the most."""
     train = data.get("train")
     steps = train.get("steps_per_epoch") if isinstance(train, Mapping) else None
     if (top := _whole(steps, at_least=1)) is None:
@@ -170,7 +170,7 @@ def _replace_steps(diagnostics: Diagnostics, data: dict[str, Any]) -> tuple[int,
 
 
 def _replace_length(diagnostics: Diagnostics, data: dict[str, Any]) -> tuple[int, int] | None:
-    """Make the longest length of the training that of the rung; the least and the most that it may be."""
+    """Replace the longest training length by that of the rung; return the least and the most."""
     for table in ("train", "task"):
         keys = data.get(table)
         lengths = keys.get("lengths") if isinstance(keys, Mapping) else None
@@ -196,5 +196,5 @@ def _replace_length(diagnostics: Diagnostics, data: dict[str, Any]) -> tuple[int
 
 
 def _whole(value: object, *, at_least: int) -> int | None:
-    """A whole number, if it is one; what is wrong with others is told where they are read."""
+    """Return a whole number if it is one; faults are reported where the key is read."""
     return value if type(value) is int and value >= at_least else None

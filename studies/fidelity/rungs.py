@@ -10,10 +10,10 @@ from ..schema.settings import Level
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """What grows from rung to rung, by the name of its factor, and its values, the smallest first.
+    """What grows from rung to rung: the name of its factor and its values, the smallest first.
 
-    Of `reduction` points on a rung one goes on to the next. With `brackets`, as Hyperband has them, some
-    points begin on higher rungs, and are compared with those alone that began there, too.
+    One of `reduction` points on a rung is promoted to the next. With `brackets`, as in Hyperband, some
+    points begin on higher rungs and compete only with those that began there, too.
     """
 
     name: str
@@ -27,25 +27,25 @@ class Fidelity:
         return len(self.rungs) - 1
 
     def level(self, rung: int) -> dict[str, Level]:
-        """The level of a rung's trials."""
+        """Return the level of a rung's trials."""
         return {self.name: self.rungs[rung]}
 
     def rung_of(self, levels: Mapping[str, Level]) -> int | None:
-        """The rung of a trial with these levels, by default the last one; None if there is none."""
+        """Return the rung of a trial with these levels, by default the last; None if there is none."""
         value = levels.get(self.name, self.rungs[-1])
         return self.rungs.index(value) if isinstance(value, int) and value in self.rungs else None
 
     def next_first(self, begun: Mapping[int, int]) -> int:
-        """The rung on which the next point begins, when so many have begun on each.
+        """Return the rung on which the next point begins, given how many have begun on each.
 
-        Each bracket gets its share of points, which is Hyperband's (Li et al. 2018, Algorithm 1).
+        Each bracket gets its share of points, that of Hyperband (Li et al. 2018, Algorithm 1).
         """
         if not self.brackets:
             return 0
         return min(range(self.top + 1), key=lambda first: (begun.get(first, 0) / self._share(first), first))
 
     def _share(self, first: int) -> int:
-        """How many points of a round of brackets begin on a rung: ⌈(s_max + 1) / (s + 1) · η^s⌉."""
+        """Return how many points of a round of brackets begin on a rung: ⌈(s_max + 1) / (s + 1) · η^s⌉."""
         halvings = self.top - first
         return -(-(self.top + 1) * self.reduction**halvings // (halvings + 1))
 
@@ -55,9 +55,9 @@ class Fidelity:
         return len(self.rungs) if self.brackets else self.reduction**self.top
 
     def planned(self, points: int, *, has_baseline: bool = False) -> list[int]:
-        """How many points come to each rung, the smallest first, if none goes on that later ones pass.
+        """Return how many points reach each rung, the smallest first, if no early promotion is overtaken.
 
-        A baseline is one of them, and is trained on the last rung alone.
+        A baseline is one of them and is trained on the last rung only.
         """
         begun = self._first_rungs(points - has_baseline)
         counts = [0] * self.top + [int(has_baseline)]
@@ -68,7 +68,7 @@ class Fidelity:
         return counts
 
     def _first_rungs(self, points: int) -> dict[int, int]:
-        """How many of so many points begin on each rung: whole rounds of brackets, then one by one."""
+        """Return how many points begin on each rung: whole rounds of brackets, then one by one."""
         if not self.brackets:
             return {0: points}
         shares = {first: self._share(first) for first in range(self.top + 1)}
@@ -80,5 +80,5 @@ class Fidelity:
 
 
 def promoted_count(ended: int, reduction: int) -> int:
-    """How many of the points that have ended on a rung go on; as long as too few have, the best waits."""
+    """Return how many of the points that ended on a rung are promoted; below `reduction` none is."""
     return ended // reduction

@@ -44,7 +44,10 @@ class LadderSettings(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """The sizes by name, all lists as long; `width` is the name of those of d_model, if there is one."""
+    """The sizes of a ladder by name, all lists equally long.
+
+    `width` is the name of those of d_model, if any.
+    """
 
     sizes: Mapping[str, tuple[int, ...]]
     tokens_per_parameter: float
@@ -52,19 +55,19 @@ class Ladder:
     width: str | None
 
     def place(self, levels: Mapping[str, Level]) -> int:
-        """Which of the sizes a cell has, from 0 on."""
+        """Return the index of a cell's size."""
         sizes = list(zip(*self.sizes.values(), strict=True))
         return sizes.index(tuple(cast("int", levels[name]) for name in self.sizes))
 
     def at(self, place: int) -> dict[str, Level]:
-        """The levels of a size."""
+        """Return the levels of a size."""
         return {name: sizes[place] for name, sizes in self.sizes.items()}
 
 
 def expand_ladder(diagnostics: Diagnostics) -> Ladder | None:
-    """The ladder of a document, whose factors and design are changed by it; None if it has none.
+    """Return the ladder of a document and write it into factors and design; None without one.
 
-    All faults of it are noted. Of a faulty one the sizes that can be read are factors all the same.
+    All faults are reported. The readable sizes of a faulty ladder become factors all the same.
     """
     data = cast("dict[str, Any]", diagnostics.document.data)
     if TABLE not in data:
@@ -103,7 +106,7 @@ def _place_factors(document: Document) -> None:
 
 
 def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """What of the rest of the study does not go with a ladder."""
+    """Yield the tables of the study that a ladder excludes."""
     study, train = data.get("study"), data.get("train")
     if isinstance(study, Mapping) and study.get("design", "grid") != "grid":
         message = 'expected design = "grid" where there is a [ladder], which all factors cross'
@@ -119,7 +122,7 @@ def _clashes(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tuple[KeyPath, str]]:
-    """What is wrong with the sizes."""
+    """Yield the faults of the sizes."""
     factors, path = data.get("factors"), (TABLE, "sizes")
     if not found.sizes:
         yield path, "expected the sizes of at least one hole, as in { width = [32, 64, 128] }"
@@ -147,9 +150,9 @@ def _size_faults(data: Mapping[str, Any], found: LadderSettings) -> Iterator[tup
 
 
 def _readable_sizes(table: object) -> dict[str, list[int]]:
-    """The sizes as far as they can be read, so that the rest of a study with a faulty ladder is checked.
+    """Return the readable sizes, so that the rest of a study with a faulty ladder is checked.
 
-    A hole of which none can be read has 1, so that it is not told as one that nothing fills.
+    A hole without a readable size gets 1, so that it is not reported as unfilled.
     """
     table = table.get("sizes") if isinstance(table, Mapping) else None
     lists = table if isinstance(table, Mapping) else {}
@@ -159,13 +162,13 @@ def _readable_sizes(table: object) -> dict[str, list[int]]:
 
 
 def _numbers(sizes: object) -> list[int]:
-    """What of a list can be a size."""
+    """Return the items of a list that can be a size."""
     listed = sizes if isinstance(sizes, list | tuple) else ()
     return [each for each in listed if type(each) is int and each >= 1]
 
 
 def _width(data: Mapping[str, Any], found: LadderSettings) -> str | None:
-    """The name of the sizes that are d_model."""
+    """Return the name of the sizes that are d_model."""
     model = data.get("model")
     text = model.get("d_model") if isinstance(model, Mapping) else None
     return next((name for name in found.sizes if text == f"{{{name}}}"), None)

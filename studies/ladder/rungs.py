@@ -9,7 +9,7 @@ from .ladder import Ladder
 
 
 def step_tokens(settings: TrialSettings, sequence_tokens: int) -> int:
-    """The tokens of a training step, sequences being as long as that."""
+    """Return the tokens of a training step with sequences of this length."""
     return settings.train.batch_size * sequence_tokens
 
 
@@ -21,7 +21,7 @@ def on_rung(
     parameters: int,
     sequence_tokens: int,
 ) -> TrialSettings:
-    """The settings of a cell with the steps that come nearest to its tokens, at least one in each epoch."""
+    """Return a cell's settings with the steps nearest to its tokens, at least one in each epoch."""
     train = settings.train
     in_epoch = train.epochs * step_tokens(settings, sequence_tokens)
     steps = max(1, round(ladder.tokens_per_parameter * parameters / in_epoch))

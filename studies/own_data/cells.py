@@ -1,4 +1,4 @@
-"""What columns of a file have, row by row, and where each row stands."""
+"""Cells of a file's columns, row by row, and their places."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_NAMED = 12
 
 
 class RowsError(CorpusError):
-    """What is wrong with the rows of a file: `faults` has the first of them, and how many more there are."""
+    """Faults of a file's rows: `faults` has the first of them and how many more there are."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         more = len(faults) - MOST_FAULTS
@@ -50,7 +50,7 @@ class ColumnFaults:
         return bool(self._first)
 
     def add(self, index: int, column: str, message: str, kind: str = "") -> None:
-        """Note a fault of a row; messages that say before `, got` what was expected are of one kind."""
+        """Report a fault of a row; messages with the same words before `, got` are of one kind."""
         key = column, kind or message.partition(", got")[0]
         place = f"{self._cells.unit} {self._cells.numbers[index]:,}, column {column}"
         self._first.setdefault(key, f"{place}: {message}")

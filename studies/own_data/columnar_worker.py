@@ -25,7 +25,7 @@ _SHOWN = 60
 
 
 class _RefusedError(Exception):
-    """A file that cannot be read, with what to tell of it."""
+    """A file that cannot be read, with the message for the user."""
 
 
 def main() -> None:

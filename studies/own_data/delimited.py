@@ -1,4 +1,4 @@
-"""CSV, whose fields can stand in quotes (RFC 4180), and fields with tabs between them, as they are."""
+"""CSV with quoted fields (RFC 4180), and fields between tabs without quoting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Row = tuple[int, list[str]]  # the line in which it begins
 
 
 def read_csv(text: str, columns: Sequence[str]) -> Cells:
-    """These columns of a CSV file, whose first line names them; RowsError."""
+    """Return these columns of a CSV file, whose first line names them; raise RowsError."""
     limit = csv.field_size_limit(max(len(text), 1))
     try:
         return _with_header(_csv_rows(text), columns)
@@ -21,12 +21,12 @@ def read_csv(text: str, columns: Sequence[str]) -> Cells:
 
 
 def read_tsv(text: str, columns: Sequence[str]) -> Cells:
-    """These columns of lines with tabs, of which the first names them; RowsError."""
+    """Return these columns of tab-separated lines, of which the first names them; raise RowsError."""
     return _with_header(_lines_with_tabs(text), columns)
 
 
 def read_two_columns(text: str) -> Cells:
-    """The first two of the fields that tabs make of each line, none of which is a header; RowsError."""
+    """Return the first two tab-separated fields of each line of a file without a header; raise RowsError."""
     rows = list(_lines_with_tabs(text))
     if faults := [
         f"line {line:,}: expected two columns with a tab between them, got {len(row)}"
@@ -39,7 +39,7 @@ def read_two_columns(text: str) -> Cells:
 
 
 def _csv_rows(text: str) -> Iterator[_Row]:
-    """The rows that are not empty, each with the line in which it begins."""
+    """Yield the rows that are not empty, each with the line in which it begins."""
     reader, line = csv.reader(io.StringIO(text, newline=""), strict=True), 1
     try:
         for row in reader:
@@ -57,7 +57,7 @@ def _lines_with_tabs(text: str) -> Iterator[_Row]:
 
 
 def _with_header(rows: Iterator[_Row], columns: Sequence[str]) -> Cells:
-    """The columns that the first row names; every row has as many fields as it."""
+    """Return the columns that the first row names; every row must have as many fields."""
     _, header = next(rows, (1, []))
     faults = [f"line 1: {missing_column(name, header)}" for name in columns if name not in header]
     faults += [

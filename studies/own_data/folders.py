@@ -1,4 +1,4 @@
-"""Which files a path stands for: itself, or those of a folder that Hugging Face `datasets` has written."""
+"""Files of a path: the file itself, or those of a folder written by Hugging Face `datasets`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _by_split(path: Path, form: str, found: Files, names: Mapping[str, str] | No
 
 
 def _split_in_name(path: Path) -> str:
-    """The split that a file's name, or its folder's, begins with, as in train-00000-of-00002.parquet."""
+    """Return the split that begins the name of a file or its folder, as in train-00000-of-00002.parquet."""
     for name in (path.name, *(folder.name for folder in path.parents)):
         begins = _SPLIT.match(name.lower())
         if begins and split_named(begins[1]):
@@ -105,12 +105,12 @@ def _full_name(path: Path) -> str:
 
 
 def _arrow_files(folder: Path) -> list[Path]:
-    """The files of one split, in their order."""
+    """Return the files of one split, in their order."""
     return [folder / name for name in _strings(folder / "state.json", "_data_files")]
 
 
 def _strings(path: Path, key: str) -> list[str]:
-    """The names that a file of `datasets` lists below a key; CorpusError if it is no such file."""
+    """Return the names that a file of `datasets` lists below a key; raise CorpusError for another file."""
     try:
         listed = json.loads(read_limited(path))[key]
         names = [each if isinstance(each, str) else str(each["filename"]) for each in listed]

@@ -11,7 +11,7 @@ from .cells import Cells, RowsError, quoted
 
 
 def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
-    """The values of these keys in the lines that are not blank; RowsError."""
+    """Return the values of these keys in the lines that are not blank; raise RowsError."""
     numbers, values, faults = list[int](), list[list[Any]](), list[str]()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

@@ -1,4 +1,4 @@
-"""Sequences of one's own with labels: a class or a number for each, or a class for each of their tokens."""
+"""Labelled sequences of the user: a class or a number for each, or a class for each token."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def read_numbers(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, A
 def _read_table(
     diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any], kind: RowKind
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """How the rows stand in files, and all of them; None if faults are noted."""
+    """Return the layout of the rows and all rows; None if faults are reported."""
     if "path" in table:
         one = diagnostics.validate(_OneLabelled, CORPUS, table)
         files = one and find_one(reader, one)
@@ -77,7 +77,7 @@ def _read_table(
 
 
 def _classified(reader: Reader, layout: OwnLayout, rows: list[Row], classes: set[str]) -> OwnSequences | None:
-    """What is known of rows with these classes; None if there are too few to tell apart."""
+    """Return the facts about rows with these classes; None if there are too few classes."""
     if len(classes) < 2:
         reader.report(f"expected at least two labels, got {', '.join(classes)} alone")
         return None

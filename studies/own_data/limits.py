@@ -16,7 +16,7 @@ _GB = 10**9
 
 
 def max_bytes() -> int:
-    """Return how many bytes a file of one's own may have, and its rows once they are unpacked."""
+    """Return the most bytes that a file of the user, or its rows once unpacked, may have."""
     given = os.environ.get(MAX_DATA_VARIABLE, "").strip()
     try:
         size = float(given) if given else _DEFAULT_GB

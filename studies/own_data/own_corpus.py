@@ -1,4 +1,4 @@
-"""The corpus of one's own that `corpus = { … }` describes, and how a study that ran keeps it."""
+"""The user's corpus that `corpus = { … }` describes, and its record in a store."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _Read = Callable[[Diagnostics, Reader, Mapping[str, Any]], BaseModel | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnCorpus:
-    """A corpus of one's own: the table that names its files, what is known of them, and where they are.
+    """A corpus of the user: the table that names its files, the facts about them, and their places.
 
-    `files` has the path of each content by its SHA-256, and `summary` what a plan says of it; there are none
+    `files` has the path of each content by its SHA-256, and `summary` what a plan reports; both are empty
     if the content was read earlier.
     """
 
@@ -35,7 +35,7 @@ class OwnCorpus:
     summary: CorpusSummary | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """What a store keeps, so that a study that ran is read without its files."""
+        """Return what a store keeps, so that a recorded study is read without its files."""
         return {"written": self.written, "facts": self.facts.model_dump(mode="json")}
 
 

@@ -1,4 +1,4 @@
-"""Pairs of sentences of one's own: two files side by side, or a table with a column for each side."""
+"""Sentence pairs of the user: two files side by side, or a table with a column for each side."""
 
 from __future__ import annotations
 

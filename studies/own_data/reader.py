@@ -30,11 +30,11 @@ class Reader:
         self.summary: CorpusSummary | None = None
 
     def locate(self, name: str) -> Path:
-        """The path of a name."""
+        """Return the path of a name."""
         return self._folder / name
 
     def read(self, path: Path, *keys: str, text: bool = True) -> tuple[str, bytes] | None:
-        """The SHA-256 and the bytes of a file, maybe a text; None if there is something wrong with it."""
+        """Return the SHA-256 and the bytes of a file; None if a fault is reported."""
         if path not in self._read:
             self._read[path] = None
             try:
@@ -48,7 +48,7 @@ class Reader:
 
     @property
     def tokens(self) -> object:
-        """The task's kind of tokens as the file has it."""
+        """The task's kind of tokens as in the file."""
         return self._diagnostics.document.data["task"].get("tokens")
 
     def report(self, message: str, *keys: str) -> None:
@@ -57,7 +57,7 @@ class Reader:
 
 
 def _read_text(path: Path) -> bytes:
-    """The bytes of a text; CorpusError if there are none, or if they are not UTF-8."""
+    """Return the bytes of a text; raise CorpusError if it is empty or not UTF-8."""
     data = read_limited(path)
     try:
         text = data.decode()
@@ -71,7 +71,7 @@ def _read_text(path: Path) -> bytes:
 
 
 def _position(data: bytes, place: int) -> str:
-    """The line and the column, both from 1, of a byte behind valid UTF-8."""
+    """Return the line and the column, both from 1, of a byte after valid UTF-8."""
     before = data[:place]
     line = before[before.rfind(b"\n") + 1 :].decode()
     number = before.count(b"\n") + 1

@@ -34,7 +34,7 @@ class Unlabelled(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowKind:
-    """What the two values of a row are made of, by what raises ValueError for what they cannot be.
+    """Readers of the two values of a row; each raises ValueError for an invalid value.
 
     A row with a None is left out. Rows that are `aligned` have a target for each token. Targets that are
     `labels` may be missing in all rows of a split, which is then left out.
@@ -60,9 +60,9 @@ PAIRS = RowKind(read_sequence=read_sentence, read_target=read_sentence, labels=F
 
 
 def iter_parts(layout: OwnLayout) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The SHA-256 of each file, with the split that it is of unless a column says another.
+    """Yield the SHA-256 of each file with its split, unless a column gives the split.
 
-    Files of lines come in twos, side by side.
+    Files of lines come in pairs, side by side.
     """
     together = 2 if layout.form == "lines" else 1
     for split in SPLITS:
@@ -115,7 +115,7 @@ def read_part(
 
 
 def draw_split(layout: OwnLayout, row: Row) -> Row:
-    """The row in its split: of those to train on, some are held out where a split has no rows of its own."""
+    """Return the row in its split: training rows are held out for a split without rows of its own."""
     if row.split != "train" or not (layout.dev_share or layout.test_share):
         return row
     shares = HeldOutFractions(dev=layout.dev_share, test=layout.test_share)
@@ -123,7 +123,7 @@ def draw_split(layout: OwnLayout, row: Row) -> Row:
 
 
 def _read_cells(form: str, data: Sequence[bytes], columns: Sequence[str]) -> Cells:
-    """What columns of a file have, or the lines of two; RowsError."""
+    """Return the columns of a file, or the lines of two files; raise RowsError."""
     if form not in (*_TEXTS, "lines", "pairs"):
         return read_columnar(data[0], form, columns)
     texts = [each.decode().removeprefix("\ufeff") for each in data]
@@ -133,7 +133,7 @@ def _read_cells(form: str, data: Sequence[bytes], columns: Sequence[str]) -> Cel
 
 
 def _side_by_side(left: str, right: str) -> Cells:
-    """The lines of two texts; RowsError if one has more."""
+    """Return the lines of two texts; raise RowsError if one has more."""
     sides = [
         [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] for text in (left, right)
     ]

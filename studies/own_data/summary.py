@@ -1,6 +1,6 @@
-"""What a plan says of a corpus of one's own: its rows, classes and lengths, and what is odd about them.
+"""Facts about a user's corpus in a plan: rows, classes, lengths and oddities.
 
-Nothing of it is part of a trial's id. Rows that a trial reads are those of `rows` again.
+None of them is part of a trial's id. A trial reads the rows again.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Lengths = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusSummary:
-    """Facts about a corpus of one's own.
+    """Facts about a corpus of the user.
 
-    `rows` are those of each split, called `unit`, without `num_held_out` pairs of training whose source is in
-    another split. `classes` has the number of labels of each class in training. `lengths`
-    and `symbols`, the number of different tokens in training, are known by the kind of tokens. `tokens` has
-    the length of a training text. `pieces` are the fewest and the most that a bpe vocabulary can have.
+    `rows` counts those of each split, called `unit`, without `num_held_out` training pairs whose source is
+    in another split. `classes` has the number of labels of each class in training. `lengths` and `symbols`,
+    the number of different training tokens, are known by the kind of tokens. `tokens` has the length of a
+    training text. `pieces` are the fewest and the most that a bpe vocabulary can have.
     """
 
     unit: str

@@ -1,4 +1,4 @@
-"""Tables of one's own: rows in files of one format, split by file, by column or by share."""
+"""Tables of the user: rows in files of one format, split by file, by column or by share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HeldOutRows(StrictModel):
 
 
 class SplitNames(StrictModel):
-    """How the splits are called in a folder, or in the column `split`; those without a name are drawn."""
+    """Names of the splits in a folder or in the column `split`; a split without a name is drawn."""
 
     train: str
     dev: str | None = None
@@ -86,7 +86,7 @@ def find_one(reader: Reader, named: OneTable) -> NamedFiles | None:
 
 
 def find_three(reader: Reader, named: ThreeTables) -> NamedFiles | None:
-    """A file for each split, all of one format; None if faults are noted."""
+    """Return a file for each split, all of one format; None if faults are reported."""
     paths = {split: path for split in SPLITS if isinstance(path := getattr(named, split), str)}
     found = {split: _find(reader, path, split) for split, path in paths.items()}
     sound = {split: files for split, files in found.items() if files is not None}
@@ -114,9 +114,9 @@ def read_rows(
     splits: SplitNames | None = None,
     shares: HeldOutRows | None = None,
 ) -> tuple[OwnLayout, list[Row]] | None:
-    """Return how rows stand in files, and all of them in their splits; None if faults are noted.
+    """Return the layout of the rows and all rows in their splits; None if faults are reported.
 
-    A dev or test split in which no row has a label is left out, and what was left out is noted.
+    A dev or test split in which no row has a label is left out and reported.
     """
     layout = OwnLayout(
         form=files.form,
@@ -146,7 +146,7 @@ def read_rows(
 
 
 def count_rows(rows: Sequence[Row]) -> OwnCounts:
-    """How many rows each split has."""
+    """Return the number of rows of each split."""
     return OwnCounts(**Counter(row.split for row in rows))
 
 
@@ -192,10 +192,10 @@ def _all_rows(
 def _leave_out_unlabelled(
     reader: Reader, rows: list[Row], unlabelled: Mapping[str, list[Unlabelled]]
 ) -> tuple[list[Row], tuple[str, ...]]:
-    """Return the rows without those of splits in which none has a label, and the names of these splits.
+    """Return the rows without those of splits in which none has a label, and these splits' names.
 
-    Labels that are all -1 are none if the train split has no such class: so public test sets hide them. A
-    row without a label in any other split is a fault.
+    If all labels of a split are -1 and the train split has no such class, they count as missing: public
+    test sets hide labels like that. A row without a label in any other split is a fault.
     """
     labels: dict[str, set[Any]] = {split: set() for split in SPLITS}
     for row in rows:
@@ -220,7 +220,7 @@ def _leave_out_unlabelled(
 
 
 def _with_shares(reader: Reader, layout: OwnLayout, named: HeldOutRows, found: set[str]) -> OwnLayout:
-    """The layout with the shares of those splits that have no rows; a share of one that has is noted."""
+    """Return the layout with the shares of splits without rows; report a share of a split with rows."""
     shares: dict[str, float] = {}
     for split in ("dev", "test"):
         share: float | None = getattr(named, split)

@@ -1,4 +1,4 @@
-"""A text of one's own, in a file that is split or in one for each split."""
+"""A text of the user, in one file that is split or in one file for each split."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 
 
 class _HeldOut(StrictModel):
-    """How much of a file is held out."""
+    """Shares of a file that are held out."""
 
     dev: Share = 0.1
     """the share that is the dev split"""
@@ -54,7 +54,7 @@ def check_shares(dev: float, test: float) -> None:
 
 
 def read_own_text(diagnostics: Diagnostics, reader: Reader, table: Mapping[str, Any]) -> OwnText | None:
-    """A text in a file for each split, or in one that is split; None if faults are noted."""
+    """Return a text in a file for each split, or in one that is split; None if faults are reported."""
     if not {"path", "train"} & table.keys():
         reader.report('expected { path = "my.txt" }, or a file each for train, dev and test')
         return None
@@ -108,7 +108,7 @@ def _facts(reader: Reader, splits: Mapping[str, tuple[str, bytes, int, int]]) ->
 
 
 def _split_at_line_ends(data: bytes, shares: _HeldOut) -> tuple[int, int, int] | None:
-    """Where train, dev and test end: behind the lines in which their shares do; None if a split is empty."""
+    """Return where train, dev and test end, at line ends; None if a split is empty."""
     ends = [
         data.find(b"\n", round(len(data) * share)) + 1
         for share in (1 - shares.dev - shares.test, 1 - shares.test)

@@ -1,4 +1,4 @@
-"""What a value of a row must be: a sequence, a label, a number, a split; ValueError if it is not."""
+"""Readers of a row's values: a sequence, a label, a number, a split; ValueError for another value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Tokens(str):
 
 
 def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a file
-    """A text that is not blank, or the tokens of a list."""
+    """Return a text that is not blank, or the tokens of a list."""
     if isinstance(value, str) and value.strip():
         return _checked(value)
     if not isinstance(value, list) or not value:
@@ -41,7 +41,7 @@ def read_sequence(value: Any) -> str:  # noqa: ANN401 -- whatever stands in a fi
 
 
 def read_sentence(value: Any) -> str | None:  # noqa: ANN401 -- as above
-    """A text in one line; None for one that is blank, whose pair is left out."""
+    """Return a text of one line; None for a blank one, whose pair is left out."""
     if not isinstance(value, str) or "\n" in value.strip():
         raise ValueError(f"expected a sentence in one line, got {shown(value)}")
     return _checked(value.strip("\n")) if value.strip() else None
@@ -55,7 +55,7 @@ def is_missing(value: Any) -> bool:  # noqa: ANN401 -- as above
 
 
 def read_label(value: Any) -> str:  # noqa: ANN401 -- as above
-    """A class: a text that is not blank, a whole number, or a truth value."""
+    """Return a class: a text that is not blank, a whole number, or a truth value."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # what pandas makes of whole numbers where some are missing
     if isinstance(value, str | int) and (text := str(value).strip()):
@@ -73,7 +73,7 @@ def read_tags(value: Any) -> tuple[str | None, ...]:  # noqa: ANN401 -- as above
 
 
 def read_number(value: Any) -> float:  # noqa: ANN401 -- as above
-    """A finite number."""
+    """Return a finite number."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         try:
             number = float(value)
@@ -94,7 +94,7 @@ def read_split(value: Any, names: Sequence[str] = ()) -> str | None:  # noqa: AN
 
 
 def split_named(name: str) -> str | None:
-    """The split that is called so, if any."""
+    """Return the split of that name, if any."""
     return _SPLIT_NAMES.get(name)
 
 

@@ -45,7 +45,7 @@ class Diagnostics:
             self.report_invalid(path, fault.message, within=(fault.start, fault.end))
 
     def table(self, name: str) -> dict[str, Any]:
-        """The table of this name, empty if there is none; anything else there is noted."""
+        """Return the table of this name, empty if there is none; report anything else there."""
         table = self.document.data.get(name, {})
         if isinstance(table, dict):
             return table
@@ -53,7 +53,7 @@ class Diagnostics:
         return {}
 
     def tables(self, name: str) -> list[Any]:
-        """The array of tables of this name, empty if there is none; anything but an array is noted."""
+        """Return the array of tables of this name, empty if there is none; report anything else there."""
         tables = self.document.data.get(name, [])
         if isinstance(tables, list):
             return tables
@@ -61,7 +61,7 @@ class Diagnostics:
         return []
 
     def validate(self, model: type[ModelT], path: KeyPath, data: Mapping[str, Any]) -> ModelT | None:
-        """The model of the table at a path; None if its data has problems, which are noted."""
+        """Return the model of the table at a path; report the problems of its data and return None."""
         try:
             return validate(model, data)
         except InvalidTableError as error:
@@ -70,5 +70,5 @@ class Diagnostics:
             return None
 
     def already_reported(self, path: KeyPath) -> bool:
-        """Whether a value, or a table or list around it, is invalid."""
+        """Return whether a value, or a table or list around it, has a reported fault."""
         return any(path[:depth] in self.invalid for depth in range(1, len(path) + 1))

@@ -1,4 +1,4 @@
-"""A study file as it was read: its data with the overrides applied, and the position of each part."""
+"""A study file as read: its data with overrides applied, and the position of each part."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Document:
     def fault(
         self, path: KeyPath, message: str, *, key: bool = False, within: Span | None = None
     ) -> StudyFault:
-        """A fault at the value of a path, or at its key.
+        """Return a fault at the value of a path, or at its key.
 
         `within` narrows it to a part of a text value. A path that is not in the file is shown at its table.
         """
@@ -49,7 +49,7 @@ class Document:
         return fault_at(text, self._narrowed(path, within) or span, message, override=text != self.text)
 
     def _narrowed(self, path: KeyPath, within: Span | None) -> Span | None:
-        """The span of a part of a text value, if the file has it without escapes."""
+        """Return the span of a part of a text value if the file has it without escapes."""
         value: Any = self.data
         for part in path:
             value = value[part]
@@ -61,9 +61,9 @@ class Document:
 
 
 def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Document:
-    """The document of a text; StudyError for invalid TOML in the text or in an override.
+    """Return the document of a text; raise StudyError for invalid TOML in the text or in an override.
 
-    What is nested deeper than `toml_positions.MAX_DEPTH` is invalid too.
+    Nesting deeper than `toml_positions.MAX_DEPTH` is invalid, too.
     """
     text = text.replace("\r\n", "\n")
     if (deep := find_too_deep(text)) is not None:
@@ -81,9 +81,9 @@ def parse_document(source: str, text: str, overrides: Sequence[str] = ()) -> Doc
 
 
 def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
-    """The document of a file; StudyError also for text that is not UTF-8; OSError is passed on.
+    """Return the document of a file; raise StudyError, also for text that is not UTF-8, or OSError.
 
-    A byte order mark at its beginning, which some editors write, is no part of it.
+    A byte order mark at the beginning is skipped.
     """
     raw = path.read_bytes().removeprefix(BOM_UTF8)
     try:
@@ -95,7 +95,7 @@ def read_document(path: Path, overrides: Sequence[str] = ()) -> Document:
 
 
 def _syntax_fault(text: str, error: str) -> StudyFault:
-    """The one fault that tomllib reports, at the position that it names."""
+    """Return the one fault that tomllib reports, at its position."""
     match = _SYNTAX.fullmatch(error)
     what = match["what"] if match else error
     if match is None or match["line"] is None:

@@ -30,7 +30,7 @@ class StudyFault:
 
 
 class StudyError(ActivememError):
-    """A study that cannot be run as it is written, with every fault found in it.
+    """A study that cannot run, with every fault found in it.
 
     Its text names the file and shows each line that has faults, from top to bottom:
 
@@ -47,13 +47,13 @@ class StudyError(ActivememError):
         super().__init__(source, self.faults)  # both, so that the error can be pickled
 
     def __str__(self) -> str:
-        """The whole message, without a line end."""
+        """Return the whole message, without a line end."""
         heading = f"{self.source}: {len(self.faults)} fault{'' if len(self.faults) == 1 else 's'}"
         return replace_unprintable("\n".join([heading, "", *_format_faults(self.faults)]))
 
 
 def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> StudyFault:
-    """A fault at a span of the text, shown in the line in which it begins.
+    """Return a fault at a span of the text, shown in the line in which it begins.
 
     A span is cut at the end of the line; characters that cannot be printed are shown as spaces.
     """
@@ -70,7 +70,7 @@ def fault_at(text: str, span: Span, message: str, *, override: bool = False) -> 
 
 
 def path_prefix(path: KeyPath) -> str:
-    """The beginning of a message: the table in brackets, then the key in it.
+    """Return the beginning of a message: the table in brackets, then the key in it.
 
     `("train", "optimizer", "lr")` gives `[train] optimizer.lr: `, `("table", 0)` gives `[[table]] `.
     """
@@ -85,13 +85,13 @@ def path_prefix(path: KeyPath) -> str:
 
 
 def _order(fault: StudyFault) -> tuple[int, int, str, int, list[str | int]]:
-    """The file from top to bottom, then the overrides, then faults without a line."""
+    """Return the sort key: the file from top to bottom, then overrides, then faults without a line."""
     part = 2 if fault.line is None else 0 if fault.line else 1
     return (part, fault.line or 0, fault.text if part else "", fault.start, _with_numbers(fault.message))
 
 
 def _with_numbers(message: str) -> list[str | int]:
-    """A message in pieces of which every second is a number, so that line 9 comes before line 10."""
+    """Split a message so that every second piece is a number: line 9 then sorts before line 10."""
     pieces = _NUMBER.split(message)
     return [int(piece.replace(",", "")) if place % 2 else piece for place, piece in enumerate(pieces)]
 
@@ -115,5 +115,5 @@ def _format_faults(faults: tuple[StudyFault, ...]) -> Iterator[str]:
 
 
 def _label(fault: StudyFault) -> str:
-    """The text in the margin: the line's number, or the option that gives overrides."""
+    """Return the text in the margin: the line's number, or the option that gives overrides."""
     return "" if fault.line is None else str(fault.line) if fault.line else "--set"

@@ -1,4 +1,4 @@
-"""What a key of a study file takes and what it is by default, in words."""
+"""Types and defaults of study keys in words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def type_words(field: FieldInfo) -> str:
 
 
 def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
-    """A type in words."""
+    """Return a type in words."""
     if get_origin(kind) in _TYPE_FORMATTERS:
         return _TYPE_FORMATTERS[get_origin(kind)](get_args(kind))
     return "table" if isinstance(kind, type) and issubclass(kind, BaseModel) else _TYPE_NAMES[kind]
@@ -39,7 +39,7 @@ def _format_union(kinds: tuple[Any, ...]) -> str:
 
 
 def _format_list(kinds: tuple[Any, ...]) -> str:
-    """A list of any length, or of a fixed one."""
+    """Return a list of any length, or of a fixed one, in words."""
     plural = kinds[-1] is Ellipsis or len(kinds) == 1
     return f"list of {_format_type(kinds[0])}s" if plural else f"list of {len(kinds)}"
 
@@ -56,7 +56,7 @@ _TYPE_FORMATTERS: Mapping[object, Callable[[tuple[Any, ...]], str]] = {
 
 
 def default_words(field: FieldInfo) -> str:
-    """Return the value of a key that is left out as TOML has it, or `required`, `none`, `empty`."""
+    """Return the default of a key as TOML has it, or `required`, `none`, `empty`."""
     value = field.get_default(call_default_factory=True)
     if field.is_required():
         return "required"

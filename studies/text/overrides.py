@@ -43,7 +43,7 @@ def apply_override(
 
 
 def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
-    """The keys of nested tables of one key each, outside in; none of a comment."""
+    """Return the keys of nested tables of one key each, outside in; none for a comment."""
     keys = []
     while isinstance(nested, dict) and nested:
         (key, nested), *_ = nested.items()
@@ -52,7 +52,7 @@ def _keys(nested: Any) -> list[str]:  # noqa: ANN401 -- what tomllib gives
 
 
 def _value(left: str, right: str) -> tuple[Any, dict[KeyPath, KeyValueSpan]]:
-    """The value of an override, and the spans of it and its parts."""
+    """Return the value of an override and the spans of its parts."""
     try:
         read_as_toml = tomllib.loads(f"value ={right}")["value"]
     except tomllib.TOMLDecodeError:

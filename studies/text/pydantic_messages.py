@@ -57,7 +57,7 @@ class InvalidTableError(ActivememError):
 
 
 def validate(model: type[ModelT], data: Mapping[str, Any]) -> ModelT:
-    """The model of a table's data; InvalidTableError if the data are invalid."""
+    """Return the model of a table's data; raise InvalidTableError if the data are invalid."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -101,7 +101,7 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
 
 
 def format_value(value: object) -> str:
-    """A value as messages show it."""
+    """Return a value as messages show it."""
     match value:
         case bool():
             return str(value).lower()
@@ -114,7 +114,7 @@ def format_value(value: object) -> str:
 
 
 def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
-    """The model of the table at a path inside another."""
+    """Return the model of the table at a path inside another."""
     for part in path:
         if isinstance(part, int):  # a table of a list of them
             continue
@@ -123,7 +123,7 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel]:
 
 
 def _models_in(annotation: object) -> Iterator[type[BaseModel]]:
-    """The models in a type: an optional table is a union, a list of tables has them inside."""
+    """Yield the models in a type: an optional table is a union, a list of tables has them inside."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

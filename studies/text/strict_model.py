@@ -18,7 +18,7 @@ class StrictModel(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """In the annotation of a key: the names that it can have, listed if the key is missing."""
+    """Annotation of a key with the names that it can have, which are listed if the key is missing."""
 
     list_names: Callable[[], Iterable[str]]
 
@@ -26,7 +26,7 @@ class KnownNames:
 def class_faults(
     settings: type[BaseModel], base: type[BaseModel], given: Collection[str] = ("name",)
 ) -> list[str]:
-    """What a plug-in's class of settings lacks; keys that are `given` need nothing."""
+    """List what a plug-in's class of settings lacks; keys in `given` need nothing."""
     missing = contract_faults(settings, base)
     if not (isinstance(settings, type) and issubclass(settings, base)):
         return missing

@@ -39,7 +39,7 @@ class KeyValueSpan:
 
 
 def find_too_deep(text: str) -> Span | None:
-    """The first bracket or dot below which values are nested too deeply; the text may be any."""
+    """Return the first bracket or dot below which values are nested too deeply, in any text."""
     depth = dots = 0
     for match in _NESTING.finditer(text):
         sign = match.group()
@@ -51,7 +51,7 @@ def find_too_deep(text: str) -> Span | None:
 
 
 def locate(text: str) -> dict[KeyPath, KeyValueSpan]:
-    """The place of every path that `tomllib.loads(text)` has, tables and arrays included.
+    """Return the place of every path in `tomllib.loads(text)`, tables and arrays included.
 
     A table that is opened more than once, or only implied, has the first place that names it.
     """
@@ -122,7 +122,10 @@ class _Scanner:
             self.offset += 1
 
     def descend(self, path: KeyPath, keys: list[tuple[str, Span]]) -> KeyPath:
-        """The path below `path` that the keys lead to, through the last table of any array of tables."""
+        """Return the path below `path` that the keys lead to.
+
+        It leads through the last table of any array of tables.
+        """
         for name, span in keys:
             path = (*path, name)
             self.record(path, KeyValueSpan(span, span))

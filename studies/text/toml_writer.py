@@ -13,28 +13,28 @@ _WIDTH = 100
 
 
 def toml_comment(text: str) -> str:
-    """A sentence as lines of comments."""
+    """Return a sentence as comment lines."""
     return "\n".join(wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# "))
 
 
 def toml_table(head: str, keys: Mapping[str, Any]) -> str:
-    """A table with its keys, below its head as it stands in brackets."""
+    """Return a table with its keys below its head."""
     return "\n".join([head, *(f"{toml_key(key)} = {toml_value(value)}" for key, value in keys.items()), ""])
 
 
 def toml_leaves(head: str, keys: Mapping[str, Any]) -> str:
-    """A table whose inner tables are dotted keys, as those of sources are."""
+    """Return a table whose inner tables are dotted keys, as in [source]."""
     lines = [f"{'.'.join(map(toml_key, path))} = {toml_value(value)}" for path, value in _leaves((), keys)]
     return "\n".join([head, *lines, ""])
 
 
 def toml_key(key: str) -> str:
-    """A key, in quotes where it needs them."""
+    """Return a key, in quotes if it needs them."""
     return key if _BARE.fullmatch(key) else _text(key)
 
 
 def toml_value(value: Any) -> str:  # noqa: ANN401 -- TOML holds anything
-    """A value on one line."""
+    """Return a value on one line."""
     if isinstance(value, Mapping):
         inner = ", ".join(f"{toml_key(key)} = {toml_value(each)}" for key, each in value.items())
         return f"{{ {inner} }}" if inner else "{}"
@@ -46,7 +46,7 @@ def toml_value(value: Any) -> str:  # noqa: ANN401 -- TOML holds anything
 
 
 def _text(text: str) -> str:
-    """A basic string; JSON's escapes are TOML's, but for a control character that JSON leaves."""
+    """Return a basic string; JSON's escapes are TOML's, but for one control character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

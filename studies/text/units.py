@@ -22,7 +22,7 @@ _PREFIXES = (("", 1e0), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1
 
 
 def format_duration(seconds: float) -> str:
-    """A time with its unit: `40 s`, `31 min`, `14 h`; two digits at most where it is short."""
+    """Return a time with its unit: `40 s`, `31 min`, `14 h`; at most two digits where it is short."""
     value = max(seconds, 0.0)
     for unit, limit in _UNITS:
         if round(value) < limit:
@@ -32,20 +32,20 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_duration(text: str) -> float:
-    """The seconds of a time such as `30s`, `5m`, `1.5h` or `90`; ValueError for another text."""
+    """Return the seconds of a time such as `30s`, `5m`, `1.5h` or `90`; raise ValueError otherwise."""
     if found := _DURATION.fullmatch(text.strip()):
         return float(found[1]) * _SECONDS[found[2]]
     raise ValueError(f"expected a time such as 30s, 5m or 1h, got {text!r}")
 
 
 def si_prefix(value: float) -> tuple[str, float]:
-    """The largest prefix that leaves a number at 1 or more, and its value."""
+    """Return the largest SI prefix that leaves a number at 1 or more, and its value."""
     fitting = [(name, size) for name, size in _PREFIXES if abs(value) >= size]
     return fitting[-1] if fitting else _PREFIXES[0]
 
 
 def format_bytes(count: float) -> str:
-    """A number of bytes: `8.2 kB`."""
+    """Return a number of bytes as text: `8.2 kB`."""
     name, size = si_prefix(count)
     return f"{count / size:.1f} {name}B" if name else f"{count:.0f} B"
 
@@ -56,14 +56,14 @@ def plural(count: int, noun: str) -> str:
 
 
 def truncate(text: str, width: int) -> str:
-    """The text, with an ellipsis for its end if it is too wide."""
+    """Return the text, with an ellipsis for its end if it is too wide."""
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
 def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
-    """The texts, those that are too wide with an ellipsis inside, so that texts that differ still do.
+    """Shorten texts that are too wide by an inner ellipsis, so that different texts stay different.
 
-    A third of the width is left for the end of a text, or as near to it as keeps them different.
+    A third of the width is left for the end of a text, or as near to that as keeps them different.
     """
     if all(len(text) <= width for text in texts):
         return list(texts)
@@ -75,12 +75,12 @@ def abbreviate_all(texts: Sequence[str], width: int) -> list[str]:
 
 
 def _abbreviate(text: str, width: int, end: int) -> str:
-    """The text, or as much of it as fits before an ellipsis and its last `end` characters."""
+    """Return the text, or as much of it as fits before an ellipsis and its last `end` characters."""
     return text if len(text) <= width else text[: max(width - 1 - end, 0)] + "…" + text[len(text) - end :]
 
 
 def format_reach(value: Reach) -> str:
-    """A reach as text: `all`, `0`, `9 ← · → 10`."""
+    """Return a reach as text: `all`, `0`, `9 ← · → 10`."""
     if value.left == value.right == math.inf:
         return "all"
     if value.left == value.right == 0:
@@ -89,7 +89,7 @@ def format_reach(value: Reach) -> str:
 
 
 def reach_as_json(value: Reach) -> dict[str, int | str]:
-    """A reach as data: tokens to each side, or "all"."""
+    """Return a reach as data: tokens to each side, or "all"."""
     sides = {"left": value.left, "right": value.right}
     return {side: "all" if tokens == math.inf else int(tokens) for side, tokens in sides.items()}
 

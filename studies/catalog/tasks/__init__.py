@@ -1,9 +1,9 @@
-"""A task has a name, its own settings, and requirements on a model; it is registered beside its class.
+"""Tasks: each has a name, settings of its own and requirements on a model, registered beside its class.
 
-`spec` has what all tasks share, and their registry. Each family has a file: `algorithmic` (sequences of
-growing length), `labelled` (sequences of one's own with labels), `language_model`, `long_term` (regression),
-`memory_degradation` and `sentence_pairs` (transduction). `generated` is what tasks that draw their examples
-are, those of plug-ins and those of the folder `synthetic`.
+`spec` has the registry and what all tasks share. Each family has a file: `algorithmic` (sequences of
+growing length), `labelled` (the user's labelled sequences), `language_model`, `long_term` (regression),
+`memory_degradation` and `sentence_pairs` (transduction). `generated` has tasks that draw their examples:
+those of plug-ins and those of `synthetic`.
 """
 
 from .algorithmic import DEV_SEQUENCES, AlgorithmicSettings, AlgorithmicTask, require_algorithmic

@@ -39,14 +39,14 @@ class LengthRange(StrictModel):
 
     @model_validator(mode="after")
     def check_ends(self) -> LengthRange:
-        """The last is not shorter than the first."""
+        """Check that the last length is not shorter than the first."""
         if self.last < self.first:
             raise ValueError(f"expected a last length of at least {self.first}, got {self.last}")
         return self
 
 
 def read_lengths(given: object) -> object:
-    """The lengths of a range; anything else unchanged."""
+    """Return the lengths of a range; return anything else unchanged."""
     if not isinstance(given, Mapping):
         return given
     asked = validate(LengthRange, given)
@@ -88,7 +88,7 @@ class AlgorithmicSettings(TaskSettings):
 
     @property
     def symbols(self) -> int:
-        """How many symbols there are."""
+        """The number of symbols."""
         return require_algorithmic(self.name).vocab
 
     @property
@@ -112,7 +112,7 @@ class SymbolSettings(AlgorithmicSettings):
 
     @property
     def symbols(self) -> int:
-        """How many symbols there are."""
+        """The number of symbols."""
         return self.vocab or require_algorithmic(self.name).vocab
 
 
@@ -143,23 +143,23 @@ class AlgorithmicTask(TaskSpec):
 
     @property
     def test_sets_title(self) -> str:
-        """Each is of one length."""
+        """The title of test sets of one length each."""
         return "Length"
 
     def sequence_length(self, length: int) -> int:
-        """The number of tokens of a sequence."""
+        """Return the number of tokens of a sequence."""
         return 2 * length if self.doubles_length else length
 
     def required_left(self, length: int) -> int:
-        """How many tokens to its left an output can depend on."""
+        """Return how many tokens to its left an output can depend on."""
         return int(self.required_reach(length).left)
 
     def required_right(self, length: int) -> int:
-        """How many tokens to its right an output can depend on."""
+        """Return how many tokens to its right an output can depend on."""
         return int(self.required_reach(length).right)
 
     def lengths(self, shortest: int, longest: int) -> range:
-        """All lengths of the task from one that it can have to another."""
+        """Return all valid lengths of the task from the shortest to the longest."""
         return range(shortest, longest + 1, 2 if self.odd_lengths_only else 1)
 
     def check_length(self, length: int) -> None:
@@ -169,7 +169,10 @@ class AlgorithmicTask(TaskSpec):
             raise TaskError(f"{self.name}: expected {kind} of at least {self.min_length}, got {length}")
 
     def max_learnable_length(self, reach: Reach) -> int | None:
-        """The longest length that a model of that reach can learn without luck: 0 if none, None if any."""
+        """Return the longest length that a model of that reach can learn without luck.
+
+        It is 0 if there is none and None if every length can be learned.
+        """
         lengths = self.lengths(self.min_length, _MAX_LENGTH - 1)
         fitting = bisect_left(lengths, True, key=lambda length: not self._is_learnable(length, reach))
         if fitting == len(lengths):
@@ -182,7 +185,7 @@ class AlgorithmicTask(TaskSpec):
 
 
 def require_algorithmic(name: str) -> AlgorithmicTask:
-    """The algorithmic task of that name; TaskError if there is none."""
+    """Return the algorithmic task of that name; raise TaskError if there is none."""
     spec = require_task(name)
     if not isinstance(spec, AlgorithmicTask):
         raise TaskError(f"expected an algorithmic task, got {name}")
@@ -198,7 +201,10 @@ def _everything(length: int) -> Reach:
 
 
 def _three_quarters(length: int) -> Reach:
-    """For sorting: without the symbols beyond, a model must guess where one value ends."""
+    """Return the certain reach of sorting.
+
+    Without the symbols beyond, a model guesses where one value ends.
+    """
     return Reach(left=3 * length // 4, right=3 * length // 4)
 
 
@@ -207,7 +213,7 @@ def _one_copy_back(length: int) -> Reach:
 
 
 def _partner(length: int) -> Reach:
-    """The other bit of a pair; a single token has none."""
+    """Return the reach to the other bit of a pair; a single token has none."""
     return Reach(left=0, right=min(1, length - 1))
 
 
@@ -221,7 +227,7 @@ def _addition_needs(length: int) -> Reach:
 
 
 def _addition_certain(length: int) -> Reach:
-    """A carry from two places back matters once in four; each place further halves that."""
+    """Return the certain reach of addition: a carry from two places back matters once in four."""
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right=min(2, bits - 1))
 
@@ -236,7 +242,7 @@ def _multiply_needs(length: int) -> Reach:
 
 
 def _multiply_certain(length: int) -> Reach:
-    """The middle bit of the product is the parity of all partial products, the last bit's among them."""
+    """Return the certain reach of multiplication: its middle bit is the parity of all partial products."""
     bits = (length - 1) // 2
     return Reach(left=bits + 1, right=bits - 1)
 

@@ -1,4 +1,4 @@
-"""Tasks whose settings draw their examples from a generator with a seed, as those of plug-ins do."""
+"""Tasks whose settings draw examples from a seeded generator, such as those of plug-ins."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ Draw = Callable[["Generator"], Examples]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSizes:
-    """What a model must have room for.
+    """Sizes that a model must have room for.
 
-    `tokens` is the usual length of an input. Inputs are symbols of `vocab`, as are the targets of tagging, or
-    `columns` numbers at each token; the targets of regression are so many numbers as `targets` says.
+    `tokens` is the usual length of an input. Inputs are symbols of `vocab`, as are the targets of tagging,
+    or `columns` numbers at each token; regression has `targets` numbers as its target.
     """
 
     tokens: int
@@ -70,11 +70,11 @@ class GeneratedTask(TaskSettings, ABC):
     @property
     @abstractmethod
     def sizes(self) -> TaskSizes:
-        """What a model must have room for."""
+        """The sizes that a model must have room for."""
 
     @abstractmethod
     def draw(self, count: int, generator: Generator) -> Examples:
-        """So many examples to train on."""
+        """Draw that many training examples."""
 
     def test_sets(self) -> Mapping[str, Draw]:
         """The sets of the test split by name, such as a length; the same examples for every trial."""
@@ -87,10 +87,10 @@ class GeneratedTask(TaskSettings, ABC):
 
     @property
     def has_one_shape(self) -> bool:
-        """Whether all batches of the training of as many examples have one shape.
+        """Whether all training batches of the same number of examples have one shape.
 
-        Inputs then have as many tokens, none of them padding, and as many targets are scored. Trials can take
-        their steps together, and a GPU can record them.
+        Inputs then have equally many tokens without padding, and equally many scored targets. Such trials
+        can train in packs.
         """
         return False
 
@@ -100,25 +100,25 @@ class GeneratedTask(TaskSettings, ABC):
         return None
 
     def solve(self, inputs: Tensor) -> Tensor | None:
-        """The targets of any inputs, where they follow from these; None if they do not.
+        """Return the targets of any inputs if they follow from these, else None.
 
-        With it `required_reach` can be tested, and that targets are what they should be.
+        Tests use it to check `required_reach` and the targets of drawn examples.
         """
         del inputs
         return None
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor | None:
-        """The loss of each target that is scored, as targets have their shape; None for that of the kind.
+        """Return the loss of each scored target, in the targets' shape; None for the loss of the kind.
 
-        Those of tagging are logits (scored, vocab) and symbols (scored,), by their cross-entropy; those of
-        regression numbers (sequences,) or (sequences, targets) and what they should be, by the squared error.
+        Tagging gets logits (scored, vocab) and symbols (scored,) and uses cross-entropy. Regression gets
+        numbers of shape (sequences,) or (sequences, targets) with their targets and uses the squared error.
         """
         del outputs, targets
         return None
 
     @property
     def has_own_losses(self) -> bool:
-        """Whether what is learnt is not the loss of the kind."""
+        """Whether the task has a loss other than that of its kind."""
         return type(self).losses is not GeneratedTask.losses
 
     @property
@@ -140,10 +140,10 @@ TaskT = TypeVar("TaskT", bound=GeneratedTask)
 
 
 def register_task(name: str, *, kind: str, summary: str, source: str) -> Callable[[type[TaskT]], type[TaskT]]:
-    """A decorator that adds a task, its class being that of the settings in [task].
+    """Return a decorator that registers a task by the class of its settings in [task].
 
-    `kind` is tagging, causal_tagging or regression, `summary` says what becomes of what, `source` who has
-    thought of it. Raises ValueError for an unknown kind, a taken name, and keys without a meaning.
+    `kind` is tagging, causal_tagging or regression, `summary` says what is mapped to what, and `source` is
+    the task's origin. Raises ValueError for an unknown kind, a taken name, and keys without a meaning.
     """
     if kind not in KINDS:
         raise ValueError(f"expected a kind of task among {', '.join(KINDS)}, got {kind}")
@@ -174,7 +174,7 @@ def check_statements(task: GeneratedTask) -> None:
 
 
 def _size_faults(kind: TaskKind, sizes: TaskSizes) -> list[str]:
-    """What is missing or too much among the sizes of a task."""
+    """List the sizes of a task that are missing or not allowed."""
     given = {"tokens": sizes.tokens, "vocab": sizes.vocab, "columns": sizes.columns, "targets": sizes.targets}
     faults = [
         f"expected {key} of at least 1, got {size}"

@@ -1,4 +1,4 @@
-"""Sequences of one's own with labels: a class or a number for each, or a class for each of their tokens."""
+"""Labelled sequences of the user: a class or a number for each, or a class for each token."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class LabelledSettings(TaskSettings, ABC):
     @property
     @abstractmethod
     def vocabulary(self) -> tuple[str, int]:
-        """What a token is, and how many symbols there are."""
+        """What a token is, and the number of symbols."""
 
     @property
     def interface(self) -> ModelInterface:
@@ -42,7 +42,7 @@ class LabelledSettings(TaskSettings, ABC):
         )
 
     def normalise(self, sequence: str) -> str:
-        """The sequence with single spaces, where these separate symbols."""
+        """Return the sequence with single spaces where these separate symbols."""
         return " ".join(sequence.split()) if self.vocabulary[0] == "symbols" else sequence
 
 
@@ -57,7 +57,7 @@ class LabelledSequenceSettings(LabelledSettings):
 
     @property
     def vocabulary(self) -> tuple[str, int]:
-        """As the settings say; of symbols those that are there to train on."""
+        """What a token is, and the number of symbols; those of the training rows for a file of the user."""
         if self.tokens in ("words", "bpe"):
             return self.tokens, self.pieces
         found = BYTES if self.tokens == "characters" else self.corpus.symbols

@@ -27,7 +27,7 @@ class TaskError(ActivememError):
 
 
 class TaskKind(StrEnum):
-    """What a model must output for a task."""
+    """The kind of output that a task asks of a model."""
 
     TAGGING = "an output for each token of its input"
     CAUSAL_TAGGING = "an output for each token, from those up to it"
@@ -45,13 +45,12 @@ class TaskKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelInterface:
-    """What a task requires of a model, and the sequence that represents all of the task.
+    """A task's requirements on a model, and the sequence length that represents the task.
 
-    Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position, `targets` in all;
-    or outputs are one of so many `classes`.
-    If one sequence becomes another, `source_vocab` counts the symbols of the first.
-    `tokens` is None if the length grows in training; `past` positions before them are kept. Behind a
-    `bottleneck` all is decoded from the last position of a causal model, and so sees all of the input.
+    Inputs and outputs are symbols of `vocab`, or real numbers: `columns` at each position, `targets` in
+    all; or outputs are one of `classes`. In sequence-to-sequence tasks `source_vocab` counts the symbols of
+    the source. `tokens` is None if the length grows in training; `past` positions before them are kept.
+    With a `bottleneck` everything is decoded from the last position of a causal model.
     """
 
     kind: TaskKind
@@ -79,7 +78,7 @@ class TaskSettings(StrictModel, ABC):
     @field_validator("name")
     @classmethod
     def check_task_name(cls, name: str) -> str:
-        """The name, if that task has these settings."""
+        """Return the name if that task has these settings."""
         if not issubclass(require_task(name).settings, cls):
             raise ValueError(f"the task {name} has other settings")
         return name
@@ -92,7 +91,7 @@ class TaskSettings(StrictModel, ABC):
     @property
     @abstractmethod
     def interface(self) -> ModelInterface:
-        """What the task requires of a model; CorpusError for a text that does not exist, or TaskError."""
+        """The task's requirements on a model; raises CorpusError for an unknown text, or TaskError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +106,7 @@ class TaskSpec:
 
     @property
     def test_sets_title(self) -> str:
-        """What the sets of its test split differ in, if it has several."""
+        """What the sets of the test split differ in, if there are several."""
         return TEST_SETS
 
     @property
@@ -122,17 +121,17 @@ TASKS: OpenRegistry[TaskSpec] = OpenRegistry("task")
 
 
 def add_own_task(spec: TaskSpec) -> None:
-    """Add a task that comes along."""
+    """Register a built-in task."""
     TASKS.add_own(spec.name, spec)
 
 
 def lookup_task(name: str) -> TaskSpec | None:
-    """The task of that name, or None."""
+    """Return the task of that name, or None."""
     return TASKS.get(name)
 
 
 def require_task(name: str) -> TaskSpec:
-    """The task of that name; TaskError with the nearest name, or all, if there is none."""
+    """Return the task of that name; raise TaskError with the nearest name or all names."""
     spec = lookup_task(name)
     if spec is None:
         raise TaskError(f"unknown task '{name}'{nearest_hint(name, TASKS)}")
@@ -140,15 +139,15 @@ def require_task(name: str) -> TaskSpec:
 
 
 def task_names() -> tuple[str, ...]:
-    """The names of all tasks, sorted."""
+    """Return the sorted names of all tasks."""
     return tuple(sorted(TASKS))
 
 
 def read_task_settings(table: object) -> object:
-    """The settings of a table `[task]`, whose name decides their class; anything else unchanged.
+    """Return the settings of a table `[task]`, in the class that its name selects.
 
-    A table without the name of a task keeps its name alone, since its other keys cannot be checked. Raises
-    InvalidTableError with every problem.
+    Returns anything but a table unchanged. A table of an unknown task keeps only its name, since its other
+    keys cannot be checked. Raises InvalidTableError with every problem.
     """
     if not isinstance(table, Mapping):
         return table

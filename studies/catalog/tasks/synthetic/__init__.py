@@ -1,9 +1,9 @@
-"""A synthetic task is scored at some positions alone, and drawn from its settings and a seed alone.
+"""Synthetic tasks: scored at some positions only, and drawn from their settings and a seed only.
 
 `base` has what all share. `state_tracking` has parity, modular arithmetic and word problems of groups,
-`recall` what must be found again, `chomsky` the problems of the Chomsky hierarchy. `listops`, `mad` and
-`pathfinder` those of these names; all but the last are causal. Each registers its tasks;
-`engine/tasks/synthetic` draws examples.
+`recall` has lookups, `chomsky` the problems of the Chomsky hierarchy, `listops`, `mad` and `pathfinder`
+those of these names. All but the last are causal. Each module registers its tasks; `engine/tasks/synthetic`
+draws examples.
 """
 
 from . import chomsky, listops, mad, pathfinder, recall, state_tracking  # each registers its tasks

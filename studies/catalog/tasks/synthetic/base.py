@@ -1,4 +1,4 @@
-"""What synthetic tasks share: keys of [task], test sets, and examples that a rule of the engine draws."""
+"""Keys of [task], test sets and the drawing rule that synthetic tasks share."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ DrawRule = Callable[[Any, int, str | None, "Generator"], Examples]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How the engine draws the examples of a task, and the targets of any inputs, where these say them.
+    """A rule by which the engine draws a task's examples, and computes the targets of inputs where it can.
 
-    `picture` is what a person sees of an input (tokens,), in lines of text, where numbers say little.
+    `picture` draws an input (tokens,) as lines of text where numbers say little.
     """
 
     draw: DrawRule
@@ -56,7 +56,7 @@ class SyntheticTask(GeneratedTask, ABC):
         return self.sizes.tokens
 
     def draw(self, count: int, generator: Generator) -> Examples:
-        """So many examples to train on."""
+        """Draw that many training examples."""
         return RULES[self.name].draw(self, count, None, generator)
 
     def test_sets(self) -> Mapping[str, Draw]:
@@ -64,12 +64,12 @@ class SyntheticTask(GeneratedTask, ABC):
         return {name: partial(self._draw_test_set, name) for name in self.test_names}
 
     def solve(self, inputs: Tensor) -> Tensor | None:
-        """The targets of any inputs, where they follow from these."""
+        """Return the targets of any inputs if they follow from these."""
         rule = RULES[self.name]
         return None if rule.solve is None else rule.solve(self, inputs)
 
     def picture(self, inputs: Tensor) -> str | None:
-        """An input (tokens,) in lines of text; None if its numbers say as much."""
+        """Return an input (tokens,) as lines of text; None if its numbers say as much."""
         rule = RULES[self.name]
         return None if rule.picture is None else rule.picture(self, inputs)
 
@@ -106,7 +106,7 @@ class LengthTask(SyntheticTask, ABC):
         return self
 
     def length_fault(self, length: int) -> str | None:
-        """What is expected of a length, if this one is not it."""
+        """Return what a valid length is if this one is not, else None."""
         return None if length >= 2 else "expected lengths of at least 2"
 
     @property
@@ -115,7 +115,7 @@ class LengthTask(SyntheticTask, ABC):
         return tuple(map(str, self.test_lengths))
 
     def input_tokens(self, length: int) -> int:
-        """The tokens of an input of a length."""
+        """Return the tokens of an input of a length."""
         return length
 
     @property
@@ -125,7 +125,7 @@ class LengthTask(SyntheticTask, ABC):
 
     @property
     def most_tokens(self) -> int:
-        """Those of the longest length."""
+        """The tokens of the longest length."""
         return max(map(self.input_tokens, (self.lengths[1], *self.test_lengths)))
 
     @property
@@ -135,7 +135,7 @@ class LengthTask(SyntheticTask, ABC):
 
     @property
     def required_reach(self) -> Reach | None:
-        """All that came before."""
+        """All earlier tokens."""
         return Reach(left=self.longest_input - 1, right=0)
 
 

@@ -16,9 +16,9 @@ EMPTY, FIRST_SYMBOL = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One of the fifteen: its symbols, the tokens of an answer to a string of a length, its shortest string.
+    """One of the fifteen problems: its symbols, the length of its answers, and its shortest string.
 
-    `chance` is the share that a guess gets right, None where answers are of several lengths.
+    `chance` is the share that a guess gets right, None if answers differ in length.
     """
 
     symbols: int
@@ -27,7 +27,7 @@ class Problem:
     chance: float | None = 0.5
 
     def answer_length(self, length: int) -> int:
-        """The tokens at which an answer is asked."""
+        """Return the number of tokens at which an answer is asked."""
         lengths = {
             "one": 1,
             "same": length,
@@ -59,7 +59,7 @@ PROBLEMS = {
 
 
 class ChomskySettings(LengthTask):
-    """`[task]` of chomsky_hierarchy; lengths are those of strings, the empty tokens not counted."""
+    """Settings of chomsky_hierarchy in `[task]`; lengths count a string without its empty tokens."""
 
     lengths: tuple[int, int] = Field(default=(3, 40), strict=False)
     """the shortest and the longest string of the training, each length equally often"""
@@ -83,22 +83,22 @@ class ChomskySettings(LengthTask):
     """which of the fifteen"""
 
     def length_fault(self, length: int) -> str | None:
-        """Some problems need several symbols."""
+        """Return a fault for lengths below those of the problem."""
         least = PROBLEMS[self.problem].shortest
         return None if length >= least else f"expected lengths of at least {least}"
 
     def input_tokens(self, length: int) -> int:
-        """A string with its empty tokens."""
+        """Return the tokens of a string with its empty tokens."""
         return length + PROBLEMS[self.problem].answer_length(length)
 
     @property
     def has_one_shape(self) -> bool:
-        """Whether it is trained at one length, and answers are of one length, too."""
+        """Whether it is trained at one length, and all answers have one length, too."""
         return super().has_one_shape and PROBLEMS[self.problem].chance is not None
 
     @property
     def chance(self) -> float | None:
-        """That of the problem."""
+        """The chance of the problem."""
         return PROBLEMS[self.problem].chance
 
     @property
@@ -108,7 +108,7 @@ class ChomskySettings(LengthTask):
 
     @property
     def required_reach(self) -> None:
-        """Not said, as it is another for each problem."""
+        """None, since each problem has another reach."""
         return
 
 

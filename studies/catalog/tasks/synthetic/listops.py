@@ -15,7 +15,7 @@ OPERATIONS = ("MIN", "MAX", "MED", "SM")
 
 
 class ListopsSettings(LengthTask):
-    """`[task]` of listops; lengths are those of expressions, the token that asks not counted."""
+    """Settings of listops in `[task]`; lengths count an expression without the token that asks."""
 
     lengths: tuple[int, int] = Field(default=(500, 2000), strict=False)
     """the shortest and the longest expression of the training, each length equally often"""
@@ -23,11 +23,11 @@ class ListopsSettings(LengthTask):
     """the most that a list has"""
 
     def length_fault(self, length: int) -> str | None:
-        """An operation, two arguments and the end."""
+        """Return a fault for a length below three: an operation, two arguments and the end."""
         return None if length >= 4 else "expected lengths of at least 4"
 
     def input_tokens(self, length: int) -> int:
-        """An expression and the token that asks."""
+        """Return the tokens of an expression and the token that asks."""
         return length + 1
 
     @property

@@ -58,7 +58,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def usual(self) -> int:
-        """How many symbols are keys or values, or are copied or compressed."""
+        """The default number of symbols that are keys or values, or are copied or compressed."""
         special = {
             "in_context_recall": 0,
             "noisy_recall": self.noise_vocab,
@@ -71,7 +71,7 @@ class MadSettings(SyntheticTask):
 
     @property
     def keys(self) -> int:
-        """How many symbols are keys; values follow."""
+        """The number of symbols that are keys; values follow."""
         return self.usual // 2
 
     @property
@@ -81,17 +81,17 @@ class MadSettings(SyntheticTask):
 
     @property
     def sizes(self) -> TaskSizes:
-        """All symbols; of recall the last one is only asked for."""
+        """The sizes with all symbols; the last symbol of recall only asks."""
         return TaskSizes(tokens=self.length - (self.problem in RECALL[:2]), vocab=self.vocab)
 
     @property
     def interface(self) -> ModelInterface:
-        """That of its sizes, with a bottleneck behind what compresses."""
+        """The interface of its sizes, with a bottleneck behind compression."""
         return replace(super().interface, bottleneck=self.problem == "compression")
 
     @property
     def has_one_shape(self) -> bool:
-        """In training all symbols of a recall are asked for."""
+        """Whether one shape is trained: in training all symbols of a recall are asked for."""
         return True
 
     @property

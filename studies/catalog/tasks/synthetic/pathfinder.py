@@ -23,10 +23,10 @@ Contour = Annotated[int, Field(ge=2, le=64)]
 class Geometry:
     """How contours are drawn, in pixels.
 
-    A contour is a chain of `paddle`s, half a `gap` before and behind each; between two it turns by an angle
-    of density cos² (continuity · angle), within a right angle. `apart` are the first ends of both long
-    contours, `radius` is that of marks. Distractors have `budget` paddles in all. There is hardly ever room
-    for two contours of more paddles than `longest`.
+    A contour is a chain of `paddle`s with half a `gap` before and behind each. Between two paddles it turns
+    by an angle of density cos² (continuity · angle), within a right angle. `apart` is the distance of the
+    first ends of both long contours, `radius` that of marks. Distractors have `budget` paddles in all.
+    There is hardly ever room for two contours of more than `longest` paddles.
     """
 
     paddle: float
@@ -40,17 +40,17 @@ class Geometry:
 
     @property
     def link(self) -> float:
-        """From the middle of a gap to that of the next."""
+        """The distance from the middle of a gap to the next."""
         return self.paddle + self.gap
 
     @property
     def clearance(self) -> float:
-        """The least distance between the centres of contours: that of strokes is a gap."""
+        """The least distance between the centres of contours: strokes are a gap apart."""
         return self.gap + self.thickness
 
     @property
     def mark_clearance(self) -> float:
-        """The least distance between a mark's centre and that of a contour: a pixel is dark between them."""
+        """The least distance between the centres of a mark and a contour: one dark pixel lies between them."""
         return self.radius + self.thickness / 2 + 2
 
     @property
@@ -76,7 +76,10 @@ There a gap is twice the margin, and of 128 pixels the margin is 2 or 3, here al
 
 
 class PathfinderSettings(SyntheticTask):
-    """`[task]` of pathfinder; by default that of Long Range Arena, and with `side = 128` its Path-X."""
+    """Settings of pathfinder in `[task]`.
+
+    By default that of Long Range Arena, with `side = 128` its Path-X.
+    """
 
     side: int = Field(default=32, ge=12, le=256)
     """the pixels of a side of the image, whose rows are read one behind the other"""
@@ -104,7 +107,7 @@ class PathfinderSettings(SyntheticTask):
 
     @property
     def geometry(self) -> Geometry:
-        """That of the side."""
+        """The geometry of this side."""
         return GEOMETRIES[self._geometry_side]
 
     @property
@@ -112,7 +115,7 @@ class PathfinderSettings(SyntheticTask):
         return max(side for side in GEOMETRIES if side <= self.side)
 
     def distractors_beside(self, contour: int) -> tuple[int, int]:
-        """How many short contours there may be beside long ones of so many paddles, and their paddles."""
+        """Return the number of short contours beside long ones of that many paddles, and their paddles."""
         paddles = max(1, contour // 3)
         return (self.geometry.budget // paddles if self.distractors is None else self.distractors), paddles
 
@@ -133,12 +136,12 @@ class PathfinderSettings(SyntheticTask):
 
     @property
     def has_one_shape(self) -> bool:
-        """All images are of one side."""
+        """Always true: all images have one side."""
         return True
 
     @property
     def required_reach(self) -> Reach:
-        """From the last pixel to the first."""
+        """The reach from the last pixel to the first."""
         return Reach(left=self.side**2 - 1, right=0)
 
 

@@ -83,17 +83,17 @@ class MqarSettings(SyntheticTask):
 
     @property
     def most_tokens(self) -> int:
-        """Those of the longest shape."""
+        """The tokens of the longest shape."""
         return max(self.sizes.tokens, *(length for length, _ in self.tests), 0)
 
     @property
     def has_one_shape(self) -> bool:
-        """Whether all sequences have one length, and as many pairs."""
+        """Whether all sequences have one length and equally many pairs."""
         return len(self.shapes) == 1
 
     @property
     def required_reach(self) -> Reach:
-        """From the last query to the key of the first pair."""
+        """The reach from the last query to the key of the first pair."""
         return Reach(left=self.sizes.tokens - 2, right=0)
 
 
@@ -106,7 +106,7 @@ class InductionSettings(LengthTask):
     """how many symbols there are besides the trigger"""
 
     def length_fault(self, length: int) -> str | None:
-        """The trigger, a symbol, the trigger."""
+        """Return a fault for a length below three: the trigger, a symbol, the trigger."""
         return None if length >= 3 else "expected lengths of at least 3"
 
     @property
@@ -134,7 +134,7 @@ class NeedleSettings(LengthTask):
     beginning, to 1, just before they are asked; in training they stand anywhere"""
 
     def length_fault(self, length: int) -> str | None:
-        """A marker and the digits, then a question and all digits but the last."""
+        """Return a fault for a length without room for a marker, the digits, and a question."""
         least = 2 * self.digits + 1
         return None if length >= least else f"expected lengths of at least {least} with {self.digits} digits"
 

@@ -17,7 +17,7 @@ class ParitySettings(LengthTask):
     """`[task]` of parity; lengths count the answer, so that an input has a token less."""
 
     def input_tokens(self, length: int) -> int:
-        """All but the answer."""
+        """Return all tokens but the answer."""
         return length - 1
 
     @property
@@ -42,11 +42,11 @@ class ModularArithmeticSettings(LengthTask):
     """whether there are products beside sums and differences"""
 
     def length_fault(self, length: int) -> str | None:
-        """A number alone is the shortest expression."""
+        """Return a fault for a length below one: a number alone is the shortest expression."""
         return None if length >= 3 else "expected lengths of at least 3, for a number, = and the answer"
 
     def input_tokens(self, length: int) -> int:
-        """All but the answer, and without brackets of the odd length below."""
+        """Return all tokens but the answer, without the brackets of the odd length below."""
         return length - 1 if self.brackets else (length - 1) // 2 * 2
 
     @property
@@ -74,7 +74,7 @@ class WordProblemSettings(LengthTask):
     beside a cycle of 5"""
 
     def length_fault(self, length: int) -> str | None:
-        """A product may be of one element."""
+        """Return a fault for a length below one: a product may have one element."""
         return None if length >= 1 else "expected lengths of at least 1"
 
     @property
