@@ -41,7 +41,8 @@ def smallest_fraction(factors: int, resolution: int) -> tuple[int, ...]:
 def minimum_aberration(factors: int, basic: int, resolution: int) -> tuple[int, ...] | None:
     """Return the columns of least aberration among fractions of 2 ** basic runs.
 
-    Returns None if none has this resolution. Columns are added one by one to all fractions that differ (Chen, Sun and Wu
+    Returns None if none has this resolution. Columns are added one by one to all fractions that differ
+    (Chen, Sun and Wu
     1993). Fractions count as the same if their runs have equal numbers of high levels, in all and at each
     factor's high level.
     """

@@ -58,7 +58,7 @@ def _cyclic(prime: int) -> list[_Signs]:
 
 
 def _symmetric(prime: int) -> list[_Signs]:
-    """Return the matrix of a prime that is 1 modulo 4: its symmetric conference matrix with blocks of four."""
+    """Return the matrix of a prime that is 1 modulo 4: its conference matrix with blocks of four."""
     residues = _residues(prime)
     signs = [
         [

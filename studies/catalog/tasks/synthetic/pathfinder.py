@@ -50,7 +50,7 @@ class Geometry:
 
     @property
     def mark_clearance(self) -> float:
-        """The least distance between the centres of a mark and a contour: one dark pixel lies between them."""
+        """The least distance between the centres of a mark and a contour, with one dark pixel between."""
         return self.radius + self.thickness / 2 + 2
 
     @property
