@@ -45,17 +45,17 @@ ActivememError              a ValueError
         TrackingError       a program that cannot be told of trials   activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures
             HeadLostError   a Ray cluster without its head            activemem.engine.run.head_watch
-        BucketError         a bucket that cannot be reached           activemem.storage.objects.bucket
+        BucketError         a bucket that cannot be reached           activemem.storage.bucket
     get or restore the files
         DataError           a text that is missing or altered         activemem.engine.corpora.files
         ModelFileError      a trained model that cannot be used       activemem.engine.core.model_file
         WeightsError        weights of a program that do not fit      activemem.blocks.models.released_weights
         WeightRoleError     roles that a module's weights cannot have   activemem.blocks.core.weight_roles
         NodeError           nodes of a cluster that cannot train      activemem.engine.run.cluster_nodes
-        StoreError          a store, or a row that cannot be kept     activemem.storage.paths
-            DamagedError    a file that is not as it was written      activemem.storage.integrity.checksum
-            ForeignError    a file that no store wrote                activemem.storage.integrity.checksum
-            UnreadableError what should be a file and cannot be read  activemem.storage.integrity.regular_file
+        StoreError          a store, or a row that cannot be kept     activemem.storage.errors
+            DamagedError    a file that is not as it was written      activemem.storage.errors
+            ForeignError    a file that no store wrote                activemem.storage.errors
+            UnreadableError what should be a file and cannot be read  activemem.storage.errors
 """
 
 from .diagnostics import replace_unprintable

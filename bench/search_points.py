@@ -82,7 +82,7 @@ def fill(study: Study, store: Store, count: int) -> None:
     rng = Random(count)
     points = (study.choose(lambda name, _: draw(space[name], rng)) for _ in range(count))
     store.write_together([outcome(study.trial_for(values)) for values in points])
-    store.compact()
+    store.upkeep.compact()
 
 
 def search(study: Study, store: Store) -> tuple[float, float]:
@@ -101,7 +101,7 @@ def search(study: Study, store: Store) -> tuple[float, float]:
         begun = time.process_time()
         asked.cohort_ended(name, completed=True)
         if number % ENDED_BETWEEN_LOOKS == 0:
-            store.merge_ended(study.name, at_least=MERGED_TOGETHER)
+            store.upkeep.merge_ended(study.name, at_least=MERGED_TOGETHER)
         cohort = asked.next_cohort()
         seconds += time.process_time() - begun
     return seconds / TIMED, first

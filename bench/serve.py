@@ -85,7 +85,7 @@ def measure_events(folder: Path) -> None:
     path = folder / "wide.toml"
     path.parent.mkdir()
     path.write_text(study.text, encoding="utf-8")
-    Store(folder / "results").save_study_record(study.name, {"text": study.text, "overrides": []})
+    Store(folder / "results").records.save(study.name, {"text": study.text, "overrides": []})
     with serving(folder / "results") as server:
         words = ["study", "run", str(path), "--local", "--results", str(folder / "results")]
         run = subprocess.Popen([sys.executable, "-m", "activemem", *words], stderr=subprocess.DEVNULL)
@@ -108,10 +108,10 @@ def wide(*, mixers: int, steps: int) -> Study:
 
 def fill(store: Store, study: Study) -> None:
     """Rows as they are after a run, each tenth trial failed."""
-    store.save_study_record(study.name, {"text": study.text, "overrides": []})
+    store.records.save(study.name, {"text": study.text, "overrides": []})
     for number, trial in enumerate(study.trials):
         store.write(trial_row(trial, number), courses(number))
-    store.compact()
+    store.upkeep.compact()
 
 
 def courses(number: int) -> list[MetricRow]:

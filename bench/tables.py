@@ -19,8 +19,9 @@ import polars as pl
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.render import render
 from activemem.storage import Store
-from activemem.storage.durable_write import encode, write_durably
-from activemem.storage.paths import Layout, new_compacted_path
+from activemem.storage.parquet_file import encode
+from activemem.storage.paths import new_compacted_path
+from activemem.storage.place import FolderPlace
 from activemem.storage.rows import METRICS, TRIALS
 from activemem.studies.study import Study, load_study
 
@@ -62,15 +63,15 @@ def fill_store(folder: Path, study: Study) -> None:
     """Write a store of everything the study asks for, as a compaction would leave it."""
     values = pl.DataFrame({"trial": [trial.id for trial in study.trials]})
     values = values.with_columns(number=pl.int_range(pl.len()).cast(pl.Float64))
-    layout = Layout(folder)
+    place = FolderPlace(folder)
     for name, frame, schema in (
         ("trials", trial_rows(study, values), TRIALS),
         ("metrics", metric_rows(values), METRICS),
     ):
         columns = [pl.col(each).cast(kind) for each, kind in schema.items()]
         data = encode(frame.with_columns(attempt=0, study=pl.lit(study.name)).sort("trial").select(columns))
-        write_durably(layout, new_compacted_path(folder / name / study.name), data)
-    Store(folder).save_study_record(study.name, {"text": STUDY, "overrides": [], "path": None})
+        place.put(new_compacted_path(folder / name / study.name), data)
+    Store(folder).records.save(study.name, {"text": STUDY, "overrides": [], "path": None})
 
 
 VERSIONS = (

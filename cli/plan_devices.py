@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def free_for_run(study: str, store: Store) -> int | None:
     """What the run that trains a study here now found free of each GPU; None without such a run."""
-    found = (store.load_study_record(study) or {}).get("gpu")
+    found = (store.records.load(study) or {}).get("gpu")
     if found is None:
         return None
     leases, last = store.watched_leases(), store.last_numbers()

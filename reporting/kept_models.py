@@ -34,13 +34,13 @@ class KeptModel:
     @property
     def path(self) -> Path:
         """The model's file, for `load_model`; one of an object store is fetched first."""
-        return self.store.weights_file(self.trial)
+        return self.store.files.weights_file(self.trial)
 
 
 def kept_models(study: Study, store: Store) -> list[KeptModel]:
     """The models of a study's trials that are done, sorted by trial."""
     rows = study_outcomes(study, store.trials()).filter(status="done").sort("trial")
-    kept = store.trials_with_weights(rows["trial"])
+    kept = store.files.trials_with_weights(rows["trial"])
     return [
         KeptModel(
             trial=row["trial"],
@@ -56,13 +56,13 @@ def kept_models(study: Study, store: Store) -> list[KeptModel]:
 def model_file_of_trial(store: Store, trial: str) -> Path:
     """The file of the one kept model whose trial begins like this; KeptModelError where there is not one."""
     rows = store.trials().filter(pl.col("trial").str.starts_with(trial))
-    found = sorted(store.trials_with_weights(rows["trial"])) if trial else []
+    found = sorted(store.files.trials_with_weights(rows["trial"])) if trial else []
     if len(found) != 1:
         which = f"{len(found)}: {', '.join(found[:5])}" if found else "none"
         raise KeptModelError(
             f"'{trial}': expected a file, or one trial with a model in {store.absolute_place}, got {which}"
         )
-    return store.weights_file(found[0])
+    return store.files.weights_file(found[0])
 
 
 def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:

@@ -1,17 +1,17 @@
-"""A row is written once, durable before its trial is told as ended, and never rewritten.
+"""The store: rows are written once, durable before a trial counts as ended, and never rewritten.
 
-`store` is all of it in one class: `rows` are written to the datasets of `schema`, checked by
-`row_validation`; `read` reads them, `latest_attempts` says which attempt at a trial counts and keeps up with
-a growing store, `leases` say who trains the next one, and `compaction` merges small files. `durable_write`
-survives any crash, `integrity` finds damaged files and moves them away, `salvage` keeps what is intact of
-them, `paths` has all names, and `processes` says whether the writer of a file still runs. `checkpoint_notes`
-say how far unfinished trials are, `study_records` what a study was when it last ran, and `state` what the
-store has by name, so that changes are seen. `upkeep` tells all that is wrong with a store, and mends what can
-be mended. `objects` put a store into a bucket.
+`place` is where files are: a folder, or a bucket by `bucket_place` and `bucket`. `paths` names all files, and
+`durable_write` makes local writes survive crashes. `store` has the rows, `trial_files` what trials keep
+beside them, `study_records` the studies that have run, and `upkeep` checks, merges and removes.
+
+`rows`, `row_validation` and `schema` say what a row is; `parquet_file` encodes rows with checksums; `read`,
+`latest_attempts` and `state` read them; `compaction` merges small files. `leases` decide who trains a trial.
+`checkpoint_notes` are records beside checkpoints, `integrity` finds damaged files, `quarantine` moves them
+away, and `processes` tells whether the writer of a file still runs.
 """
 
 from .checkpoint_notes import CheckpointNote
-from .paths import StoreError
+from .errors import StoreError
 from .rows import AttemptRows, MetricRow, TrialRow, WrittenOutputs
 from .state import StoreState
 from .store import Store

@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from .integrity.checksum import DamagedError
+from .errors import DamagedError, StoreError, UnreadableError
 from .integrity.record import Record, decode_record, encode_record
-from .integrity.regular_file import UnreadableError, read_regular
-from .paths import StoreError
+from .integrity.regular_file import read_regular
 from .rows import MetricRow
 
 NOTE_FILE: Final = "reached.json"

@@ -1,6 +1,6 @@
 """Compaction: the files of a partition become one, with no moment at which a row is missing.
 
-A run merges the files of what has ended, as soon as they are many; at its end all become one.
+A run merges the files of attempts that have ended as soon as they are many. At its end all become one.
 """
 
 import random
@@ -12,10 +12,11 @@ from typing import Final
 
 import polars as pl
 
-from .durable_write import encode, sync, write_durably
-from .integrity.quarantine import Quarantine
-from .integrity.regular_file import UnreadableError, read_regular
+from .durable_write import sync
+from .errors import UnreadableError
+from .parquet_file import encode
 from .paths import Layout, data_files, data_names, is_compacted, is_of_one, new_compacted_path
+from .quarantine import Quarantine
 from .read import RANK, batches, load_partition, read_verified, scan
 from .schema import MEASURED_LATER, SCHEMAS, SORT_KEYS
 
@@ -23,26 +24,25 @@ _MAX_TURNS: Final = 6
 _FIRST_PAUSE_S: Final = 0.1
 
 _OF_ENDED: Final = ("metrics", "outputs")
-"""What is written of an attempt before its row, and never again."""
+"""Datasets that are written before an attempt's row, and never again."""
 
 _WRITTEN_AGAIN: Final = (*MEASURED_LATER, "tuned_outputs", "taken")
-"""What is written of an attempt behind its row, in place of what was there."""
+"""Datasets that may be written again after an attempt's row, in place of the file before."""
 
 
 def compact(layout: Layout, quarantine: Quarantine, dataset: str, partition: Path) -> int:
-    """Merge a partition's intact files into a new one, then remove them; return how many they were.
+    """Merge a partition's intact files into a new one, then remove them; return how many files there were.
 
     Two compactions that begin in the same moment leave a merged file each, with the same rows. Each looks
-    once more when it has ended, and the one that sees both merges them, after a pause by chance so that it
-    is one alone. A crash in between leaves rows twice as well; readers count them once, and the next
-    compaction merges them.
+    once more at its end, and merges both after a random pause, so that only one does. A crash in between
+    leaves rows twice, too. Readers count them once, and the next compaction merges them.
     """
     merged = _merge_files(layout, quarantine, dataset, partition)
     for turn in range(_MAX_TURNS if merged else 0):
-        if _merged_files(layout, partition) <= 1:
+        if _count_merged_files(layout, partition) <= 1:
             break
         time.sleep(random.uniform(0, _FIRST_PAUSE_S * 2**turn))
-        if _merged_files(layout, partition) > 1:
+        if _count_merged_files(layout, partition) > 1:
             merged += _merge_files(layout, quarantine, dataset, partition)
     return merged
 
@@ -55,12 +55,11 @@ def _merge_files(layout: Layout, quarantine: Quarantine, dataset: str, partition
 
 
 def merge_ended(layout: Layout, quarantine: Quarantine, study: str, *, at_least: int) -> int:
-    """Merge a study's files of attempts that have ended into one more merged file, if they are so many.
+    """Merge a study's files of attempts that have ended into one more merged file, if they are enough.
 
-    For a run that goes on: what is merged is not read again, and return how many files were. An attempt has
-    ended once its row is there, since nothing but probes is written of it then. So rows are merged last: who
-    is killed in between leaves what is merged with the next ones, or at the end by a compaction. Others may
-    compact meanwhile.
+    Return how many files were merged. For a run that goes on: merged files are not read again. An attempt
+    has ended once its row is there, since nothing but probes is written after it. So rows are merged last: a
+    crash in between leaves work for the next merge or compaction. Others may compact meanwhile.
     """
     ended = {
         name
@@ -80,7 +79,7 @@ def merge_ended(layout: Layout, quarantine: Quarantine, study: str, *, at_least:
 def _merge_some(
     layout: Layout, quarantine: Quarantine, dataset: str, partition: Path, names: Collection[str]
 ) -> int:
-    """Merge those of a partition's files that have these names and are intact; return how many they were."""
+    """Merge the intact files of a partition that have these names; return how many there were."""
     contents: dict[Path, bytes] = {}
     for name in sorted(data_names(partition).intersection(names)):
         with suppress(FileNotFoundError):  # merged by another process
@@ -90,43 +89,41 @@ def _merge_some(
 
 
 def _replace(layout: Layout, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> int:
-    """Write a merged file for these files of a partition, then remove them; return how many they were."""
+    """Write a merged file for these files of a partition, then remove them; return how many there were."""
     write_merged(layout, dataset, partition, merge(dataset, contents))
     remove_merged(layout, dataset, partition, contents)
     return len(contents)
 
 
-def _merged_files(layout: Layout, partition: Path) -> int:
-    """How many merged files a partition has now."""
-    layout.pull(partition)
+def _count_merged_files(layout: Layout, partition: Path) -> int:
+    layout.place.fetch(partition)
     return sum(map(is_compacted, data_files(partition)))
 
 
 def merge(dataset: str, contents: Mapping[Path, bytes]) -> pl.DataFrame:
-    """All rows of the files of a partition, sorted; in one piece, since one for each file takes long."""
+    """Return all rows of the files of a partition, sorted, in one chunk, since one for each file is slow."""
     found = scan(dataset, batches(contents), SCHEMAS[dataset].names()).collect().rechunk()
     frame = latest_copies(found.lazy()).drop(RANK)
     return frame.sort(SORT_KEYS[dataset], maintain_order=True).collect()
 
 
 def remove_merged(layout: Layout, dataset: str, partition: Path, contents: Mapping[Path, bytes]) -> None:
-    """Remove files of a partition whose rows are merged, but for those that were written again since.
+    """Remove files of a partition whose rows are merged, except files that were written again since.
 
-    What is measured later is: its file counts more than what was merged of the one before.
+    Probes may be: their new file counts more than what was merged of the one before.
     """
     if dataset in _WRITTEN_AGAIN:
         contents = {path: data for path, data in contents.items() if _is_unchanged(layout, path, data)}
-    layout.remove(*contents)
+    layout.place.delete(*contents)
     sync(partition)
 
 
 def _is_unchanged(layout: Layout, path: Path, data: bytes) -> bool:
-    """Whether a file still has what was read of it; merged ones always have."""
+    """Return whether a file still has the bytes that were read; merged ones always have."""
     if not is_of_one(path):
         return True
-    layout.pull_file(path)
     try:
-        return read_regular(path) == data
+        return layout.place.get(path) == data
     except (FileNotFoundError, UnreadableError):
         return False
 
@@ -137,7 +134,7 @@ def write_merged(layout: Layout, dataset: str, partition: Path, merged: pl.DataF
     assert scan(dataset, [[data]], SCHEMAS[dataset].names()).drop(RANK).collect().equals(merged), (
         "expected to read what was merged"
     )
-    write_durably(layout, new_compacted_path(partition), data)
+    layout.place.put(new_compacted_path(partition), data)
 
 
 def latest_copies(frame: pl.LazyFrame) -> pl.LazyFrame:

@@ -1,8 +1,7 @@
-"""Which attempt at a trial counts: the latest that is done; without one, the latest.
+"""Latest attempts: of each trial the latest attempt that is done counts; without one, the latest.
 
-So a trial that is done stays done, whatever a later attempt at it ends in. One whose metrics were found
-damaged is not done but incomplete. In a growing store the attempts that count are refreshed by reading each
-file once.
+So a trial that is done stays done, whatever a later attempt ends in. An attempt whose metrics were found
+damaged is not done but incomplete. While a store grows, `LatestAttempts` reads each new file once.
 """
 
 import time
@@ -14,8 +13,8 @@ from typing import Any, Final
 import polars as pl
 
 from .compaction import latest_copies
-from .integrity.quarantine import Quarantine
 from .paths import DATA_ENDING, Layout, all_names, entries, is_compacted
+from .quarantine import Quarantine
 from .read import RANK, batches, read, read_rows, read_verified, scan
 from .row_validation import check_stored_row
 from .rows import TRIALS
@@ -45,6 +44,12 @@ def read_latest(layout: Layout, quarantine: Quarantine, columns: Sequence[str]) 
         measured = read(layout, quarantine, "metrics", _KEYS, studies).select(_KEYS).unique()
         rows = mark_incomplete(rows, measured, studies)
     return counting_attempts(rows).select(columns).collect()
+
+
+def last_numbers(layout: Layout, quarantine: Quarantine) -> dict[str, int]:
+    """Return the number of each trial's last attempt, whether or not it is the one that counts."""
+    rows = read(layout, quarantine, "trials", ["trial", "attempt"])
+    return dict(rows.group_by("trial").agg(pl.col("attempt").max()).collect().iter_rows())
 
 
 def with_probes(
@@ -82,7 +87,7 @@ def _studies_with_damaged_metrics(layout: Layout, quarantine: Quarantine) -> set
     """
     unread = [fault.path.parent for fault in quarantine.faults]
     unread += layout.partitions_with_strangers("metrics")
-    layout.pull_names(layout.quarantine / "metrics")
+    layout.place.list_names(layout.quarantine / "metrics")
     moved = entries(layout.quarantine / "metrics") if layout.quarantine.is_dir() else []
     return {folder.name for folder in (*unread, *moved) if folder.parent.name == "metrics"}
 
@@ -146,7 +151,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """
         if self.last_number(trial) < attempt:
             path = self._layout.attempt_file("trials", study, trial, attempt)
-            self._layout.pull_file(path)
+            self._layout.place.fetch_file(path)
             known = self._known.setdefault(path.parent, set())
             if path.name not in known:
                 self._read([path], known)

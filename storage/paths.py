@@ -1,18 +1,18 @@
-"""The layout of a store: the only module that knows its folders and the names of its files.
+"""Names of all folders and files of a store.
 
 trials/STUDY/TRIAL-ATTEMPT.parquet      one row, written by the worker that ran it
-trials/STUDY/group-TIME-CHANCE.parquet  the rows of short trials that ended one soon after the other
+trials/STUDY/group-TIME-CHANCE.parquet  the rows of short trials that ended together
 trials/STUDY/compacted-TIME-CHANCE.parquet
 metrics/STUDY/...                       the same names, the rows of their metrics
-probes/STUDY/...                        the same again, what was measured in their models later
-tuning/STUDY/...                        the same again, which search for outputs was chosen later
+probes/STUDY/...                        the same again, measured in their models later
+tuning/STUDY/...                        the same again, the search for outputs that was chosen later
 outputs/STUDY/...                       the same again, what models wrote for the test split, if kept
 tuned_outputs/STUDY/...                 the same again, what they wrote later with the chosen search
-taken/STUDY/...                         the same again, trials that others have trained and a search counts
-weights/TRIAL.safetensors               the engine's: a trained model, if its study keeps it
-final_checkpoints/TRIAL.pt              the engine's: the last state of a training, if its study keeps it
-studies/STUDY.json                      what each study was when it last ran
-checkpoints/TRIAL/                      the engine's, with a note of how far the trial has come
+taken/STUDY/...                         the same again, trials of other studies that a search counts
+weights/TRIAL.safetensors               a trained model, if its study keeps it
+final_checkpoints/TRIAL.pt              the last state of a training, if its study keeps it
+studies/STUDY.json                      the record of a study's last run
+checkpoints/TRIAL/                      the checkpoint of an unfinished trial, and a note of its progress
 quarantine/                             damaged files under their paths, and notes.txt
 leases/TRIAL-ATTEMPT                    who trains it
 unfinished/                             files that are being written
@@ -21,15 +21,15 @@ unfinished/                             files that are being written
 import os
 import re
 import secrets
-import shutil
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..errors import ActivememError
-from .processes import temporary_name
+from .bucket import is_address
+from .errors import StoreError
+from .place import FolderPlace, Place
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _TRIAL: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
@@ -39,30 +39,21 @@ _GROUP: Final = "group-"
 _TIME_OF_MERGE: Final = re.compile(rf"{_COMPACTED}([0-9a-f]{{16}})-")
 
 
-class StoreError(ActivememError):
-    """A store cannot do what was asked; the message says what was expected and what came."""
-
-
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The paths of a store under its root.
+    """The paths of a store in its place.
 
-    Datasets hold nothing but Parquet files, since some readers take every file of a folder for data;
-    so files being written wait in `unfinished`, on the same file system. What a store elsewhere, of which the
-    root is a copy, does besides are `pull` to `file_time`. A study's folder is not called
-    `study=NAME`: the column is in the files, and pandas refuses it when it comes from both.
+    Datasets hold nothing but Parquet files, since some readers take every file of a folder for data. So files
+    being written wait in `unfinished`, on the same file system. A study's folder is not called `study=NAME`:
+    the column is in the files, and pandas refuses it when it comes from both.
     """
 
-    root: Path
-
-    def __post_init__(self) -> None:
-        if os.path.exists(self.root) and not os.path.isdir(self.root):  # noqa: PTH110, PTH112 -- never raise
-            raise StoreError(f"{self.root}: expected the folder of a store, got a file")
+    place: Place
 
     @property
-    def unfinished(self) -> Path:
-        """The folder of files that are being written, or whose writer died."""
-        return self.root / "unfinished"
+    def root(self) -> Path:
+        """The folder of the store, or of its copy."""
+        return self.place.root
 
     @property
     def quarantine(self) -> Path:
@@ -70,22 +61,19 @@ class Layout:
         return self.root / "quarantine"
 
     @property
-    def leases(self) -> Path:
-        """The folder of who trains what."""
-        return self.root / "leases"
+    def unfinished(self) -> Path:
+        """The folder of files that are being written, or whose writer died."""
+        return self.root / "unfinished"
 
-    def lease(self, trial: str, attempt: int) -> Path:
-        """Return the file of who has claimed an attempt at a trial."""
-        return self.leases / f"{validate_trial_id(trial)}-{attempt}"
+    @property
+    def leases(self) -> Path:
+        """The folder of leases."""
+        return self.root / "leases"
 
     @property
     def studies(self) -> Path:
         """The folder of study records."""
         return self.root / "studies"
-
-    def study(self, name: str) -> Path:
-        """Return the file of a study's record; raises `StoreError` for an invalid name."""
-        return self.studies / f"{validate_study_name(name)}.json"
 
     @property
     def checkpoints_folder(self) -> Path:
@@ -102,6 +90,14 @@ class Layout:
         """The folder of the last states of trainings."""
         return self.root / "final_checkpoints"
 
+    def lease(self, trial: str, attempt: int) -> Path:
+        """Return the file of the lease of an attempt at a trial."""
+        return self.leases / f"{validate_trial_id(trial)}-{attempt}"
+
+    def study(self, name: str) -> Path:
+        """Return the file of a study's record; raises `StoreError` for an invalid name."""
+        return self.studies / f"{validate_study_name(name)}.json"
+
     def final_checkpoint(self, trial: str) -> Path:
         """Return the file of the last state of a training."""
         return self.final_checkpoints_folder / f"{validate_trial_id(trial)}.pt"
@@ -116,81 +112,38 @@ class Layout:
 
     def partitions(self, dataset: str, studies: Collection[str] | None = None) -> tuple[Path, ...]:
         """Return the folders of a dataset, one per study, sorted; of all studies or of these."""
-        try:
-            with os.scandir(self.root / dataset) as found:
-                names = sorted(each.name for each in found if each.is_dir())
-        except FileNotFoundError:
-            return ()
-        return tuple(self.root / dataset / name for name in names if studies is None or name in studies)
+        for folder in [dataset] if studies is None else [f"{dataset}/{study}" for study in studies]:
+            self.place.fetch(self.root / folder)
+        found = self._partitions_here(dataset)
+        return tuple(path for path in found if studies is None or path.name in studies)
 
     def partitions_with_strangers(self, dataset: str) -> tuple[Path, ...]:
         """Return the folders of a dataset in which something has a data file's name and is no file."""
-        return tuple(path for path in self.partitions(dataset) if has_strangers(path))
+        return tuple(path for path in self._partitions_here(dataset) if _has_strangers(path))
+
+    def _partitions_here(self, dataset: str) -> list[Path]:
+        try:
+            with os.scandir(self.root / dataset) as found:
+                return sorted(self.root / dataset / each.name for each in found if each.is_dir())
+        except FileNotFoundError:
+            return []
 
     def attempt_file(self, dataset: str, study: str, trial: str, attempt: int) -> Path:
         """Return the file of one attempt at a trial."""
-        return (
-            self.root / dataset / validate_study_name(study) / f"{validate_trial_id(trial)}-{attempt}.parquet"
-        )
+        return self.group_file(dataset, study, f"{validate_trial_id(trial)}-{attempt}.parquet")
 
     def group_file(self, dataset: str, study: str, name: str) -> Path:
         """Return the file of attempts that are written together; all datasets share its name."""
         return self.root / dataset / validate_study_name(study) / name
 
-    def pull(self, *folders: Path) -> None:
-        """Bring folders up to date with the store; those of this machine are the store."""
 
-    def pull_names(self, *folders: Path) -> None:
-        """Bring the names in folders up to date, with sizes and times, whatever the files hold."""
+def open_layout(root: Path | str) -> Layout:
+    """Return the layout of the store in a folder or at an address; raises `StoreError` for an unfit one."""
+    if is_address(str(root)):
+        from .bucket_place import BucketPlace  # noqa: PLC0415  folders do without
 
-    def pull_file(self, path: Path) -> None:
-        """Bring one file up to date."""
-
-    def pull_named(self, folder: Path, name: str) -> None:
-        """Bring all files of one name below a folder up to date, and the names of others."""
-
-    def publish(self, path: Path) -> None:
-        """Make a file that is durable here as durable in the store."""
-
-    def publish_new(self, path: Path, data: bytes) -> None:
-        """Write a file where the store is, if elsewhere; raises `FileExistsError` if it has another."""
-
-    def remove(self, *paths: Path) -> None:
-        """Remove files and folders with their contents, as far as they are there."""
-        for path in paths:
-            try:
-                path.unlink(missing_ok=True)  # a search merges many files, and looking at each takes as long
-            except (IsADirectoryError, PermissionError):  # the latter of a folder on macOS
-                if not path.is_dir():
-                    raise
-                shutil.rmtree(path, ignore_errors=True)
-
-    def move_aside(self, path: Path, target: Path) -> Path:
-        """Rename a file to a path that no file has, this one or one with a number; return which.
-
-        Raises `FileNotFoundError` if another process has moved it.
-        """
-        target.parent.mkdir(parents=True, exist_ok=True)
-        return path.rename(unused_path(target))
-
-    def file_time(self) -> float:
-        """The time that a file gets which is written now: a server's where there is one."""
-        self.unfinished.mkdir(parents=True, exist_ok=True)
-        probe = self.unfinished / temporary_name("now")
-        probe.touch()
-        try:
-            return probe.stat().st_mtime
-        finally:
-            probe.unlink()
-
-
-def unused_path(path: Path) -> Path:
-    """Return a path that no file has, this one or one with a number."""
-    target, count = path, 1
-    while target.exists():
-        count += 1
-        target = path.with_name(f"{path.name}.{count}")
-    return target
+        return Layout(BucketPlace(str(root)))
+    return Layout(FolderPlace(Path(root)))
 
 
 def new_compacted_path(partition: Path) -> Path:
@@ -223,12 +176,12 @@ def data_files(partition: Path) -> tuple[Path, ...]:
 
 
 def data_names(partition: Path) -> set[str]:
-    """The names of the data files of a partition; a missing folder has none."""
+    """Return the names of the data files of a partition; a missing folder has none."""
     return {name for name in all_names(partition) if name.endswith(DATA_ENDING)}
 
 
 def all_names(folder: Path) -> set[str]:
-    """The names of all that is in a folder; a missing one has none."""
+    """Return all names in a folder; a missing folder has none."""
     try:
         return set(os.listdir(folder))  # noqa: PTH208 -- a search asks at every point, and paths take longer
     except FileNotFoundError:
@@ -246,8 +199,8 @@ def entries(folder: Path, ending: str = "") -> list[Path]:
         return []
 
 
-def has_strangers(partition: Path) -> bool:
-    """Say whether something in a partition has a data file's name and is no file."""
+def _has_strangers(partition: Path) -> bool:
+    """Return whether something in a partition has a data file's name and is no file."""
     try:
         with os.scandir(partition) as found:  # which mostly knows without looking at each
             return any(each.name.endswith(DATA_ENDING) and not each.is_file() for each in found)
@@ -256,12 +209,12 @@ def has_strangers(partition: Path) -> bool:
 
 
 def is_compacted(path: Path) -> bool:
-    """Say whether a data file was merged by a compaction."""
+    """Return whether a compaction wrote a data file."""
     return path.name.startswith(_COMPACTED)
 
 
 def is_of_one(path: Path) -> bool:
-    """Say whether a data file was written for one attempt alone."""
+    """Return whether a data file was written for one attempt alone."""
     return not path.name.startswith((_COMPACTED, _GROUP))
 
 
@@ -280,12 +233,12 @@ def validate_trial_id(trial: str) -> str:
 
 
 def study_name_fault(study: str) -> str | None:
-    """Say what is wrong with a study's name, which also names folders."""
+    """Return what is wrong with a study's name, which also names folders."""
     if _NAME.fullmatch(study):
         return None
     return f"study: expected a letter or digit, then up to 99 letters, digits, '-', '_' or '.', got {study!r}"
 
 
 def trial_id_fault(trial: str) -> str | None:
-    """Say what is wrong with a trial's id."""
+    """Return what is wrong with a trial's id."""
     return None if _TRIAL.fullmatch(trial) else f"trial: expected 16 hexadecimal digits, got {trial!r}"

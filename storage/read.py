@@ -1,4 +1,4 @@
-"""Reading a dataset: every file is checked in the pass that reads it, beside writers and compactions."""
+"""Reading of datasets; each file is checked in the pass that reads it, beside writers and compactions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -8,12 +8,11 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from .durable_write import write_durably
-from .integrity.checksum import DamagedError, ForeignError, verify_checksum
-from .integrity.quarantine import Quarantine
-from .integrity.regular_file import UnreadableError, read_regular
-from .paths import Layout, StoreError, data_files, is_compacted, is_of_one, new_salvaged_path
-from .salvage import salvage
+from .errors import DamagedError, ForeignError, StoreError, UnreadableError
+from .integrity.regular_file import read_regular
+from .parquet_file import salvage, verify_checksum
+from .paths import Layout, data_files, is_compacted, is_of_one, new_salvaged_path
+from .quarantine import Quarantine
 from .schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def _rescue(path: Path, data: bytes, quarantine: Quarantine, reason: str) -> byt
     what = f"{salvaged.intact} of {salvaged.total} row groups are intact; the rest count as missing"
     try:
         if not quarantine.dry:
-            write_durably(quarantine.layout, new_salvaged_path(path), salvaged.data)
+            quarantine.layout.place.put(new_salvaged_path(path), salvaged.data)
     except OSError:  # a store that cannot be written: the damaged file stays, and is salvaged again
         quarantine.leave(path, f"{reason}; {what}")
     else:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from .paths import Layout, StoreError, study_name_fault, trial_id_fault
+from .errors import StoreError
+from .paths import Layout, study_name_fault, trial_id_fault
 
 _STATUSES: Final = ("done", "failed", "pruned")
 _NULLABLE: Final = (

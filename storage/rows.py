@@ -7,7 +7,7 @@ from typing import Annotated, Final, NamedTuple, get_type_hints
 
 import polars as pl
 
-from .paths import StoreError
+from .errors import StoreError
 from .row_validation import trial_row_faults, type_faults
 
 Int32 = Annotated[int, 32]

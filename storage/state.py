@@ -36,7 +36,7 @@ class StoreState:
 def read_state(layout: Layout) -> StoreState:
     """What a store has now; no file is opened."""
     trials, later = layout.root / "trials", [layout.root / dataset for dataset in (*MEASURED_LATER, "taken")]
-    layout.pull_names(trials, *later, layout.studies, layout.checkpoints_folder)
+    layout.place.list_names(trials, *later, layout.studies, layout.checkpoints_folder)
     records = ((path.stem, path) for path in entries(layout.studies, _RECORD))
     return StoreState(
         rows=frozenset(f"{each.parent.name}/{each.name}" for each in _files(trials)),

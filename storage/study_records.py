@@ -9,16 +9,15 @@ from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from .durable_write import write_durably
-from .integrity.checksum import DamagedError
-from .integrity.quarantine import Quarantine
+from .errors import DamagedError, StoreError, UnreadableError
 from .integrity.record import Record, decode_record, encode_record
-from .integrity.regular_file import UnreadableError, read_regular
-from .paths import Layout, StoreError, entries, study_name_fault
+from .integrity.regular_file import read_regular
+from .paths import Layout, entries, study_name_fault
+from .quarantine import Quarantine
 
 RECORD_VERSION: Final = 1
 
-_LEFT: Final = "run the study again from its file: that writes its record anew"
+_NEXT_STEP: Final = "run the study again from its file: that writes its record anew"
 
 
 class _OwnCorpus(Record):
@@ -60,34 +59,74 @@ class _Page(Record):
     model_config: ClassVar[ConfigDict] = ConfigDict(alias_generator=lambda name: name.rstrip("_"))
 
 
-def save_record(layout: Layout, name: str, record: Mapping[str, Any]) -> None:
-    """Write a study's record in place of the one before."""
-    now = datetime.now(UTC).isoformat(timespec="microseconds")
-    page = {"schema": RECORD_VERSION, "remembered": now, "record": dict(record)}
-    write_durably(layout, layout.study(name), encode_record(page, indent=2))
+class StudyRecords:
+    """The records of a store's studies."""
+
+    def __init__(self, layout: Layout, quarantine: Quarantine) -> None:
+        self._layout, self._quarantine = layout, quarantine
+
+    def save(self, name: str, record: Mapping[str, Any]) -> None:
+        """Replace the record of a study, as JSON; it is then the latest study."""
+        now = datetime.now(UTC).isoformat(timespec="microseconds")
+        page = {"schema": RECORD_VERSION, "remembered": now, "record": dict(record)}
+        self._layout.place.put(self._layout.study(name), encode_record(page, indent=2))
+
+    def load(self, name: str) -> dict[str, Any] | None:
+        """Return the record of a study, or None; raises `StoreError` for an unknown version.
+
+        It has `text` and, where they were saved, the other keys of `StudyRecord`.
+        """
+        path = self._layout.study(name)
+        self._layout.place.fetch_file(path)
+        page = self._read(path)
+        return None if page is None else page.record.model_dump(exclude_unset=True)
+
+    def find_damaged(self, name: str) -> Path | None:
+        """Return where a damaged record of a study is in quarantine; None if there is none."""
+        folder = self._layout.quarantine / "studies"
+        self._layout.place.list_names(folder)
+        found = [path for path in entries(folder) if path.name.startswith(f"{name}.json")]
+        return found[-1] if found else None
+
+    def latest(self) -> str | None:
+        """Return the name of the study that was recorded last."""
+        times: dict[str, str] = {}
+        self._layout.place.fetch(self._layout.studies)
+        for path in entries(self._layout.studies, ".json"):
+            if study_name_fault(path.stem) is None and (page := self._read(path)):
+                times[path.stem] = page.remembered
+        return max(times, key=lambda name: times[name], default=None)
+
+    def remove(self, name: str) -> None:
+        """Remove the record of a study."""
+        self._layout.place.delete(self._layout.study(name))
+
+    def _read(self, path: Path) -> _Page | None:
+        """Return a record as `read_page` does, or None where it cannot; quarantine a damaged file."""
+        try:
+            return read_page(path)
+        except FileNotFoundError:
+            return None
+        except DamagedError as error:
+            self._quarantine.move(path, f"it is no study record: {error}", _NEXT_STEP)
+        except UnreadableError as error:
+            self._quarantine.leave(path, str(error))
+        return None
 
 
-def load_record(layout: Layout, quarantine: Quarantine, name: str) -> dict[str, Any] | None:
-    """Return a study's record, or None if there is none; raises `StoreError` for an unknown version.
+def read_page(path: Path) -> _Page:
+    """Return a record with its version and time.
 
-    It has `text` and, where they were saved, the other keys of `StudyRecord`.
+    Raises `FileNotFoundError`, `UnreadableError`, `DamagedError`, and `StoreError` for an unknown version.
     """
-    path = layout.study(name)
-    layout.pull_file(path)
-    page = _page(path, quarantine)
-    return None if page is None else page.record.model_dump(exclude_unset=True)
+    page = decode_record(read_regular(path), _Page)
+    if page.schema_ != RECORD_VERSION:
+        raise StoreError(f"{path}: expected schema {RECORD_VERSION}, got {page.schema_}")
+    return page
 
 
-def find_damaged(layout: Layout, name: str) -> Path | None:
-    """Return where a damaged record of a study is in quarantine; None if there is none."""
-    folder = layout.quarantine / "studies"
-    layout.pull_names(folder)
-    found = [path for path in entries(folder) if path.name.startswith(f"{name}.json")]
-    return found[-1] if found else None
-
-
-def renamed(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
-    """Return the record of a study with another name in its text, and a note of which it had."""
+def rename_in_record(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Return the record of a study with another name in its text, and a note of its old name."""
     text = re.sub(
         rf"""^(\s*name\s*=\s*)["']{re.escape(old)}["']""",
         rf'\g<1>"{new}"',
@@ -107,43 +146,9 @@ def renamed(record: Mapping[str, Any], old: str, new: str) -> dict[str, Any]:
 
 
 def _study_name(text: str) -> object:
-    """Return the name that a study file gives its study; None where the text is no such file."""
+    """Return the name that a study file gives its study; None if the text is no study file."""
     try:
         study = tomllib.loads(text).get("study")
     except (tomllib.TOMLDecodeError, RecursionError):
         return None
     return study.get("name") if isinstance(study, dict) else None
-
-
-def latest_study(layout: Layout, quarantine: Quarantine) -> str | None:
-    """Return the name of the study that was recorded last."""
-    times: dict[str, str] = {}
-    layout.pull(layout.studies)
-    for path in entries(layout.studies, ".json"):
-        if study_name_fault(path.stem) is None and (page := _page(path, quarantine)):
-            times[path.stem] = page.remembered
-    return max(times, key=lambda name: times[name], default=None)
-
-
-def read_page(path: Path) -> _Page:
-    """Return a record with its version and time.
-
-    Raises `FileNotFoundError`, `UnreadableError`, `DamagedError`, and `StoreError` for an unknown version.
-    """
-    page = decode_record(read_regular(path), _Page)
-    if page.schema_ != RECORD_VERSION:
-        raise StoreError(f"{path}: expected schema {RECORD_VERSION}, got {page.schema_}")
-    return page
-
-
-def _page(path: Path, quarantine: Quarantine) -> _Page | None:
-    """Return a record as `read_page` does, and None where it cannot; a damaged file is quarantined."""
-    try:
-        return read_page(path)
-    except FileNotFoundError:
-        return None
-    except DamagedError as error:
-        quarantine.move(path, f"it is no study record: {error}", _LEFT)
-    except UnreadableError as error:
-        quarantine.leave(path, str(error))
-    return None

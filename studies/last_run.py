@@ -22,11 +22,11 @@ def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[st
 
     A path means the current file; so does a name that has never run here. Further overrides come last.
     """
-    name = store.last_study() if name_or_path is None else name_or_path
+    name = store.records.latest() if name_or_path is None else name_or_path
     if name is None:
         message = f"no study has run in {store.absolute_place}; train one first: activemem study run NAME"
         raise StudyError(store.place, [StudyFault(message=message)])
-    record = None if is_path(name) else store.load_study_record(name)
+    record = None if is_path(name) else store.records.load(name)
     if record is None:
         _check_known(name, store)
         return follow_rounds(load_study(name, overrides), store)
@@ -43,7 +43,7 @@ def _check_known(name: str, store: Store) -> None:
     shipped = shipped_studies()
     if is_path(name) or name in shipped or Path(name).exists():
         return
-    if (damaged := store.damaged_study_record(name)) is not None:
+    if (damaged := store.records.find_damaged(name)) is not None:
         message = (
             f"its record in the store is damaged, and was moved to {damaged}; run the study again from its "
             f"file, which writes the record anew: activemem study run {name}.toml"
@@ -86,14 +86,14 @@ def outline_studies(store: Store, outcomes: pl.DataFrame) -> dict[str, Study | S
     shipped, known, ran = shipped_studies(), known_traits(store, outcomes), _ran(store, outcomes)
     found: dict[str, Study | StudyOutline | StudyError] = {}
     for name in sorted(shipped.keys() | ran):
-        is_new = name not in ran and store.load_study_record(name) is None
+        is_new = name not in ran and store.records.load(name) is None
         found[name] = (outline(shipped[name], known) if is_new else None) or _load_or_fail(name, store)
     return found
 
 
 def _ran(store: Store, outcomes: pl.DataFrame) -> set[str]:
     """The names of studies that have run and are known by what they were then."""
-    return {name for name in outcomes["study"].unique() if store.load_study_record(name) is not None}
+    return {name for name in outcomes["study"].unique() if store.records.load(name) is not None}
 
 
 def _load_or_fail(name: str, store: Store) -> Study | StudyError:

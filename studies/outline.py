@@ -72,7 +72,7 @@ def traits(tables: Mapping[str, Any]) -> Traits:
 def known_traits(store: Store, outcomes: pl.DataFrame) -> set[Traits]:
     """The traits of all trials that a store has outcomes of or that have begun there."""
     texts = outcomes["settings"].to_list()
-    for path in store.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
+    for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
         with suppress(OSError, StoreError):  # reported where it is read as a trial
             texts += [] if (begun := read_begun(path.parent)) is None else [begun[0].settings]
     found = set[Traits]()

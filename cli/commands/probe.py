@@ -167,7 +167,7 @@ def _require_weights(study: Study, store: Store, train_command: str) -> None:
             f"train it first:\n  {train_command}"
         )
         raise typer.Exit(EXIT_WRONG_INPUT)
-    if not store.trials_with_weights(done):
+    if not store.files.trials_with_weights(done):
         them, are = ("it", "is") if len(done) == 1 else ("them", "are")
         how = "" if study.keep_weights else "say keep_weights = true in [study] and "
         what = f"no weights of its {plural(len(done), 'trial')} that {are} done are in {store.absolute_place}"

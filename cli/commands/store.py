@@ -27,7 +27,7 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
     from ..views import store_upkeep as views
 
     store = _open_store(results)
-    found = store.check()
+    found = store.upkeep.check()
     if as_json:
         print_json(views.check_to_dict(store, found))
     else:
@@ -46,7 +46,7 @@ def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> Non
     from ..views import store_upkeep as views
 
     store = _open_store(results)
-    mended, left = store.repair(), store.check()
+    mended, left = store.upkeep.repair(), store.upkeep.check()
     if as_json:
         moved = views.findings_to_dicts(store, mended)
         print_json({"moved": moved, **views.check_to_dict(store, left)})
@@ -65,7 +65,7 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
     from ..views import store_upkeep as views
 
     store = _open_store(results)
-    found = store.clean(dry=dry_run)
+    found = store.upkeep.clean(dry=dry_run)
     if as_json:
         print_json({"removed": not dry_run, "leftovers": views.findings_to_dicts(store, found)})
     else:

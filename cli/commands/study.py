@@ -219,7 +219,7 @@ def forget(
 
     store = load_settings({"results": results}).store
     found = load_last_run(study, store)
-    gone = store.forget(found.name, stored_part(found, store, only or ()), dry=dry_run)
+    gone = store.upkeep.forget(found.name, stored_part(found, store, only or ()), dry=dry_run)
     if as_json:
         print_json({"removed": not dry_run, "study": found.name, **forgotten_to_dict(store, gone)})
     else:
@@ -244,9 +244,9 @@ def rename(
     from ..machine_settings import load_settings
 
     store = load_settings({"results": results}).store
-    is_done = store.is_renamed(study, new)
+    is_done = store.upkeep.is_renamed(study, new)
     trials = () if is_done else stored_part(load_last_run(study, store), store, ())
-    moved = store.rename(study, new, trials)
+    moved = store.upkeep.rename(study, new, trials)
     if as_json:
         print_json({"study": new, "renamed": study, "trials": moved})
         return

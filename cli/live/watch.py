@@ -38,7 +38,7 @@ def watch_study(study: Study, store: Store) -> tuple[StudyNow, bool]:
 
     They have not after Ctrl-C, which stops nothing but the watching.
     """
-    look_s = LOOK_S if store.mirror is None else LOOK_AT_BUCKET_S
+    look_s = LOOK_S if store.address is None else LOOK_AT_BUCKET_S
     reader = StoreReader(store, look_s)
     now = _read(reader, study) or _not_begun(study, store)
     with _display(now) as show, suppress(KeyboardInterrupt):

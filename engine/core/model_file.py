@@ -17,9 +17,8 @@ from torch import Tensor
 from ...errors import ActivememError
 from ...grammar import analyse
 from ...storage.durable_write import replacing
-from ...storage.integrity.checksum import DamagedError
+from ...storage.errors import DamagedError, UnreadableError
 from ...storage.integrity.model_checksum import add_model_checksum, encode_metadata, read_model
-from ...storage.integrity.regular_file import UnreadableError
 from ...studies.resolve.costs import model_config
 from ...studies.resolve.plugin_code import code_fault, shown
 from ...studies.resolve.trial import Trial

@@ -39,7 +39,7 @@ def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU
 def _run_registered_probes(study: Study, store: Store, machine: Machine) -> Iterator[ProbeResult]:
     prepare_cpu(machine.threads)
     found = list(trained_trials(study, store))
-    kept = store.trials_with_weights(trained.trial.id for trained in found)
+    kept = store.files.trials_with_weights(trained.trial.id for trained in found)
     for trained in found:
         kind = trained.trial.settings.task.spec.kind
         for probe in [probe for probe in PROBES.values() if kind in probe.kinds]:
@@ -53,7 +53,7 @@ def _run_registered_probes(study: Study, store: Store, machine: Machine) -> Iter
             if probed.reason is None:
                 store.write_probes(trained.row, trained.metric_rows(probed.metrics))
             yield probed
-    store.compact()
+    store.upkeep.compact()
 
 
 def run_probe(
@@ -81,7 +81,7 @@ def _measure(
 ) -> Mapping[str, float]:
     """What is measured, and a mark of the source that did it; raises ProbeError, DataError."""
     settings = trained.trial.settings
-    model = load_kept_model(settings, store.weights_file(trained.trial.id)).eval()
+    model = load_kept_model(settings, store.files.weights_file(trained.trial.id)).eval()
     objective = build_objective(settings, torch.device("cpu"), machine.data)
     try:
         return run_probe(probe, model, objective.test_batches()) | {_mark(probe): 1.0}

@@ -73,7 +73,7 @@ def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -
     prepare_cpu(machine.threads)
     groups: dict[str, list[TrainedTrial]] = {}
     found = list(trained_trials(study, store))
-    kept = store.trials_with_weights(trained.trial.id for trained in found)
+    kept = store.files.trials_with_weights(trained.trial.id for trained in found)
     for trained in found:
         key = group_key(trained.trial.settings)
         if key is None:
@@ -86,7 +86,7 @@ def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -
     stored = _stored_values(study.name, store, comparable)
     for group in comparable:
         yield from _probe(group, stored, machine)
-    store.compact()
+    store.upkeep.compact()
 
 
 class _Group:
@@ -124,7 +124,7 @@ class _Group:
         """What is measured in a model by itself, computed at the first call; raises ProbeError."""
         if trial not in self._measured:
             settings = self.members[trial].trial.settings
-            encoder = EncoderProbe(settings, self.store.weights_file(trial))
+            encoder = EncoderProbe(settings, self.store.files.weights_file(trial))
             sequences = min(self.requested, len(split.source.lines) - 1)
             memory = encoder.memory(split, sequences)
             metrics = {

@@ -54,7 +54,7 @@ def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeR
     check_gpu(machine)
     prepare_cpu(machine.threads)
     found = list(trained_trials(study, store))
-    kept = store.trials_with_weights(trained.trial.id for trained in found)
+    kept = store.files.trials_with_weights(trained.trial.id for trained in found)
     for trained in found:
         trial = trained.trial
         if trial.settings.task.name != "translation":
@@ -64,7 +64,7 @@ def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeR
         else:
             tuning = _Tuning(trained, study.decode, store, machine)
             yield within_limit(trial, machine, tuning.run)
-    store.compact()
+    store.upkeep.compact()
 
 
 class _Tuning:
@@ -137,7 +137,7 @@ class _Tuning:
     @cached_property
     def _model(self) -> TransductionModel:
         """The trained model, on the machine's device."""
-        model = load_kept_model(self._settings, self._store.weights_file(self._trained.trial.id))
+        model = load_kept_model(self._settings, self._store.files.weights_file(self._trained.trial.id))
         assert isinstance(model, TransductionModel), "a translation has a source and a target"
         return model.to(self._device)
 

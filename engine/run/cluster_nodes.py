@@ -18,7 +18,6 @@ from ... import __version__
 from ...errors import ActivememError
 from ...plugins import loaded_files
 from ...storage import Store
-from ...storage.paths import Layout
 from ...storage.processes import temporary_name
 from ...studies.planning.memory_estimates import GPU_CONTEXT
 from ...studies.schema.settings import TrialSettings
@@ -263,9 +262,9 @@ def _told_room(cpus: float, gpus: float) -> str:
 @contextmanager
 def marked(store: Store) -> Iterator[str]:
     """The path of a file that is in the store meanwhile, by which it is known."""
-    layout = Layout(store.root)
-    layout.unfinished.mkdir(parents=True, exist_ok=True)
-    path = layout.unfinished.resolve() / temporary_name("seen")
+    folder = store.root.resolve() / "unfinished"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / temporary_name("seen")
     path.touch()
     try:
         yield str(path)
@@ -332,7 +331,7 @@ def _make_look() -> Callable[[_Question], _Answer]:
             if asked["marker"] is None:
                 from ...storage import Store  # noqa: PLC0415
 
-                Store(asked["store"]).last_study()
+                Store(asked["store"]).records.latest()
             elif not Path(asked["marker"]).exists():
                 found["problem"] = (
                     f"expected to see the results in {asked['store']}, which this node does not: "

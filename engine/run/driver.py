@@ -150,7 +150,7 @@ def _run_round(
         left = _count_at_once(study, store, settings, machine.most_packed, retry_failed=retry_failed)
         at_once = left if max_trials is None else min(left, max_trials)
     with on_interrupt(listener.stopping) as stop:
-        merge = partial(store.merge_ended, study.name, at_least=MERGED_TOGETHER)
+        merge = partial(store.upkeep.merge_ended, study.name, at_least=MERGED_TOGETHER)
         counter = RunCounter(listener, stop, max_failures, merge)
 
         def run(source: CohortSource) -> list[str]:
@@ -164,7 +164,7 @@ def _run_round(
     if counter.machine_failure is not None:
         raise MachineError(counter.machine_failure)
     with storing():  # all is stored by now, and what cannot be merged is merged by the next run
-        store.compact()
+        store.upkeep.compact()
     return _summary(study, store, counter, stopped=stop.interrupted, given_up=given_up)
 
 
@@ -204,8 +204,8 @@ def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> N
 
     A run that asks no GPU leaves what another one has found, which counts while that one trains.
     """
-    free, before = machine.gpu_bytes, store.load_study_record(study.name) or {}
-    store.save_study_record(
+    free, before = machine.gpu_bytes, store.records.load(study.name) or {}
+    store.records.save(
         study.name,
         {
             "text": study.text,

@@ -20,7 +20,7 @@ Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
 """What a callback does at a moment."""
 
 
-class Place(NamedTuple):
+class TrainingPosition(NamedTuple):
     """Where a training is: after so many epochs and steps, the last epoch with these metrics."""
 
     epoch: int
@@ -44,7 +44,7 @@ class Callbacks:
         """Let each begin; one that is left midway has not."""
         states = deepcopy(self._states)
         for each in self._callbacks:
-            self._call(each.name, each.on_start, model, Place(0, 0, {}), states[each.name])
+            self._call(each.name, each.on_start, model, TrainingPosition(0, 0, {}), states[each.name])
         self._states, self.started = states, True
 
     def after_epoch(
@@ -55,7 +55,7 @@ class Callbacks:
         hooks: list[tuple[str, Hook]] = [(each.name, each.on_epoch_end) for each in self._callbacks]
         hooks += [(each.name, each.on_end) for each in self._callbacks if last]
         for name, hook in hooks:
-            place = Place(epoch, step, {**metrics, **found})
+            place = TrainingPosition(epoch, step, {**metrics, **found})
             found |= self._call(name, hook, model, place, states[name])
         self._states = states
         return found
@@ -69,7 +69,7 @@ class Callbacks:
         self.started, self._states = state["started"], own_states_on(state, self._device)
 
     def _call(
-        self, name: str, hook: Hook, model: nn.Module, place: Place, state: dict[str, Any]
+        self, name: str, hook: Hook, model: nn.Module, place: TrainingPosition, state: dict[str, Any]
     ) -> dict[str, float]:
         """Return what a callback reports; neither the model nor any generator is moved by it."""
         before = _how_torch_computes()

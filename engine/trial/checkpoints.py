@@ -20,10 +20,10 @@ import torch
 from ...storage import MetricRow, Store, checkpoint_notes
 from ...storage.checkpoint_notes import STARTS_FILE
 from ...storage.durable_write import replacing
-from ...storage.integrity.checksum import DamagedError
-from ...storage.integrity.regular_file import UnreadableError, open_regular
+from ...storage.errors import DamagedError, UnreadableError
+from ...storage.integrity.regular_file import open_regular
 from ...storage.integrity.seal import sealing, verify_seal
-from ...storage.objects.mirror import Mirror
+from ...storage.place import FolderPlace, Place
 from ...studies.planning.shorter_trials import ShorterTrial
 from .outcome import Totals, last_epoch_metrics
 
@@ -60,13 +60,14 @@ class Checkpoint:
     """The folder of one unfinished trial: its settings, its starts, its state, and the state before that.
 
     Without a state of its own it has that of a `shorter` trial, whose last state is in the file beside it.
-    With a `mirror`, the folder is a copy of one in a bucket: files are there before a method returns.
+    When a method returns, the `place` of the folder has what was written.
     """
 
     def __init__(
-        self, folder: Path, shorter: tuple[ShorterTrial, Path] | None = None, mirror: Mirror | None = None
+        self, folder: Path, shorter: tuple[ShorterTrial, Path] | None = None, place: Place | None = None
     ) -> None:
-        self._folder, self._shorter, self._mirror = folder, shorter, mirror
+        self._folder, self._shorter = folder, shorter
+        self._place = place or FolderPlace(folder.parent)
         self._state, self._previous = folder / "state.pt", folder / "previous.pt"
         self._starts = folder / STARTS_FILE
 
@@ -93,12 +94,12 @@ class Checkpoint:
             deaths = _count_deaths(begun[1], run, place)
             with self._starts.open("a", encoding="utf-8") as starts:
                 starts.write(start + "\n")
-        self._publish(self._starts)
+        self._place.put(self._starts)
         return deaths
 
     def record_request(self, trial: str) -> bool:
         """Record that somebody wants the trial trained, as JSON; return False if it has begun already."""
-        self._pull(self._starts)
+        self._place.fetch_file(self._starts)
         if checkpoint_notes.is_begun(self._folder):
             return False
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -108,39 +109,35 @@ class Checkpoint:
                 starts.write(checkpoint_notes.encode_begun(trial))
         except FileExistsError:
             return False
-        self._publish(self._starts)
+        self._place.put(self._starts)
         return True
 
     def record_stop(self) -> None:
         """Record that the last start stops in order, if the trial is under way."""
         with suppress(OSError):  # a start without this line counts as a death
-            self._pull(self._starts)
+            self._place.fetch_file(self._starts)
             if self._starts.is_file():
                 with self._starts.open("a", encoding="utf-8") as starts:
                     starts.write(f"{STOPPED}\n")
-                self._publish(self._starts)
+                self._place.put(self._starts)
 
     def save(self, saved: CheckpointData) -> None:
         """Replace the state; a crash at any moment leaves the old one or the new one intact."""
         with replacing(self._state) as temporary:
             _write(temporary, saved)
-            with suppress(FileNotFoundError):
-                self._state.replace(self._previous)
+            self._place.keep_previous(self._state, self._previous)
+        self._place.put(self._state)
         if saved.metrics:
             last, totals = last_epoch_metrics(saved.metrics), saved.totals
             checkpoint_notes.write_note(
                 self._folder, totals.epochs, last, saved.metrics, seconds=totals.seconds
             )
-        if self._mirror is not None:
-            self._mirror.copy(self._state, self._previous)  # within the bucket
-            self._publish(self._state)
             if (note := self._folder / checkpoint_notes.NOTE_FILE).is_file():
-                self._publish(note)
+                self._place.put(note)
 
     def load(self, device: torch.device) -> CheckpointData | None:
         """Return the last intact state, or None; log and rename a damaged file."""
-        if self._mirror is not None:
-            self._mirror.pull(self._folder)
+        self._place.fetch(self._folder)
         for path in (self._state, self._previous):
             try:
                 return _read(path, device)
@@ -158,7 +155,7 @@ class Checkpoint:
         if self._shorter is None:
             return None
         shorter, path = self._shorter
-        self._pull(path)
+        self._place.fetch_file(path)
         try:
             saved = _read(path, device)
         except FileNotFoundError:
@@ -171,25 +168,16 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Remove the folder of a trial that has ended; what cannot be removed stays as a leftover."""
-        if self._mirror is not None:
-            with suppress(OSError):
-                self._mirror.remove([self._folder])
+        with suppress(OSError):
+            self._place.delete(self._folder)
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _publish(self, path: Path) -> None:
-        if self._mirror is not None:
-            self._mirror.publish(path)
-
-    def _pull(self, path: Path) -> None:
-        if self._mirror is not None:
-            self._mirror.pull_files([path])
 
 
 def checkpoint_of(store: Store, trial: str, shorter: ShorterTrial | None = None) -> Checkpoint:
     """Return the checkpoint of a trial in a store, which may continue that of a shorter trial."""
-    folder = store.checkpoint_dir(trial)
-    end = None if shorter is None else (shorter, store.final_checkpoint_file(shorter.trial))
-    return Checkpoint(folder, end, store.mirror)
+    folder = store.files.checkpoint_dir(trial)
+    end = None if shorter is None else (shorter, store.files.final_checkpoint_file(shorter.trial))
+    return Checkpoint(folder, end, store.files.place)
 
 
 def dies_often(folder: Path) -> bool:

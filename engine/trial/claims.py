@@ -27,7 +27,7 @@ class Claims:
     def __init__(self, store: Store, run: str) -> None:
         self._store, self._leases = store, store.leases(run)
         self._ended: dict[str, int] = {}
-        self._read_at, self._sweeps = (-math.inf, -math.inf), 0
+        self._read_at, self._sweep = (-math.inf, -math.inf), b""
 
     def claim(self, job: Job) -> tuple[Job, Lease] | Taken:
         """Return the job with the number of its attempt and the lease; or the process that has the trial."""
@@ -53,10 +53,10 @@ class Claims:
 
     def _refresh(self, *, at_once: bool) -> None:
         """Read the last attempts' numbers, unless that was done lately and there is no reason to."""
-        now, sweeps = (time.monotonic(), time.time()), self._leases.count_sweeps()  # before the store is read
+        now, sweep = (time.monotonic(), time.time()), self._leases.last_sweep()  # before the store is read
         passed = [abs(each - then) for each, then in zip(now, self._read_at, strict=True)]
-        if at_once or max(passed) > REFRESH_S or sweeps != self._sweeps:
-            self._ended, self._read_at, self._sweeps = self._store.last_numbers(), now, sweeps
+        if at_once or max(passed) > REFRESH_S or sweep != self._sweep:
+            self._ended, self._read_at, self._sweep = self._store.last_numbers(), now, sweep
 
 
 def taken(state: LeaseState) -> Taken:

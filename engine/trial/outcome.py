@@ -137,9 +137,9 @@ def keep_model(store: Store, trial: Trial, training: Training, row: TrialRow) ->
         version=row.version,
         commit=row.commit,
     )
-    path = store.weights_file(row.trial)
+    path = store.files.weights_file(row.trial)
     write_model_file(path, model)
-    store.publish(path)
+    store.files.place.put(path)
 
 
 def last_epoch_metrics(rows: Sequence[MetricRow]) -> dict[str, float]:

@@ -329,10 +329,10 @@ class Attempt:
     def _keep_if_last(self, training: Training) -> None:
         """Keep the state before the last evaluation, from which a trial with more epochs continues."""
         if self.job.keep_checkpoint and training.lacks_last_evaluation:
-            path = self._store.final_checkpoint_file(self.job.trial.id)
+            path = self._store.files.final_checkpoint_file(self.job.trial.id)
             with storing():
                 checkpoints.save_final(path, self._data_of(training))
-                self._store.publish(path)
+                self._store.files.place.put(path)
 
     def _data_of(self, training: Training) -> CheckpointData:
         return CheckpointData(state=training.state(), metrics=self._rows, totals=self._totals)

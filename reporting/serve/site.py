@@ -121,7 +121,7 @@ class Site:
 
     def __init__(self, store: Store, look_s: float | None = None) -> None:
         """The store is looked at every `look_s` seconds at most, by default as suits where it is."""
-        self.look_s = look_s or (LOOK_S if store.mirror is None else LOOK_AT_BUCKET_S)
+        self.look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
         self._store, self._reader = store, StoreReader(store, self.look_s)
         self._kept = Kept(MAX_KEPT)
         self._values: dict[str, StudyValues] = {}

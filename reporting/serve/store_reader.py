@@ -178,7 +178,7 @@ class StoreReader:
         """The trial that a folder of checkpoints says it has; None if that cannot be read."""
         if trial not in self._trials:
             try:
-                found = read_unfinished(self._store.checkpoint_dir(trial))
+                found = read_unfinished(self._store.files.checkpoint_dir(trial))
             except (OSError, StoreError):
                 return None
             self._trials[trial] = found and found.trial
@@ -188,7 +188,7 @@ class StoreReader:
         """The note of a begun trial, read once for each time that it was written."""
         known = self._notes.get(trial)
         if known is None or known[0] != written:
-            found = self._store.checkpoint_note(trial) if written else None
+            found = self._store.files.checkpoint_note(trial) if written else None
             known = self._notes[trial] = (written, found)
         return known[1]
 

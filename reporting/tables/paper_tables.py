@@ -46,7 +46,7 @@ def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
         for path in (Path(__file__).parents[2] / "studies").glob("*.toml")
     }
     for name in store.trials()["study"].unique():
-        if record := store.load_study_record(name):
+        if record := store.records.load(name):
             texts[name] = record["text"]
     names = [name for name, text in texts.items() if _paper_of(text) == paper]
     return tuple(load_last_run(name, store) for name in sorted(names))

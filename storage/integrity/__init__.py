@@ -1,7 +1,5 @@
-"""What is read is what was written, or is known not to be.
+"""Checks that a file is what was written.
 
-`checksum` covers Parquet files, `seal` checkpoints, `model_checksum` trained models; `recovery` finds the row
-groups of a damaged file that are intact. `record` writes and reads JSON by a schema and a checksum.
-`regular_file` opens nothing but files that can be read, and
-`quarantine` moves damaged ones away.
+`seal` covers checkpoints, `model_checksum` trained models, `record` small JSON files; Parquet files have
+their own in `parquet_file`. `regular_file` opens nothing but files that can be read.
 """

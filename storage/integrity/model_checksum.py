@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from .checksum import DamagedError
+from ..errors import DamagedError
 from .regular_file import read_regular
 
 METADATA_KEY: Final = "activemem"

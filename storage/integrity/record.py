@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from .checksum import DamagedError
+from ..errors import DamagedError
 
 _CHECKSUM: Final = re.compile(rb'\{\s*"checksum": "([0-9a-f]{64})"')
 _EMPTY: Final = re.compile(rb'\{\s*"checksum": "')

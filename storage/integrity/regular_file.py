@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ..paths import StoreError
+from ..errors import UnreadableError
 
 _KINDS: Final = {
     stat.S_IFIFO: "a pipe",
@@ -17,10 +17,6 @@ _KINDS: Final = {
 }
 _OF_THIS_FILE: Final = (errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP, errno.ENXIO, errno.EISDIR)
 """Errors of one file; others, such as too many open files, are the machine's, and say nothing of it."""
-
-
-class UnreadableError(StoreError):
-    """What has the name of a file is none, or cannot be read; readers leave it out and where it is."""
 
 
 def open_regular(path: Path) -> BinaryIO:

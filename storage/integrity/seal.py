@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from .checksum import DamagedError
+from ..errors import DamagedError
 
 _MAGIC: Final = b"activemem.seal.1"
 _SEAL_BYTES: Final = len(_MAGIC) + 4

@@ -1,27 +1,12 @@
-"""All that is wrong with a store is told before anything is changed.
+"""Upkeep of a store.
 
-`findings` are what is told, `checking` finds them, `leftovers` are those that can be removed, and `repair`
-moves damaged files away after what is intact of them is kept. `removal` forgets trials, or what is kept of
-them beside rows, and renames studies, `copying` gives the outcome of a trial to another.
+`store_upkeep` has all of it. `checking` finds what is wrong, as `findings`; `leftovers` are files that
+nothing reads any more; `removal` forgets trials and renames studies.
 """
 
-from .checking import StoreCheck, check_store
-from .copying import copy_attempt
+from .checking import StoreCheck
 from .findings import Finding, FindingKind
-from .leftovers import remove_leftovers
-from .removal import Forgotten, forget, remove_kept, rename
-from .repair import repair_store
+from .removal import Forgotten
+from .store_upkeep import StoreUpkeep
 
-__all__ = [
-    "Finding",
-    "FindingKind",
-    "Forgotten",
-    "StoreCheck",
-    "check_store",
-    "copy_attempt",
-    "forget",
-    "remove_kept",
-    "remove_leftovers",
-    "rename",
-    "repair_store",
-]
+__all__ = ["Finding", "FindingKind", "Forgotten", "StoreCheck", "StoreUpkeep"]

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from ..checkpoint_notes import NOTE_FILE, STARTS_FILE, read_begun, verify_note
-from ..integrity.checksum import DamagedError
+from ..errors import DamagedError, StoreError, UnreadableError
 from ..integrity.model_checksum import read_model
-from ..integrity.quarantine import Quarantine, UnreadFile
-from ..integrity.regular_file import UnreadableError, open_regular
+from ..integrity.regular_file import open_regular
 from ..integrity.seal import verify_seal
 from ..latest_attempts import INCOMPLETE, read_latest
-from ..paths import Layout, StoreError, data_files, entries
+from ..paths import Layout, data_files, entries
+from ..quarantine import Quarantine, UnreadFile
 from ..read import read_verified
 from ..schema import SCHEMAS
 from ..study_records import read_page
@@ -44,10 +44,10 @@ class StoreCheck:
 
 def check_store(layout: Layout) -> StoreCheck:
     """Read all of a store and say what is wrong with it."""
-    layout.pull(
-        layout.studies, layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder
-    )
-    layout.pull_names(layout.quarantine)
+    kept = (layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
+    for folder in (layout.studies, *kept):
+        layout.place.fetch(folder)
+    layout.place.list_names(layout.quarantine)
     read = [*_data_paths(layout), *entries(layout.studies, ".json"), *_sealed_paths(layout)]
     quarantine = Quarantine(layout, dry=True)
     found = [finding for path in read if (finding := _check(path, quarantine)) is not None]

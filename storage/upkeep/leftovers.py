@@ -6,12 +6,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ..durable_write import STALE_AFTER_S
-from ..integrity.quarantine import Quarantine
 from ..latest_attempts import INCOMPLETE, read_latest
 from ..paths import Layout, entries
 from ..processes import writer_runs
+from ..quarantine import Quarantine
 from .findings import Finding, FindingKind, size_bytes
+
+STALE_AFTER_S: Final = 24 * 3600
+"""Files of a writer that nobody can see from here are left over after this time."""
 
 QUIET_S: Final = 3600.0
 """The checkpoint of a trial that has ended is left over once nobody has written to it for so long."""
@@ -26,7 +28,7 @@ def find_leftovers(layout: Layout, quarantine: Quarantine, now: float | None = N
     Raises `StoreError` for an unknown schema version.
     """
     now = time.time() if now is None else now
-    layout.pull_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
+    layout.place.list_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
     ended = list(_ended_checkpoints(layout, quarantine, now))
     folders = {leftover.path for leftover in ended}
     return [*(each for each in _unfinished_files(layout, now) if each.path.parent not in folders), *ended]
@@ -41,7 +43,7 @@ def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
     now = None if dry else _time_of_files(layout)
     found = find_leftovers(layout, Quarantine(layout, dry=True), now)
     for leftover in () if dry else found:
-        layout.remove(leftover.path)
+        layout.place.delete(leftover.path)
     return found
 
 
@@ -89,7 +91,7 @@ def _is_over(row: Mapping[str, Any], folder: Path, now: float) -> bool:
 def _time_of_files(layout: Layout) -> float | None:
     """The time by the clock of the files; None where nothing has been written yet, or can be."""
     try:
-        return layout.file_time() if layout.unfinished.is_dir() else None
+        return layout.place.now() if layout.unfinished.is_dir() else None
     except OSError:
         return None
 

@@ -9,9 +9,10 @@ from typing import Final
 import polars as pl
 
 from ..compaction import merge, remove_merged, write_merged
-from ..integrity.quarantine import Quarantine
+from ..errors import StoreError
 from ..leases import Lease, Leases
-from ..paths import Layout, StoreError, entries
+from ..paths import Layout, entries
+from ..quarantine import Quarantine
 from ..read import load_partition
 from ..schema import SCHEMAS
 from .findings import size_bytes
@@ -48,14 +49,14 @@ def forget(
     Files of a trial that another study has run as well stay. Done again after a crash, it goes on.
     Raises `StoreError`, and removes nothing, while somebody trains one of them.
     """
-    stored = {dataset: _rows(layout, quarantine, dataset, study) for dataset in _ORDER}
+    stored = {dataset: rows_of_study(layout, quarantine, dataset, study) for dataset in _ORDER}
     wanted = pl.col("trial").is_in(list(trials))
     counts = {dataset: len(rows.filter(wanted)) for dataset, rows in stored.items()}
     elsewhere = {
         trial
         for partition in layout.partitions("trials")
         if partition.name != study
-        for trial in _rows(layout, quarantine, "trials", partition.name)["trial"]
+        for trial in rows_of_study(layout, quarantine, "trials", partition.name)["trial"]
     }
     files = tuple(path for path in _files(layout, sorted(set(trials) - elsewhere)) if path.exists())
     there = {trial for rows in stored.values() for trial in rows.filter(wanted)["trial"]}
@@ -72,7 +73,7 @@ def forget(
         for dataset in _ORDER:
             if counts[dataset]:
                 _rewrite(layout, quarantine, dataset, study, wanted)
-        layout.remove(*files)
+        layout.place.delete(*files)
         _remove_leases(layout, there - elsewhere)
     return found
 
@@ -93,25 +94,18 @@ def rename(
     crash, it goes on. Raises `StoreError`, and moves nothing, while somebody trains one of these or of the
     stored trials.
     """
-    stored = set(_rows(layout, quarantine, "trials", old)["trial"])
+    stored = set(rows_of_study(layout, quarantine, "trials", old)["trial"])
     with _claimed(leases, stored | _with_leases(layout, trials), last_numbers):
         for dataset in reversed(_ORDER):
-            rows = _rows(layout, quarantine, dataset, old).with_columns(study=pl.lit(new))
+            rows = rows_of_study(layout, quarantine, dataset, old).with_columns(study=pl.lit(new))
             if len(rows):
                 write_merged(layout, dataset, layout.root / dataset / new, rows)
         for dataset in _ORDER:
             _rewrite(layout, quarantine, dataset, old, pl.lit(value=True))
 
 
-def remove_kept(layout: Layout, trials: Iterable[str]) -> None:
-    """Remove the trained weights and the last states of trials; their rows stay."""
-    layout.pull_names(layout.weights_folder, layout.final_checkpoints_folder)
-    kept = (path for trial in trials for path in (layout.weights(trial), layout.final_checkpoint(trial)))
-    layout.remove(*(path for path in kept if path.exists()))
-
-
-def _rows(layout: Layout, quarantine: Quarantine, dataset: str, study: str) -> pl.DataFrame:
-    """All rows of a study in a dataset."""
+def rows_of_study(layout: Layout, quarantine: Quarantine, dataset: str, study: str) -> pl.DataFrame:
+    """Return all rows of a study in a dataset."""
     parts = layout.partitions(dataset, [study])
     return merge(dataset, load_partition(parts[0], quarantine) if parts else {})
 
@@ -131,7 +125,7 @@ def _rewrite(layout: Layout, quarantine: Quarantine, dataset: str, study: str, r
 
 def _files(layout: Layout, trials: Iterable[str]) -> Iterator[Path]:
     """All that may be kept of trials beside their rows."""
-    layout.pull_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
+    layout.place.list_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
     for trial in trials:
         yield from (layout.weights(trial), layout.final_checkpoint(trial), layout.checkpoints(trial))
 
@@ -161,11 +155,11 @@ def _claimed(leases: Leases, trials: Iterable[str], last_numbers: Mapping[str, i
 
 def _with_leases(layout: Layout, trials: Collection[str]) -> set[str]:
     """Those of these trials that somebody has claimed, perhaps before anything of them was stored."""
-    layout.pull_names(layout.leases)
+    layout.place.list_names(layout.leases)
     return {path.name.rpartition("-")[0] for path in entries(layout.leases)} & set(trials)
 
 
 def _remove_leases(layout: Layout, trials: Collection[str]) -> None:
     """Remove what says that earlier attempts have ended; the next has the first number again."""
-    layout.pull_names(layout.leases)
-    layout.remove(*(path for path in entries(layout.leases) if path.name.rpartition("-")[0] in trials))
+    layout.place.list_names(layout.leases)
+    layout.place.delete(*(path for path in entries(layout.leases) if path.name.rpartition("-")[0] in trials))

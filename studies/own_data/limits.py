@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...storage.integrity.regular_file import UnreadableError, open_regular
+from ...storage.errors import UnreadableError
+from ...storage.integrity.regular_file import open_regular
 from ..catalog.datasets import CorpusError
 
 MAX_DATA_VARIABLE = "ACTIVEMEM_MAX_DATA_GB"

@@ -137,7 +137,7 @@ def make_plan(
     else:
         counts, left = _grid_estimates(planned, to_run)
     steps = {trial.id: memory.step(trial.settings) for trial in trials}
-    labelled, begun = _labelled(study, trials), store.trials_with_checkpoint(each.id for each in to_run)
+    labelled, begun = _labelled(study, trials), store.files.trials_with_checkpoint(each.id for each in to_run)
     stale = find_stale_trials(study, outcomes)
     return Plan(
         trials=planned,

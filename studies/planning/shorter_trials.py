@@ -26,7 +26,7 @@ class ShorterTrials:
 
     def __init__(self, store: Store) -> None:
         self._found: dict[str, list[ShorterTrial]] = {}
-        kept = store.final_checkpoints()
+        kept = store.files.trials_with_final_checkpoint()
         if not kept:
             return
         rows = store.trials().filter(pl.col("trial").is_in(list(kept)), status="done")

@@ -55,7 +55,7 @@ def keep_stale_trials(
     """
     found = find_stale_trials(study, store.trials())
     wanted = {now: each for now, each in found.items() if trials is None or now in trials}
-    return {now: each for now, each in wanted.items() if store.copy_outcome(each.stored, now)}
+    return {now: each for now, each in wanted.items() if store.upkeep.copy_outcome(each.stored, now)}
 
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:

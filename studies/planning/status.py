@@ -88,7 +88,7 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
     total = _total(study, rows)
     remaining = _without_outcome(total, statuses) if within_budget is None else within_budget
     open_ones = (*started_trials(study, store, statuses), *begun)
-    reached = [(trial, far) for trial in open_ones if (far := store.checkpoint_note(trial)) is not None]
+    reached = [(trial, far) for trial in open_ones if (far := store.files.checkpoint_note(trial)) is not None]
     return StudyStatus(
         total=total,
         num_remaining=remaining,
@@ -277,7 +277,7 @@ def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[Unf
         return []
     return [
         each
-        for each in unfinished_trials(store.checkpoints_folder(STARTS_FILE), study.name)
+        for each in unfinished_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
         if each.trial.id not in stored and tried_trial(study, each.trial.id, each.trial.levels) is not None
     ]
 
@@ -286,5 +286,5 @@ def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple
     """The trials of a grid with a checkpoint but no outcome; those of a search are not listed."""
     trials = study.trials if study.search is None else ()
     open_ones = [trial.id for trial in trials if trial.id not in stored]
-    begun = store.trials_with_checkpoint(open_ones)
+    begun = store.files.trials_with_checkpoint(open_ones)
     return tuple(trial for trial in open_ones if trial in begun)

@@ -58,7 +58,7 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
     """
     rows = store.trials().filter(pl.col("study") == study.name)
     if not selectors:
-        begun = begun_trials(store.checkpoints_folder(STARTS_FILE), study.name)
+        begun = begun_trials(store.files.checkpoints_folder(STARTS_FILE), study.name)
         return frozenset(rows["trial"]) | {trial.id for trial in study.trials} | begun
     chosen = select_trials(study, selectors)
     cells = [dict(trial.levels) for trial in study.cells if trial.id in chosen]

@@ -106,7 +106,7 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
     if not study.keep_weights or study.search is not None:
         return ()
     done = [trial.id for trial in study.trials if statuses.get(trial.id) == "done"]
-    kept = store.trials_with_weights(done)
+    kept = store.files.trials_with_weights(done)
     return tuple(trial for trial in done if trial not in kept)
 
 

@@ -20,12 +20,11 @@ from pathlib import Path
 import torch._dynamo  # noqa: F401  which torch's optimisers import: once, before the forks
 
 from activemem.__main__ import main
-from activemem.storage import Store, leases
+from activemem.storage import Store, bucket, leases
+from activemem.storage.bucket import Bucket, is_address
+from activemem.storage.bucket_place import BucketPlace
 from activemem.storage.leases import Leases, this_process
-from activemem.storage.objects import bucket
-from activemem.storage.objects.address import is_address
-from activemem.storage.objects.bucket import Bucket
-from activemem.storage.objects.object_leases import ObjectLeases
+from activemem.storage.place import FolderPlace
 
 from .clock import use_shifted_clock
 
@@ -164,12 +163,8 @@ def _command(words: list[str], fate: Fate, store: str | None) -> None:
 
 def _short_leases(store: Store, run: str) -> Leases:
     """The leases of a store as it has them, but short."""
-    if store.mirror is None:
-        return Leases(store._layout, this_process(run), lease_s=LEASE_S)
-    store._layout.bucket.require_conditions()
-    found = ObjectLeases(store._layout, this_process(run))
-    found.lease_s = LEASE_S
-    return found
+    store._layout.place.check_claims()
+    return Leases(store._layout, this_process(run), lease_s=LEASE_S)
 
 
 def _meet(fate: Fate, root: str) -> None:
@@ -207,7 +202,7 @@ def _meet(fate: Fate, root: str) -> None:
 
     if is_address(root):
         bucket._PATIENT, bucket._PROMPT = PATIENCE
-        ObjectLeases.poll_s = Leases.poll_s
+        BucketPlace.poll_s = FolderPlace.poll_s
         Bucket._asking = asking
         return
     os.fsync = fsync

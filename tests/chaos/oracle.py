@@ -115,12 +115,12 @@ def _dump(place: str, text: str, page: Path) -> None:
     ranking = [
         (each.values, each.mean) for each in best_points.best_points(study, load_outcomes(store, study))
     ]
-    store.trials_with_weights(())  # of a bucket it fetches the names of all
+    store.files.trials_with_weights(())  # of a bucket it fetches the names of all
     kept = sorted(path.stem for path in store.root.glob("weights/*.safetensors"))
     found = {
         "rows": {row["trial"]: row for row in store.trials().drop(_OF_THE_CLOCK).iter_rows(named=True)},
         "metrics": metrics,
-        "weights": {trial: _digest(store.weights_file(trial)) for trial in kept},
+        "weights": {trial: _digest(store.files.weights_file(trial)) for trial in kept},
         "ranking": ranking,
     }
     page.write_text(json.dumps(found), encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 
 from activemem.storage import Store
 from activemem.storage.checkpoint_notes import NOTE_FILE, STARTS_FILE, write_note
-from activemem.storage.durable_write import encode
+from activemem.storage.parquet_file import encode
 from activemem.studies.study import load_study
 
 from .store_factories import make_partial_store
@@ -49,9 +49,9 @@ def shared(tiny):
     Path("secret.toml").write_text("[study]\npassword = hunter2\n", encoding="utf-8")
     store = make_partial_store(tiny)
     text = Path(tiny).read_text(encoding="utf-8")
-    store.save_study_record("tiny", {"text": text, "overrides": ["train.epochs=2"], "path": "secret.toml"})
+    store.records.save("tiny", {"text": text, "overrides": ["train.epochs=2"], "path": "secret.toml"})
     (left,) = [trial for trial in load_study(tiny).trials if trial.id not in store.latest_attempts()]
-    folder = store.checkpoint_dir(left.id)
+    folder = store.files.checkpoint_dir(left.id)
     folder.mkdir(parents=True)
     (folder / STARTS_FILE).write_text(f"{left.to_json()}\nrun 0\n", encoding="utf-8")
     write_note(folder, 1, {"loss": 0.5})
@@ -182,4 +182,4 @@ def test_a_damaged_record_of_a_study_says_how_to_go_on(run, shared):
     assert ended.exit_code == 2
     assert "quarantine/studies/tiny.json" in ended.stderr
     assert "activemem study run tiny.toml" in ended.stderr
-    assert Store("results").load_study_record("tiny") is None
+    assert Store("results").records.load("tiny") is None

@@ -20,10 +20,10 @@ ACTIONS = {
         [AttemptRows(make_trial_row(each), make_metric_rows(each)) for each in (8, 9)]
     ),
     "write": lambda store: store.write(make_trial_row(9), make_metric_rows(9), make_outputs()),
-    "compact": lambda store: store.compact(),
-    "merge": lambda store: store.merge_ended("alpha", at_least=2),
-    "rename": lambda store: store.rename("alpha", "beta"),
-    "remember": lambda store: store.save_study_record("alpha", {"text": "new"}),
+    "compact": lambda store: store.upkeep.compact(),
+    "merge": lambda store: store.upkeep.merge_ended("alpha", at_least=2),
+    "rename": lambda store: store.upkeep.rename("alpha", "beta"),
+    "remember": lambda store: store.records.save("alpha", {"text": "new"}),
 }
 
 

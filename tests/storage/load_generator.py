@@ -19,7 +19,7 @@ def main(root: str, seconds: str, action: str) -> None:
             with suppress(StoreError):  # what has not been merged yet is not written again
                 store.write(make_trial_row(rounds % TRIALS), make_metric_rows(rounds % TRIALS))
         else:
-            store.compact()
+            store.upkeep.compact()
         rounds += 1
     assert store.damaged == ()
     print(rounds)  # noqa: T201  read by the test

@@ -29,7 +29,7 @@ def test_compaction_leaves_one_file_a_partition_and_the_same_rows(root):
     store = fill_store(root, range(5))
     fill_store(root, range(5, 8), study="beta")
     before = store_contents(root)
-    assert store.compact() == 2 * 8
+    assert store.upkeep.compact() == 2 * 8
     for dataset in ("trials", "metrics"):
         for study in ("alpha", "beta"):
             (path,) = (root / dataset / study).iterdir()
@@ -50,18 +50,18 @@ def test_what_is_merged_later_counts_as_later_though_the_clock_was_put_back(root
 
 def test_a_compacted_store_is_left_as_it_is(root):
     store = fill_store(root, range(3))
-    store.compact()
+    store.upkeep.compact()
     before = names(root, "")
-    assert store.compact() == 0
+    assert store.upkeep.compact() == 0
     assert names(root, "") == before
 
 
 def test_compaction_takes_the_merged_file_with_the_new_ones(root):
     store = fill_store(root, range(3))
-    store.compact()
+    store.upkeep.compact()
     fill_store(root, range(3, 5))
     before = store_contents(root)
-    assert store.compact() == 2 * 3
+    assert store.upkeep.compact() == 2 * 3
     assert len(names(root, "trials")) == 1
     assert str(store_contents(root)) == str(before)
 
@@ -69,7 +69,7 @@ def test_compaction_takes_the_merged_file_with_the_new_ones(root):
 def test_every_attempt_survives_compaction(root):
     store = fill_store(root, [1], status="failed", reason="time")
     fill_store(root, [1], attempt=1)
-    store.compact()
+    store.upkeep.compact()
     assert pl.read_parquet(root / "trials/**/*.parquet")["attempt"].to_list() == [0, 1]
     assert pl.read_parquet(root / "metrics/**/*.parquet").height == 8
 
@@ -90,14 +90,14 @@ def test_what_is_measured_again_while_files_are_merged_stays(root, monkeypatch, 
     monkeypatch.setattr(compaction, "write_merged", write_then_another_measures)
     monkeypatch.setattr(removal, "write_merged", write_then_another_measures)
     if way == "compact":
-        store.compact()
+        store.upkeep.compact()
     else:
-        store.forget("alpha", [make_trial_id(0)])
+        store.upkeep.forget("alpha", [make_trial_id(0)])
     monkeypatch.undo()
     for _ in range(2):
         found = Store(root).metrics([make_trial_id(1)])["name"].to_list()
         assert found == ["accuracy", "loss", "accuracy", "gates", "loss", "theta"]
-        store.compact()
+        store.upkeep.compact()
     assert [name[:10] for name in names(root, "probes")] == ["compacted-"]
 
 
@@ -105,14 +105,14 @@ def test_rows_that_a_crash_has_doubled_are_counted_once_and_mended(root, tmp_pat
     store = fill_store(root, range(3))
     before = store_contents(root)
     originals = copy_store(root, tmp_path / "copy")
-    store.compact()
+    store.upkeep.compact()
     for path in (originals / "trials/alpha").iterdir():
         path.rename(root / "trials/alpha" / path.name)
     for path in (originals / "metrics/alpha").iterdir():
         path.rename(root / "metrics/alpha" / path.name)
     assert pl.read_parquet(root / "trials/**/*.parquet").height == 6
     assert str(store_contents(root)) == str(before)
-    assert store.compact() == 2 * 4
+    assert store.upkeep.compact() == 2 * 4
     assert pl.read_parquet(root / "trials/**/*.parquet").height == 3
     assert pl.read_parquet(root / "metrics/**/*.parquet").height == 3 * 4
     assert str(store_contents(root)) == str(before)
@@ -124,11 +124,11 @@ def test_two_compactions_in_the_same_moment_leave_one_file(root, monkeypatch):
 
     def merge_between(*arguments):
         monkeypatch.setattr(compaction, "merge", merge)
-        second.compact()  # all of it, while the first one has read and has not written
+        second.upkeep.compact()  # all of it, while the first one has read and has not written
         return merge(*arguments)
 
     monkeypatch.setattr(compaction, "merge", merge_between)
-    first.compact()
+    first.upkeep.compact()
     assert pl.read_parquet(root / "trials/**/*.parquet").height == 3
     for dataset in ("trials", "metrics"):
         assert [path.name.startswith("compacted-") for path in (root / dataset / "alpha").iterdir()] == [True]
@@ -138,7 +138,7 @@ def test_two_compactions_in_the_same_moment_leave_one_file(root, monkeypatch):
 def test_many_compactions_at_once_leave_one_file(root):
     fill_store(root, range(1, 9))
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: Store(root).compact(), range(8)))
+        list(pool.map(lambda _: Store(root).upkeep.compact(), range(8)))
     for dataset in ("trials", "metrics"):
         assert [path.name.startswith("compacted-") for path in (root / dataset / "alpha").iterdir()] == [True]
     assert pl.read_parquet(root / "trials/**/*.parquet").height == 8
@@ -146,22 +146,22 @@ def test_many_compactions_at_once_leave_one_file(root):
 
 def test_of_two_merged_files_the_later_counts(root, tmp_path):
     store = fill_store(root, [1], host="first")
-    store.compact()
+    store.upkeep.compact()
     first = copy_store(root, tmp_path / "copy")
     fill_store(root, [1], host="second")
-    store.compact()
+    store.upkeep.compact()
     for dataset in ("trials", "metrics"):
         (path,) = (first / dataset / "alpha").iterdir()
         path.rename(root / dataset / "alpha" / path.name)
     for _ in range(2):
         assert store.trials()["host"].to_list() == ["second"]
-        store.compact()
+        store.upkeep.compact()
 
 
 def test_metrics_of_one_attempt_are_never_mixed_from_two_files(root):
     store = Store(root)
     store.write(make_trial_row(1), make_metric_rows(1))
-    store.compact()
+    store.upkeep.compact()
     store.write(make_trial_row(1), make_metric_rows(7)[:1])
     assert store.metrics().rows() == [(make_trial_id(1), 0, 200, 2, "loss", 14.0)]
 
@@ -174,29 +174,29 @@ def test_old_unfinished_files_are_swept_and_young_ones_are_not(root):
     day = time.time() - 25 * 3600
     os.utime(old, (day, day))
     assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
-    store.compact()
+    store.upkeep.compact()
     assert [path.name for path in (root / "unfinished").iterdir()] == ["young.parquet.0"]
 
 
 def test_the_merged_file_is_found_when_the_own_file_is_gone(root):
     store = fill_store(root, [1, 2])
-    store.compact()
+    store.upkeep.compact()
     assert not uncompacted_path(root, 1).exists()
     assert list(store.latest_attempts()) == [make_trial_id(1), make_trial_id(2)]
 
 
 def test_while_a_run_goes_on_what_has_ended_is_merged_once_it_is_much(root):
     store, latest = fill_store(root, range(3)), Store(root).follow()
-    assert store.merge_ended("alpha", at_least=4) == 0
-    assert store.merge_ended("beta", at_least=1) == 0
+    assert store.upkeep.merge_ended("alpha", at_least=4) == 0
+    assert store.upkeep.merge_ended("beta", at_least=1) == 0
     begun = uncompacted_path(root, 9, dataset="metrics")
     uncompacted_path(root, 2, dataset="metrics").rename(begun)  # of an attempt without a row yet
-    assert store.merge_ended("alpha", at_least=3) == 3 + 2
+    assert store.upkeep.merge_ended("alpha", at_least=3) == 3 + 2
     fill_store(root, range(3, 6))
-    assert store.merge_ended("alpha", at_least=3) == 2 * 3
+    assert store.upkeep.merge_ended("alpha", at_least=3) == 2 * 3
     assert [len(names(root, dataset)) for dataset in ("trials", "metrics")] == [2, 2 + 1]
     assert begun.exists()
     latest.refresh()
     assert latest.frame(sorted(latest)).equals(store.trials())
-    assert store.compact() == 2 + 3
+    assert store.upkeep.compact() == 2 + 3
     assert store.metrics().height == 4 * 6

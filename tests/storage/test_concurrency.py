@@ -33,7 +33,7 @@ def test_readers_beside_writers_and_compactions_never_see_a_gap_or_a_double(root
     rounds = [int(finish_script(process)) for process in busy]
     assert readings > 0
     assert min(rounds) > 0
-    store.compact()
+    store.upkeep.compact()
     assert str(store_contents(root)) == before
     assert pl.read_parquet(root / "trials").height == TRIALS
     assert store.damaged == ()
@@ -42,7 +42,7 @@ def test_readers_beside_writers_and_compactions_never_see_a_gap_or_a_double(root
 def test_a_listing_that_a_compaction_has_torn_is_taken_again(root, tmp_path):
     store = fill_store(root, [1, 2])
     originals = copy_store(root, tmp_path / "copy")
-    store.compact()
+    store.upkeep.compact()
     (merged,) = (root / "trials/alpha").iterdir()
     merged.rename(tmp_path / merged.name)
     uncompacted_path(originals, 2).rename(uncompacted_path(root, 2))

@@ -73,9 +73,9 @@ def test_trials_that_are_written_together_are_there_all_or_none_and_count_once_w
         path.name for path in (killed[-1] / "trials").rglob("*.parquet")
     }
     before = store_contents(killed[-1])
-    again.merge_ended("alpha", at_least=2)
+    again.upkeep.merge_ended("alpha", at_least=2)
     assert str(store_contents(killed[-1])) == str(before)
-    again.compact()
+    again.upkeep.compact()
     assert str(store_contents(killed[-1])) == str(before)
     assert len(list((killed[-1] / "metrics").rglob("*.parquet"))) == 1
 
@@ -83,7 +83,7 @@ def test_trials_that_are_written_together_are_there_all_or_none_and_count_once_w
 @pytest.mark.heavy
 @pytest.mark.parametrize("action", ["compact", "merge"])
 def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_path, action):
-    fill_store(root, [1, 2]).compact()
+    fill_store(root, [1, 2]).upkeep.compact()
     fill_store(root, [2, 3, 4])
     before = store_contents(root)
     killed, whole, _ = deaths(root, tmp_path / "dead", action)
@@ -92,7 +92,7 @@ def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_pat
     for folder in killed:
         store = Store(folder)
         assert str(store_contents(folder)) == str(before)
-        store.compact()
+        store.upkeep.compact()
         assert str(store_contents(folder)) == str(before)
         assert pl.read_parquet(folder / "trials").height == 4
         assert len(list((folder / "metrics").rglob("*.parquet"))) == 1
@@ -100,12 +100,12 @@ def test_a_compaction_killed_at_any_step_loses_and_doubles_nothing(root, tmp_pat
 
 
 def test_a_study_record_killed_at_any_step_is_the_old_or_the_new(root, tmp_path):
-    Store(root).save_study_record("alpha", {"text": "old"})
+    Store(root).records.save("alpha", {"text": "old"})
     killed, whole, _ = deaths(root, tmp_path / "dead", "remember")
-    texts = [Store(folder).load_study_record("alpha")["text"] for folder in killed]
+    texts = [Store(folder).records.load("alpha")["text"] for folder in killed]
     assert texts == sorted(texts, reverse=True)
     assert set(texts) == {"old", "new"}
-    assert Store(whole).load_study_record("alpha") == {"text": "new"}
+    assert Store(whole).records.load("alpha") == {"text": "new"}
 
 
 def test_a_file_is_flushed_before_it_gets_its_name_and_the_name_before_the_next_file(root, tmp_path):
@@ -139,11 +139,11 @@ def test_half_written_files_of_dead_writers_are_no_data(root):
 
 @pytest.mark.heavy
 def test_a_rename_killed_at_any_step_is_finished_by_the_same_call(root, tmp_path):
-    fill_store(root, [1, 2]).save_study_record("alpha", {"text": '[study]\nname = "alpha"\n'})
+    fill_store(root, [1, 2]).records.save("alpha", {"text": '[study]\nname = "alpha"\n'})
     killed, whole, _ = deaths(root, tmp_path / "dead", "rename")
     for folder in (*killed, whole):
-        assert Store(folder).rename("alpha", "beta") == 2
+        assert Store(folder).upkeep.rename("alpha", "beta") == 2
         after = Store(folder)
         assert set(after.trials()["study"]) == {"beta"}
         assert after.metrics().height == 8
-        assert (after.load_study_record("alpha"), after.last_study()) == (None, "beta")
+        assert (after.records.load("alpha"), after.records.latest()) == (None, "beta")

@@ -36,7 +36,7 @@ def test_a_file_is_read_once_and_a_merged_one_as_a_new_one(tmp_path, monkeypatch
         latest.refresh()
     assert len(paths) == len(set(paths)) == 5
     store.write(make_trial_row(5), make_metric_rows(5))
-    store.compact()
+    store.upkeep.compact()
     latest.refresh()
     latest.refresh()
     assert len(paths) == len(set(paths)) == 6
@@ -64,7 +64,7 @@ def test_one_attempt_is_found_by_the_name_of_its_file_as_a_look_at_all_would_fin
     assert len(paths) == len(set(paths)) == 4
     assert latest.since(0) == [make_trial_id(number) for number in range(4)]
     store.write(make_trial_row(4), make_metric_rows(4))
-    store.compact()
+    store.upkeep.compact()
     assert not latest.find(study, make_trial_id(4), 0), "expected its own file to be gone"
     latest.refresh()
     assert latest.find(study, make_trial_id(4), 0)
@@ -77,7 +77,7 @@ def test_a_file_that_a_compaction_takes_away_meanwhile_is_found_in_the_merged_on
         store.write(make_trial_row(number), make_metric_rows(number))
 
     def compact_first(path, quarantine):
-        store.compact()
+        store.upkeep.compact()
         return read(path, quarantine)
 
     monkeypatch.setattr(latest_attempts, "read_verified", compact_first)
@@ -97,7 +97,7 @@ def test_a_damaged_file_is_quarantined_and_its_trials_are_missing(tmp_path):
 
 def test_what_is_no_file_in_place_of_metrics_makes_their_trials_incomplete_at_once(tmp_path):
     store = fill_store(tmp_path, range(3))
-    store.compact()
+    store.upkeep.compact()
     (merged,) = (tmp_path / "metrics" / "alpha").iterdir()
     merged.unlink()
     merged.symlink_to("nothing")

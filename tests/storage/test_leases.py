@@ -11,7 +11,7 @@ import pytest
 
 from activemem.storage import leases as module
 from activemem.storage.leases import KEPT_S, LEASE_S, Lease, Leases, LeaseState, Owner, this_process
-from activemem.storage.paths import Layout
+from activemem.storage.paths import open_layout
 
 from ..waiting import wait_for
 from .factories import make_trial_id
@@ -31,7 +31,7 @@ class Clock:
 
 @pytest.fixture
 def layout(root):
-    return Layout(root)
+    return open_layout(root)
 
 
 def elsewhere(layout, host, now=0.0, **options):
@@ -208,7 +208,7 @@ def test_old_leases_are_cleared_when_all_of_a_trial_are_old(store, layout):
     long_ago = time.time() - KEPT_S - 60
     for number in (1, 3):
         os.utime(layout.lease(make_trial_id(number), 0), (long_ago, long_ago))
-    store.compact()
+    store.upkeep.compact()
     left = sorted(path.name for path in layout.leases.iterdir())
     assert left == [f"{make_trial_id(2)}-0", f"{make_trial_id(3)}-0", f"{make_trial_id(3)}-1"]
     assert list(layout.unfinished.iterdir()) == []

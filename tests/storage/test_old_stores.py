@@ -20,8 +20,8 @@ def test_a_store_of_an_older_release_reads_and_goes_on(kept, root, tmp_path):
     other.write(make_trial_row(3, status="failed", reason="time limit", metrics=()), make_metric_rows(3))
     for merged in (4, 0):
         assert str(store_contents(root)) == str(store_contents(other.root))
-        assert store.load_study_record("alpha") == {"text": "name = 'é'"}
-        assert store.compact() == merged
+        assert store.records.load("alpha") == {"text": "name = 'é'"}
+        assert store.upkeep.compact() == merged
     versions = {"torch_version": "2.13.0+cpu", "cuda_version": "", "python_version": "3.11.2"}
     fill_store(root, [4], **versions)
     for _ in range(2):
@@ -31,7 +31,7 @@ def test_a_store_of_an_older_release_reads_and_goes_on(kept, root, tmp_path):
         ]
         latest = store.follow()
         assert latest.frame(latest).sort("trial").equals(store.trials())
-        store.compact()
+        store.upkeep.compact()
     assert list(store.latest_attempts()) == [make_trial_id(number) for number in (1, 2, 3, 4)]
     assert store.damaged == ()
 

@@ -107,7 +107,7 @@ def test_any_value_of_the_right_type_survives_writing_and_compaction(tmp_path, t
         (back,) = store.trials().rows(named=True)
         back["metrics"] = tuple((pair["name"], pair["value"]) for pair in back["metrics"])
         assert back == {field: getattr(row, field) for field in row.__slots__}
-        store.compact()
+        store.upkeep.compact()
 
 
 def test_all_faults_of_a_trials_types_are_named_at_once():

@@ -7,9 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from activemem.storage import Store
-from activemem.storage.durable_write import encode
-from activemem.storage.integrity.checksum import verify_checksum
-from activemem.storage.integrity.recovery import recover
+from activemem.storage.parquet_file import encode, recover, verify_checksum
 from activemem.storage.rows import metric_frame
 
 from .factories import (
@@ -30,7 +28,7 @@ GROUPS = [range(1, 65), range(65, 129), range(129, 151)]
 def merged(tmp_path_factory):
     """A store of one merged file for each dataset."""
     root = tmp_path_factory.mktemp("merged") / "results"
-    fill_store(root, range(1, TRIALS + 1)).compact()
+    fill_store(root, range(1, TRIALS + 1)).upkeep.compact()
     return root
 
 
@@ -75,7 +73,7 @@ def test_a_damaged_row_group_costs_its_trials_alone(root, caplog):
         "2 of 3 row groups are intact; the rest count as missing"
     ]
     fill_store(root, GROUPS[1])
-    assert store.compact() == 1 + 64 + 1 + 64
+    assert store.upkeep.compact() == 1 + 64 + 1 + 64
     assert str(Store(root).trials().rows()) == str(before.rows())
 
 

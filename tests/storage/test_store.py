@@ -26,7 +26,7 @@ def test_a_folder_that_does_not_exist_is_an_empty_store(root, store):
     assert store.latest_attempts() == {}
     assert (store.trials().schema, store.trials().height) == (TRIALS, 0)
     assert store.metrics().is_empty()
-    assert store.compact() == 0
+    assert store.upkeep.compact() == 0
     assert store.damaged == ()
     assert not root.exists()
 
@@ -34,7 +34,7 @@ def test_a_folder_that_does_not_exist_is_an_empty_store(root, store):
 def test_plain_polars_reads_the_store(root, store):
     fill_store(root, [2, 1])
     fill_store(root, [3], study="beta")
-    store.compact()
+    store.upkeep.compact()
     fill_store(root, [4], study="2024")
     for source in (root / "trials/**/*.parquet", root / "trials"):
         frame = pl.read_parquet(source).sort("trial")
@@ -47,7 +47,7 @@ def test_plain_polars_reads_the_store(root, store):
 
 
 def test_pandas_and_pyarrow_can_read_the_folder_too(root):
-    fill_store(root, [1, 2]).compact()
+    fill_store(root, [1, 2]).upkeep.compact()
     fill_store(root, [3], study="2024")
     table = pq.read_table(root / "trials")  # what pandas calls
     assert sorted(table["study"].to_pylist()) == ["2024", "alpha", "alpha"]
@@ -72,7 +72,7 @@ def test_the_latest_attempt_is_the_one_that_counts(store):
         assert store.latest_attempts() == {make_trial_id(1): ("done", 10)}
         assert store.trials()["attempt"].to_list() == [10]
         assert store.metrics()["value"].to_list() == [10.0, 10.0, 20.0, 20.0]
-        store.compact()
+        store.upkeep.compact()
 
 
 def test_an_attempt_is_never_written_over(store):
@@ -111,7 +111,7 @@ def test_a_trial_that_is_done_stays_done_whatever_a_later_attempt_ends_in(store)
             store.follow()[make_trial_id(1)]["attempt"],
             store.follow().last_number(make_trial_id(1)),
         ) == (1, 2)
-        store.compact()
+        store.upkeep.compact()
     store.write(make_trial_row(1, attempt=3), make_metric_rows(3))
     assert store.latest_attempts() == {make_trial_id(1): ("done", 3)}
 
@@ -138,11 +138,11 @@ def test_a_study_can_count_what_another_has_trained(root, store):
         ]
         assert [each["study"] for each in takers[one]] == ["beta"]
         assert store.taken("beta").select("trial", "factors").rows() == [(two, '{"k": 2}'), (one, '{"k": 1}')]
-        store.compact()
-    assert store.check().findings == ()
-    assert store.rename("beta", "delta") == 1
+        store.upkeep.compact()
+    assert store.upkeep.check().findings == ()
+    assert store.upkeep.rename("beta", "delta") == 1
     assert store.taken("delta")["trial"].to_list() == [two, one]
-    store.forget("delta", [two])
+    store.upkeep.forget("delta", [two])
     assert store.taken("delta")["trial"].to_list() == [one]
     assert store.taken("beta").is_empty()
     assert set(store.trials()["trial"]) == {one, two, make_trial_id(3)}
@@ -169,7 +169,7 @@ def test_a_name_that_cannot_be_a_folder_is_refused(root, store, study):
     )
     for call in (
         lambda: make_trial_row(study=study),
-        lambda: store.load_study_record(study),
+        lambda: store.records.load(study),
     ):
         with pytest.raises(StoreError) as caught:
             call()
@@ -198,7 +198,7 @@ def test_a_folder_that_cannot_be_listed_is_an_error_and_no_empty_store(root, sto
 
 
 def test_checkpoints_lie_beside_the_data(root, store):
-    assert store.checkpoint_dir(make_trial_id(1)) == root / "checkpoints" / make_trial_id(1)
+    assert store.files.checkpoint_dir(make_trial_id(1)) == root / "checkpoints" / make_trial_id(1)
 
 
 def test_reading_loads_neither_pyarrow_nor_torch_nor_ray(root):
@@ -222,7 +222,7 @@ def test_probes_stand_beside_the_metrics_of_their_trial(store):
     store.write(make_trial_row(1), [first])
     store.write_probes(make_trial_row(1), [probe("memory_change[0]", 0.75)])
     store.write_probes(make_trial_row(1), [second])
-    store.compact()
+    store.upkeep.compact()
     assert store.metrics().select("name", "value").rows() == [("loss", 0.5), ("memory_change[0]", 0.25)]
     store.write(make_trial_row(1, attempt=1), [first])
     assert store.metrics()["name"].to_list() == ["loss"]  # the model of another attempt is another
@@ -258,7 +258,7 @@ def test_probes_that_are_asked_for_stand_behind_the_final_metrics(store):
     assert plain["metrics"].to_list() == [[loss], [loss]]
     assert asked.schema == plain.schema
     assert asked.drop("metrics").equals(plain.drop("metrics"))
-    store.compact()
+    store.upkeep.compact()
     assert store.trials(["theta[luong]", "gamma[2]"]).equals(asked)
     store.write(make_trial_row(2, attempt=1, metrics=()), [])
     assert store.trials(["gamma[2]"])["metrics"].to_list() == [[loss], []]
@@ -280,7 +280,7 @@ def test_outputs_are_those_of_the_latest_attempts_line_by_line(root, store):
         ]
         assert found["length_penalty"].to_list() == [0.6] * 3
         assert store.outputs([make_trial_id(2)]).equals(found[1:])
-        store.compact()
+        store.upkeep.compact()
     assert pl.read_parquet(root / "outputs").drop("study").sort("trial", "attempt", "line")[-3:].equals(found)
 
 
@@ -295,7 +295,7 @@ def test_a_tuning_stands_beside_probes_and_its_outputs_beside_those_of_the_trial
         assert behind == [{"name": "beam_tuned", "value": 4.0}, {"name": "gamma[1]", "value": 0.25}]
         assert store.outputs()["output"].to_list() == ["trained"]
         assert store.outputs(tuned=True)["output"].to_list() == ["beam 4"]
-        store.compact()
+        store.upkeep.compact()
 
 
 @pytest.mark.parametrize(
@@ -310,32 +310,32 @@ def test_a_tuning_stands_beside_probes_and_its_outputs_beside_those_of_the_trial
     ],
 )
 def test_a_note_of_how_far_a_trial_came_that_cannot_be_read_is_none(store, text):
-    folder = store.checkpoint_dir(make_trial_id(1))
+    folder = store.files.checkpoint_dir(make_trial_id(1))
     folder.mkdir(parents=True)
     checkpoint_notes.write_note(folder, 2, {"loss": 0.5})
-    far = store.checkpoint_note(make_trial_id(1))
+    far = store.files.checkpoint_note(make_trial_id(1))
     assert (far.epoch, far.metrics) == (2, {"loss": 0.5})
     assert abs(far.saved_at.timestamp() - time.time()) < 60
     (folder / "reached.json").write_text(text)
-    assert store.checkpoint_note(make_trial_id(1)) is None
+    assert store.files.checkpoint_note(make_trial_id(1)) is None
     (folder / "reached.json").unlink()
     os.mkfifo(folder / "reached.json")  # which nobody waits for
-    assert store.checkpoint_note(make_trial_id(1)) is None
+    assert store.files.checkpoint_note(make_trial_id(1)) is None
     shutil.rmtree(folder)
     checkpoint_notes.write_note(folder, 3, {"loss": 0.5})  # somebody has cleared it: no trial fails for that
-    assert store.checkpoint_note(make_trial_id(1)) is None
+    assert store.files.checkpoint_note(make_trial_id(1)) is None
 
 
 def test_stores_of_several_machines_are_put_together_by_copying_one_over_another(tmp_path):
     here, there = fill_store(tmp_path / "here", [1, 2, 3]), fill_store(tmp_path / "there", [3, 4])
     fill_store(tmp_path / "there", [5], attempt=1, study="beta")
-    there.compact()
-    there.save_study_record("beta", {"text": "of beta"})
+    there.upkeep.compact()
+    there.records.save("beta", {"text": "of beta"})
     shutil.copytree(there.root, here.root, dirs_exist_ok=True)
     whole = fill_store(tmp_path / "whole", [1, 2, 3, 4])
     fill_store(tmp_path / "whole", [5], attempt=1, study="beta")
     for _ in range(2):
         assert here.trials().equals(whole.trials())
         assert here.metrics().equals(whole.metrics())
-        here.compact()
-    assert (here.load_study_record("beta"), here.damaged) == ({"text": "of beta"}, ())
+        here.upkeep.compact()
+    assert (here.records.load("beta"), here.damaged) == ({"text": "of beta"}, ())

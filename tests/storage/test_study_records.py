@@ -13,31 +13,31 @@ RECORD = {
 
 
 def test_a_study_is_recalled_as_it_was_remembered(store):
-    store.save_study_record("alpha", RECORD)
-    assert store.load_study_record("alpha") == RECORD
-    assert store.load_study_record("beta") is None
+    store.records.save("alpha", RECORD)
+    assert store.records.load("alpha") == RECORD
+    assert store.records.load("beta") is None
 
 
 def test_the_last_study_is_the_one_remembered_last(store):
-    assert store.last_study() is None
+    assert store.records.latest() is None
     for study in ("alpha", "beta", "alpha"):
-        store.save_study_record(study, RECORD)
-        assert store.last_study() == study
+        store.records.save(study, RECORD)
+        assert store.records.latest() == study
 
 
 def test_a_record_replaces_the_one_before_and_leaves_nothing_else(root, store):
-    store.save_study_record("alpha", {"text": "x" * 10_000})
-    store.save_study_record("alpha", RECORD)
-    assert store.load_study_record("alpha") == RECORD
+    store.records.save("alpha", {"text": "x" * 10_000})
+    store.records.save("alpha", RECORD)
+    assert store.records.load("alpha") == RECORD
     assert [path.name for path in (root / "studies").iterdir()] == ["alpha.json"]
     assert not list((root / "unfinished").iterdir())
 
 
 def test_a_record_that_cannot_be_written_leaves_the_one_before(root, store):
-    store.save_study_record("alpha", RECORD)
+    store.records.save("alpha", RECORD)
     with pytest.raises(TypeError):
-        store.save_study_record("alpha", {"x": object()})
-    assert store.load_study_record("alpha") == RECORD
+        store.records.save("alpha", {"x": object()})
+    assert store.records.load("alpha") == RECORD
 
 
 def page(record):
@@ -52,11 +52,11 @@ UNFIT = [
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "\x00", "7", "[" * 100_000, *map(page, UNFIT)])
 def test_a_damaged_record_is_quarantined(root, store, text, caplog):
-    store.save_study_record("beta", RECORD)
-    store.save_study_record("alpha", RECORD)
+    store.records.save("beta", RECORD)
+    store.records.save("alpha", RECORD)
     (root / "studies/alpha.json").write_text(text)
-    assert store.last_study() == "beta"
-    assert store.load_study_record("alpha") is None
+    assert store.records.latest() == "beta"
+    assert store.records.load("alpha") is None
     assert store.damaged == (root / "quarantine/studies/alpha.json",)
     (message,) = caplog.messages
     assert message.startswith("studies/alpha.json is quarantined: it is no study record: ")
@@ -64,43 +64,43 @@ def test_a_damaged_record_is_quarantined(root, store, text, caplog):
 
 
 def test_every_truncation_of_a_record_is_found(root, store):
-    store.save_study_record("alpha", RECORD)
+    store.records.save("alpha", RECORD)
     path = root / "studies/alpha.json"
     data = path.read_bytes()
     for length in range(len(data) - 2):
         path.write_bytes(data[:length])
-        assert Store(root).load_study_record("alpha") is None
+        assert Store(root).records.load("alpha") is None
 
 
 def test_a_record_of_another_version_is_refused(root, store):
-    store.save_study_record("alpha", RECORD)
+    store.records.save("alpha", RECORD)
     path = root / "studies/alpha.json"
     page = json.loads(path.read_text()) | {"schema": 2}
     del page["checksum"]
     path.write_text(json.dumps(page))
-    for call in (store.last_study, lambda: store.load_study_record("alpha")):
+    for call in (store.records.latest, lambda: store.records.load("alpha")):
         with pytest.raises(StoreError) as caught:
             call()
         assert str(caught.value) == f"{path}: expected schema 1, got 2"
 
 
 def test_a_flipped_bit_in_any_byte_of_a_record_is_found(root, store):
-    store.save_study_record("alpha", RECORD)
+    store.records.save("alpha", RECORD)
     path = root / "studies/alpha.json"
     data = bytearray(path.read_bytes())
     for place in range(len(data)):
         bit = place % 8
         data[place] ^= 1 << bit
         path.write_bytes(data)
-        assert store.load_study_record("alpha") is None, (place, bit)
+        assert store.records.load("alpha") is None, (place, bit)
         data[place] ^= 1 << bit
     path.write_bytes(data)
-    assert store.load_study_record("alpha") == RECORD
+    assert store.records.load("alpha") == RECORD
 
 
 def test_a_record_of_an_earlier_release_has_no_checksum_and_is_read(root, store):
-    store.save_study_record("alpha", RECORD)
+    store.records.save("alpha", RECORD)
     path = root / "studies/alpha.json"
     page = json.loads(path.read_text())
     path.write_text(json.dumps({name: page[name] for name in ("schema", "remembered", "record")}))
-    assert store.load_study_record("alpha") == RECORD
+    assert store.records.load("alpha") == RECORD

@@ -21,7 +21,7 @@ def test_a_study_whose_plug_in_is_not_loaded_names_it(tmp_path):
     row = made_row(found.trials[0], {"loss": 1.0}, 0)
     store.write(replace(row, version="0.1.0 with a-package 2.0 0123abcd, look.py 4567cdef"), [])
     text = TEXT.replace("conv(k=3)", "convoluted(k=3)")
-    store.save_study_record(found.name, {"text": text, "overrides": []})
+    store.records.save(found.name, {"text": text, "overrides": []})
     with pytest.raises(StudyError) as caught:
         load_last_run(found.name, store)
     assert str(caught.value).startswith(f"{found.name}, as it last ran: 2 faults\n")
@@ -32,7 +32,7 @@ def test_a_study_whose_plug_in_is_not_loaded_names_it(tmp_path):
 def test_a_study_that_has_used_no_plug_in_has_its_own_faults_alone(tmp_path):
     found, store = load_study(TEXT), Store(tmp_path)
     store.write(made_row(found.trials[0], {"loss": 1.0}, 0), [])
-    store.save_study_record(found.name, {"text": TEXT.replace("sa", "sb"), "overrides": []})
+    store.records.save(found.name, {"text": TEXT.replace("sa", "sb"), "overrides": []})
     with pytest.raises(StudyError) as caught:
         load_last_run(found.name, store)
     assert all("plug-in" not in fault.message for fault in caught.value.faults)

@@ -36,7 +36,7 @@ def test_a_study_is_made_where_another_has_run_or_begun_one_of_its_trials(tmp_pa
     store = Store(tmp_path / "ran")
     store.write(replace(made_row(trial, {"loss": 1.0}, 0), study="mine", settings=text_of(trial)), [])
     begun = Store(tmp_path / "begun")
-    starts = begun.checkpoint_dir(trial.id) / STARTS_FILE
+    starts = begun.files.checkpoint_dir(trial.id) / STARTS_FILE
     starts.parent.mkdir(parents=True)
     starts.write_text(trial.to_json() + "\n", encoding="utf-8")
     for each in (store, begun):
@@ -48,7 +48,7 @@ def test_a_study_is_made_where_another_has_run_or_begun_one_of_its_trials(tmp_pa
 def test_files_that_are_no_trials_are_passed_over(tmp_path):
     store = Store(tmp_path)
     for name, content in (("a" * 16, "no json\n"), ("b" * 16, "[]\n"), ("c" * 16, "{}\n")):
-        starts = store.checkpoint_dir(name) / STARTS_FILE
+        starts = store.files.checkpoint_dir(name) / STARTS_FILE
         starts.parent.mkdir(parents=True)
         starts.write_text(content, encoding="utf-8")
     assert known_traits(store, store.trials()) == set()

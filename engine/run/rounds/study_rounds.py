@@ -62,7 +62,7 @@ class RunRounds:
         """Note that what is left was not left by a death."""
         left = self._counter.planned - self._counter.ended.keys()
         with suppress(OSError):  # what cannot be written counts as a death
-            for trial in self._store.trials_with_checkpoint(left):
+            for trial in self._store.files.trials_with_checkpoint(left):
                 checkpoint_of(self._store, trial).record_stop()
 
     def train_grid(
@@ -87,7 +87,7 @@ class RunRounds:
 
     def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
         """What is to be done for these trials, those first that no process has died of."""
-        folder, shorter = self._store.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
+        folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
         jobs = [
             Job(
                 trial=trial,

@@ -108,7 +108,7 @@ class BegunPoints:
     def _unfinished(self) -> dict[str, Mapping[str, Level]]:
         """The levels of trials of this search that have begun, by id, of which nothing was known."""
         found: dict[str, Mapping[str, Level]] = {}
-        begun = unfinished_trials(self._store.checkpoints_folder(STARTS_FILE), self._study.name)
+        begun = unfinished_trials(self._store.files.checkpoints_folder(STARTS_FILE), self._study.name)
         for trial in (each.trial for each in begun):
             if trial.id not in self._seen:
                 self._seen.add(trial.id)

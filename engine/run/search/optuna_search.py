@@ -367,7 +367,7 @@ class OptunaSearch:
         stored = [self._stored[trial.id] for trial in point.trials if trial.id in self._stored]
         if any(row["status"] == "pruned" for row in stored):
             missing = self._missing(point)
-            begun = self._store.trials_with_checkpoint(job.trial.id for job in missing)
+            begun = self._store.files.trials_with_checkpoint(job.trial.id for job in missing)
             self._give_up([job for job in missing if job.trial.id in begun])
 
     def _missing(self, point: SearchPoint) -> list[Job]:

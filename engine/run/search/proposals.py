@@ -108,7 +108,7 @@ class SearchDesk:
         stored, missing = self._search.outcomes(point), self._search.missing_trials(point)
         if not missing:
             return HandedIn(answer=PointAnswer.KNOWN, point=point, trials=stored)
-        begun = self._store.checkpoints_folder(STARTS_FILE)
+        begun = self._store.files.checkpoints_folder(STARTS_FILE)
         if stored or any(is_begun(begun / trial.id) for trial in missing):
             return HandedIn(answer=PointAnswer.WAITING, point=point)
         if known >= self._limit:

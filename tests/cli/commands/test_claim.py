@@ -72,7 +72,7 @@ def claiming(tiny):
             ends = values.get((trial.levels["mixer"], trial.levels["task"]), ())
             if len(ends) > trial.levels["seed"]:
                 store_outcome(trial, store, value=ends[trial.levels["seed"]])
-        store.save_study_record(study.name, {"text": text, "overrides": [], "path": str(path)})
+        store.records.save(study.name, {"text": text, "overrides": [], "path": str(path)})
 
     return write
 
@@ -89,7 +89,7 @@ def test_what_a_papers_verdict_hangs_on_is_told_beside_it(run, claiming):
     claiming()
     path = Path("tiny.toml")
     overrides = ["train.epochs=3", "factors.seed=[0]"]
-    Store("results").save_study_record("tiny", {"text": path.read_text(), "overrides": overrides})
+    Store("results").records.save("tiny", {"text": path.read_text(), "overrides": overrides})
     told = " ".join(run("claim", "check").stdout.split())
     assert "Other than in the study's file: train.epochs=3. The study does not say where its settings" in told
     path.write_text(path.read_text() + _sources(path.read_text()))

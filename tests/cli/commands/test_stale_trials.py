@@ -99,8 +99,8 @@ def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew_o
     for frame in (store.trials(), store.metrics(), store.outputs()):
         of_both = [frame.filter(trial=trial).drop("trial").rows() for trial in (block, edited)]
         assert of_both[0] == of_both[1]
-    assert store.weights_file(edited).read_bytes() == store.weights_file(block).read_bytes()
-    assert not store.copy_outcome(block, edited)
+    assert store.files.weights_file(edited).read_bytes() == store.files.weights_file(block).read_bytes()
+    assert not store.upkeep.copy_outcome(block, edited)
 
 
 @pytest.mark.heavy

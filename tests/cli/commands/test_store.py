@@ -65,7 +65,7 @@ def test_an_incomplete_trial_is_a_fault_that_a_run_mends(store, run):
 
 
 def test_what_would_be_removed_is_told_before(store, run):
-    folder, results = store.checkpoint_dir(make_trial_id(1)), ("--results", str(store.root))
+    folder, results = store.files.checkpoint_dir(make_trial_id(1)), ("--results", str(store.root))
     folder.mkdir(parents=True)
     (folder / "state.pt.damaged").write_bytes(bytes(2000))
     os.utime(folder / "state.pt.damaged", (0, 0))

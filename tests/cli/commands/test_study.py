@@ -153,7 +153,7 @@ def test_status_as_json(run, tiny):
 def test_a_name_means_the_study_as_it_last_ran_and_a_path_the_file(run, tiny):
     store = make_partial_store(tiny)
     text = Path(tiny).read_text(encoding="utf-8")
-    store.save_study_record("tiny", {"text": text, "overrides": ["factors.seed=[0]"], "path": tiny})
+    store.records.save("tiny", {"text": text, "overrides": ["factors.seed=[0]"], "path": tiny})
     by_name, by_path = (run("study", "status", what).stdout.splitlines()[1] for what in ("tiny", f"./{tiny}"))
     assert by_name == "3 of 4 trials done · 1 failed · 0 left"
     assert by_path == "6 of 8 trials done · 1 failed · 1 left"
@@ -162,9 +162,9 @@ def test_a_name_means_the_study_as_it_last_ran_and_a_path_the_file(run, tiny):
 def test_a_trial_that_has_a_checkpoint_counts_as_begun(run, tiny):
     store = make_partial_store(tiny)
     left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
-    store.checkpoint_dir(left).mkdir(parents=True)
+    store.files.checkpoint_dir(left).mkdir(parents=True)
     assert run("study", "status", "tiny").stdout.splitlines()[1] == "6 of 8 trials done · 1 failed · 1 left"
-    (store.checkpoint_dir(left) / "state.pt").touch()
+    (store.files.checkpoint_dir(left) / "state.pt").touch()
     assert run("study", "status", "tiny").stdout.splitlines()[1] == (
         "6 of 8 trials done · 1 failed · 1 left, 1 of them begun"
     )
@@ -173,7 +173,7 @@ def test_a_trial_that_has_a_checkpoint_counts_as_begun(run, tiny):
 def test_how_far_a_trial_came_is_told_with_how_long_ago_that_was(run, tiny):
     store = make_partial_store(tiny)
     left = json.loads(run("study", "plan", tiny, "--json").stdout)["trials"][-1]["id"]
-    folder = store.checkpoint_dir(left)
+    folder = store.files.checkpoint_dir(left)
     folder.mkdir(parents=True)
     (folder / "state.pt").touch()
     checkpoint_notes.write_note(folder, 2, {"loss": 0.5, "accuracy": 0.25, "length": 9.0, "max_length": 8.0})
@@ -221,7 +221,7 @@ def test_the_list_has_shipped_studies_and_those_that_ran(run, tiny, monkeypatch)
 @pytest.mark.heavy
 def test_the_list_goes_on_behind_a_study_that_cannot_be_read_and_tells_of_it(run, tiny):
     text = Path(tiny).read_text().replace("batch_size", "batches")
-    make_partial_store(tiny).save_study_record("tiny", {"text": text, "overrides": []})
+    make_partial_store(tiny).records.save("tiny", {"text": text, "overrides": []})
     lines = run("study", "list").stdout.splitlines()
     (own,) = [line for line in lines if line.startswith("tiny ")]
     assert "   unreadable   [train] missing key 'bat" in own

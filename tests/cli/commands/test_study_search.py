@@ -17,7 +17,7 @@ def searched():
     """A search that has run in the default store."""
     study, store = load_study(WITH_BASELINE), Store("results")
     fill_search(store, study, [(POINTS[0][0], (10.0, 12.0, 11.0, 9.0), 3000), *POINTS[1:]])
-    store.save_study_record(study.name, {"text": study.text, "overrides": []})
+    store.records.save(study.name, {"text": study.text, "overrides": []})
 
 
 @pytest.mark.usefixtures("searched")

@@ -93,8 +93,8 @@ def test_ours_stand_in_a_papers_table_once_the_study_has_run(run, tiny):
 def test_a_trial_that_has_begun_is_not_called_missing(run, tiny):
     store = make_partial_store(tiny)
     left = next(trial for trial in load_study(tiny).trials if trial.id not in store.latest_attempts())
-    store.checkpoint_dir(left.id).mkdir(parents=True)
-    (store.checkpoint_dir(left.id) / "state.pt").touch()
+    store.files.checkpoint_dir(left.id).mkdir(parents=True)
+    (store.files.checkpoint_dir(left.id) / "state.pt").touch()
     result = run("table", "render", "--table", "table4")
     assert "  a   1 of 2 seeds begun, not ended\n" in result.stdout
 

@@ -16,7 +16,7 @@ from activemem.engine.run.driver import run_study
 from activemem.engine.run.gpu_share import Accelerators, share
 from activemem.storage import Store
 from activemem.storage.leases import Lease, Leases, this_process
-from activemem.storage.paths import Layout
+from activemem.storage.paths import open_layout
 from activemem.studies.planning.memory_estimates import MemoryEstimator, StepMemory
 from activemem.studies.study import load_study
 from activemem.studies.text.units import plural
@@ -180,9 +180,9 @@ def test_a_plan_knows_what_the_run_that_trains_the_study_here_found_free(tmp_pat
     assert found[Started] == found[EpochFinished] == 50 * 10**9
     assert found[Ended] is None
     assert free_for_run("another", store) is None
-    kept = store.load_study_record("tiny")["gpu"]
+    kept = store.records.load("tiny")["gpu"]
     run_study(study, store, Machine(gpus=0), local=True, max_trials=1)
-    assert store.load_study_record("tiny")["gpu"] == kept  # the run that found it may train still
+    assert store.records.load("tiny")["gpu"] == kept  # the run that found it may train still
 
 
 @pytest.mark.parametrize(
@@ -197,10 +197,10 @@ def test_a_plan_knows_what_the_run_that_trains_the_study_here_found_free(tmp_pat
 )
 def test_only_living_processes_of_the_run_on_this_machine_hold_trials_of_its_own(tmp_path, owner, is_counted):
     store = Store(tmp_path)
-    store.save_study_record("alpha", {"text": "", "overrides": [], "gpu": {"run": "run", "free": 10**9}})
-    store.checkpoint_dir("0" * 16).mkdir(parents=True)
+    store.records.save("alpha", {"text": "", "overrides": [], "gpu": {"run": "run", "free": 10**9}})
+    store.files.checkpoint_dir("0" * 16).mkdir(parents=True)
     assert free_for_run("alpha", store) is None
-    lease = Leases(Layout(tmp_path), replace(this_process("run"), **owner)).claim("0" * 16, 0)
+    lease = Leases(open_layout(tmp_path), replace(this_process("run"), **owner)).claim("0" * 16, 0)
     assert isinstance(lease, Lease)
     assert free_for_run("alpha", store) == (10**9 if is_counted else None)
     lease.end()

@@ -183,7 +183,7 @@ def test_a_study_that_is_done_needs_its_data_no_more(folder, tmp_path, notes):
     study = load_study(STUDY)
     with pytest.raises(DataError, match="tiny"):
         run_study(study, store, Machine(data=tmp_path), notes, local=True)
-    assert store.last_study() is None
+    assert store.records.latest() is None
     assert run_study(study, store, Machine(data=folder), notes, local=True).done == 1
     assert run_study(study, store, Machine(data=tmp_path), notes, local=True).done == 1
 

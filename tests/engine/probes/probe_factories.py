@@ -45,7 +45,7 @@ def store_outcomes(store, study, *, keeps_weights=lambda trial: True):
         if keeps_weights(trial):
             model = make_model(trial, number)
             kept = ModelFile(trial=trial, weights=model.state_dict(), metrics={}, version="", commit=None)
-            write_model_file(store.weights_file(trial.id), kept)
+            write_model_file(store.files.weights_file(trial.id), kept)
 
 
 def make_model(trial, number):

@@ -205,7 +205,7 @@ def test_a_stored_probe_is_not_taken_twice(store):
     assert all(probed.metrics for probed in probe(study, store))
     before = store.metrics()
     for trial in study.trials:
-        store.weights_file(trial.id).write_bytes(b"nobody reads this")
+        store.files.weights_file(trial.id).write_bytes(b"nobody reads this")
     assert [(probed.metrics, probed.reason) for probed in probe(study, store)] == [({}, None)] * 2
     assert store.metrics().equals(before)
 
@@ -235,12 +235,12 @@ def test_what_cannot_be_measured_is_told_and_the_rest_goes_on(store):
     study = make_study(STACK, LUONG, BAHDANAU, NAIVE)
     stack, luong, bahdanau, naive = study.trials
     store_outcomes(store, study, keeps_weights=lambda trial: trial.id != luong.id)
-    store.weights_file(bahdanau.id).write_bytes(b"no weights")
+    store.files.weights_file(bahdanau.id).write_bytes(b"no weights")
     reasons = {probed.trial.id: probed.reason for probed in probe(study, store)}
     assert reasons == {
         stack.id: "no recurrent encoder",
         luong.id: "its weights were not kept",
-        bahdanau.id: f"its weights cannot be read: {store.weights_file(bahdanau.id)}: "
+        bahdanau.id: f"its weights cannot be read: {store.files.weights_file(bahdanau.id)}: "
         "expected a model's file, got one whose start is damaged or of another program",
         naive.id: None,
     }
@@ -278,7 +278,7 @@ def test_where_no_standard_was_trained_as_long_none_is_compared_with(store):
 def test_an_encoder_without_recurrence_is_refused(store):
     (trial,) = make_study(STACK).trials
     with pytest.raises(ProbeError, match=r"^no recurrent encoder$"):
-        EncoderProbe(trial.settings, store.weights_file(trial.id))
+        EncoderProbe(trial.settings, store.files.weights_file(trial.id))
 
 
 def test_probes_survive_compaction_beside_the_metrics_of_their_trials(store):
@@ -286,5 +286,5 @@ def test_probes_survive_compaction_beside_the_metrics_of_their_trials(store):
     store_outcomes(store, study)
     probe(study, store)
     before = store.metrics()
-    store.compact()
+    store.upkeep.compact()
     assert store.metrics().equals(before)

@@ -73,7 +73,7 @@ def test_the_best_search_of_the_dev_split_writes_the_test_split(store):
         "dev_bleu[3,1,0.4]",
     ]
     pairs = PairData(trial.settings, store.root.parent)
-    model = trained_models.load_kept_model(trial.settings, store.weights_file(trial.id))
+    model = trained_models.load_kept_model(trial.settings, store.files.weights_file(trial.id))
     for name, score in scores.items():
         beam, lengths, coverage = map(float, name.removeprefix("dev_bleu[").removesuffix("]").split(","))
         decoding = Decoding(beam=int(beam), length_penalty=lengths, coverage_penalty=coverage)
@@ -116,7 +116,7 @@ def test_what_an_estimate_of_sizes_costs_is_told(tmp_path, monkeypatch):
     assert not any(name.startswith("bleu_sizes") for name in other.metrics)
     trial, found = told.trial, told.metrics
     pairs = PairData(trial.settings, store.root.parent)
-    model = trained_models.load_kept_model(trial.settings, store.weights_file(trial.id))
+    model = trained_models.load_kept_model(trial.settings, store.files.weights_file(trial.id))
     written = {}
     for sizes in ("all", "estimated"):
         decoding = Decoding(beam=int(found["beam_tuned"]), sizes=sizes)
@@ -176,11 +176,11 @@ def test_without_candidates_the_search_of_the_task_stays(store):
 
 def test_what_cannot_be_tuned_is_told_and_the_rest_goes_on(store):
     study = make_study(SEQ2SEQ, PLAIN, MARKOV)
-    store.weights_file(study.trials[0].id).unlink()
-    store.weights_file(study.trials[1].id).write_bytes(b"no weights")
+    store.files.weights_file(study.trials[0].id).unlink()
+    store.files.weights_file(study.trials[1].id).write_bytes(b"no weights")
     reasons = [each.reason for each in tune(study, store)]
     damaged = (
-        f"its weights cannot be read: {store.weights_file(study.trials[1].id)}: "
+        f"its weights cannot be read: {store.files.weights_file(study.trials[1].id)}: "
         "expected a model's file, got one whose start is damaged or of another program"
     )
     assert reasons == ["its weights were not kept", damaged, None]

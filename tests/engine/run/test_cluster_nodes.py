@@ -211,8 +211,8 @@ def test_nodes_without_the_store_or_of_another_version_are_named_and_left_out(tm
     assert set(store.trials()["status"]) == {"done"}
     assert len(store.trials()) == 8
     assert store.metrics()["epoch"].max() == 4
-    assert all(store.weights_file(trial).is_file() for trial in store.trials()["trial"])
-    assert not any(store.checkpoint_dir("x").parent.glob("*"))
+    assert all(store.files.weights_file(trial).is_file() for trial in store.trials()["trial"])
+    assert not any(store.files.checkpoint_dir("x").parent.glob("*"))
     assert not any((work / "results" / "unfinished").glob("*"))
 
 

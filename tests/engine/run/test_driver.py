@@ -20,6 +20,7 @@ from activemem.engine.trial.machine_failures import MachineError
 from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.training import Training
 from activemem.storage import Store
+from activemem.storage.upkeep import StoreUpkeep
 from activemem.studies.study import load_study
 
 
@@ -104,9 +105,9 @@ def test_a_stop_ends_after_the_epoch_under_way_and_the_next_run_goes_on(tiny, st
 
 def test_the_store_remembers_the_study_as_it_was_run(tiny, store, notes):
     run(load_study(tiny, ["train.epochs=1"]), store, notes)
-    record = store.load_study_record("tiny")
+    record = store.records.load("tiny")
     assert (record["text"], record["overrides"]) == (tiny, ["train.epochs=1"])
-    assert store.last_study() == "tiny"
+    assert store.records.latest() == "tiny"
 
 
 def test_one_cohort_more_is_handed_out_than_there_are_workers_which_begin_side_by_side(tiny):
@@ -136,12 +137,12 @@ def test_a_study_that_keeps_weights_trains_again_what_another_has_trained_withou
     run(load_study(tiny), store, notes, max_trials=2)
     keeping = load_study(tiny.replace('name = "tiny"', 'name = "keeping"\nkeep_weights = true'))
     assert run(keeping, store, notes, max_trials=3) == summary(done=3, ran=3, left=5)
-    kept = [trial for trial in keeping.trials if store.weights_file(trial.id).exists()]
+    kept = [trial for trial in keeping.trials if store.files.weights_file(trial.id).exists()]
     assert len(kept) == 3
     training = Training(kept[0].settings, torch.device("cpu"))
     while not training.finished:
         training.advance()
-    held = read_model_file(store.weights_file(kept[0].id)).weights
+    held = read_model_file(store.files.weights_file(kept[0].id)).weights
     assert held.keys() == training.weights().keys()
     assert all(torch.equal(held[name], weight) for name, weight in training.weights().items())
     assert run(keeping, store, notes) == summary(done=8, ran=5)
@@ -153,7 +154,7 @@ def test_a_disk_on_which_nothing_can_be_merged_leaves_all_outcomes(tiny, store, 
 
     study = load_study(tiny)
     with monkeypatch.context() as patched:
-        patched.setattr(Store, "compact", full)
+        patched.setattr(StoreUpkeep, "compact", full)
         with pytest.raises(MachineError, match="No space left on device"):
             run(study, store, notes)
     assert run(study, store, notes) == summary(done=8)

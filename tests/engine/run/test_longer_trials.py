@@ -35,7 +35,7 @@ def values(store, trials):
     """All that was measured, but for times."""
     metrics = store.metrics(trials).filter(pl.col("name") != "tokens_per_s")
     rows = store.trials().filter(pl.col("trial").is_in(trials))
-    weights = [load_file(store.weights_file(trial)) for trial in trials]
+    weights = [load_file(store.files.weights_file(trial)) for trial in trials]
     return (
         metrics.rows(),
         rows.select("trial", "status", "epochs", "steps", "flops").rows(),
@@ -62,9 +62,9 @@ def test_a_longer_training_goes_on_and_equals_one_from_the_start(text, tmp_path,
     assert set(told["continued_from"]) == set(shorter.values())
     assert set(told["continued_after"]) == {2}
     assert whole.trials()["continued_from"].null_count() == len(whole.trials())
-    assert store.check().findings == ()
-    assert store.clean() == []
-    assert store.final_checkpoints() == {*shorter.values(), *trials}
+    assert store.upkeep.check().findings == ()
+    assert store.upkeep.clean() == []
+    assert store.files.trials_with_final_checkpoint() == {*shorter.values(), *trials}
 
 
 def test_a_schedule_that_depends_on_the_length_begins_at_the_start(text, tmp_path, notes):
@@ -78,14 +78,14 @@ def test_a_schedule_that_depends_on_the_length_begins_at_the_start(text, tmp_pat
 
 def test_without_the_key_nothing_is_kept_and_a_damaged_state_costs_its_epochs(text, tmp_path, notes):
     plain = text.replace("keep_checkpoints = true\n", "")
-    assert run(plain, tmp_path / "plain", 1, notes).final_checkpoints() == frozenset()
+    assert run(plain, tmp_path / "plain", 1, notes).files.trials_with_final_checkpoint() == frozenset()
     store = run(text, tmp_path / "results", 1, notes)
     for trial in study(text, 1).trials:
-        path = store.final_checkpoint_file(trial.id)
+        path = store.files.final_checkpoint_file(trial.id)
         data = bytearray(path.read_bytes())
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
-    assert len(store.check().findings) == 2
+    assert len(store.upkeep.check().findings) == 2
     notes.events.clear()
     run(text, tmp_path / "results", 2, notes)
     assert {event.epoch for event in notes.of(Started)} == {0}

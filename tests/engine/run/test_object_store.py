@@ -46,9 +46,9 @@ def assert_as(store, alone):
     """The same table, rows, metrics and weights; each trial once."""
     assert (table(store), values(store)) == (table(alone), values(alone))
     for trial in alone.trials()["trial"]:
-        ours, others = (read_model_file(each.weights_file(trial)).weights for each in (store, alone))
+        ours, others = (read_model_file(each.files.weights_file(trial)).weights for each in (store, alone))
         assert all(bool((ours[name] == others[name]).all()) for name in others)
-    assert not store.check().findings
+    assert not store.upkeep.check().findings
 
 
 def left(server, folder):
@@ -90,7 +90,7 @@ def test_the_last_states_of_a_study_in_a_bucket_are_gone_on_from_elsewhere(tiny,
     text = small.replace("[study]", "[study]\nkeep_checkpoints = true")
     shorter, longer = (load_study(text, overrides=(f"train.epochs={epochs}",)) for epochs in (2, 4))
     run_study(shorter, Store(ADDRESS), local=True)
-    assert Store(ADDRESS).final_checkpoints() == {trial.id for trial in shorter.trials}
+    assert Store(ADDRESS).files.trials_with_final_checkpoint() == {trial.id for trial in shorter.trials}
     run_study(longer, Store(ADDRESS), local=True)
     run_study(longer, Store("s3://bucket/whole"), local=True)
     trials = [trial.id for trial in longer.trials]
@@ -99,7 +99,7 @@ def test_the_last_states_of_a_study_in_a_bucket_are_gone_on_from_elsewhere(tiny,
     assert ours.filter(without_times).equals(whole.filter(without_times))
     rows = Store(ADDRESS).trials().filter(pl.col("trial").is_in(trials))
     assert set(rows["continued_from"]) == {trial.id for trial in shorter.trials}
-    assert Store(ADDRESS).check().findings == ()
+    assert Store(ADDRESS).upkeep.check().findings == ()
 
 
 def test_a_server_that_fails_in_mid_study_stops_it_and_no_trial_fails(tiny, server, notes):

@@ -26,7 +26,7 @@ from activemem.engine.trial.outcome import Job
 from activemem.engine.trial.pruned import store_pruned
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.reporting.results import StudyResults
-from activemem.storage import Store, durable_write, leases
+from activemem.storage import Store, leases, place
 from activemem.studies.planning.subset import select_shard
 from activemem.studies.study import load_study
 
@@ -87,14 +87,14 @@ def test_an_outcome_whose_last_flush_failed_is_no_other_drivers_to_train(tiny, s
     attempt = Attempt(Job(trial=first, attempt=0, run="one"), store, CPU, claims=claims)
     while not attempt.trained:
         attempt.advance()
-    real = durable_write.sync
+    real = place.sync
 
     def fail(path):
         if path.parent.name == "trials":
             raise OSError(errno.EIO, "Input/output error")
         real(path)
 
-    monkeypatch.setattr(durable_write, "sync", fail)
+    monkeypatch.setattr(place, "sync", fail)
     assert attempt.advance() == MachineFailed(reason="Input/output error")
     attempt.release()
     taken = others.claim(Job(trial=first, attempt=0, run="other", gone=0))  # its owner has ended
@@ -169,7 +169,7 @@ def test_a_point_of_a_search_that_another_driver_has_is_left_again_and_again_and
     for _ in range(2 * MAX_WORKER_DEATHS):
         events = point().advance()
         assert {event.trial for event in events if isinstance(event, Taken)} == {each.id for each in trials}
-    begun = store.trials_with_checkpoint([trials[1 - seed].id])
+    begun = store.files.trials_with_checkpoint([trials[1 - seed].id])
     assert len(begun) == (seed == 1)  # the first of them is begun first
     other.release()
     mine, events = point(), []
@@ -206,7 +206,7 @@ def test_a_late_writer_whose_trial_was_taken_over_stores_nothing(tiny, store, ca
         "whose result is dropped"
     ]
     assert pl.read_parquet(store.root / "trials")["attempt"].to_list() == [1]
-    assert not store.checkpoint_dir(study.trials[0].id).exists()
+    assert not store.files.checkpoint_dir(study.trials[0].id).exists()
 
 
 def test_a_driver_that_planned_before_another_ended_and_removed_its_leases_trains_nothing_again(tiny, store):
@@ -215,7 +215,7 @@ def test_a_driver_that_planned_before_another_ended_and_removed_its_leases_train
     claims = Claims(store, "early")
     _, lease = claims.claim(second)  # by when it has read the store
     run_study(study, store, Machine(), local=True, trial_ids={first.trial.id})
-    store.compact()
+    store.upkeep.compact()
     assert {path.name for path in (store.root / "leases").iterdir()} == {f"{second.trial.id}-0", "sweeps"}
     assert claims.claim(first) == Taken(trial=first.trial.id, attempt=0, ended=True)
     lease.release()
@@ -237,7 +237,7 @@ class LostCheckpoint(Checkpoint):
 
 def test_what_fails_in_a_trial_that_was_taken_over_is_no_failure_of_the_machine(tiny, store):
     job = Job(trial=load_study(tiny).trials[0], attempt=0, run="late")
-    checkpoint = LostCheckpoint(store.checkpoint_dir(job.trial.id), job, store)
+    checkpoint = LostCheckpoint(store.files.checkpoint_dir(job.trial.id), job, store)
     late = Attempt(job, store, CPU, checkpoint=checkpoint)
     events = []
     while not late.ended:

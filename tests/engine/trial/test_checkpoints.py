@@ -46,7 +46,7 @@ def store(tmp_path, job):
 
 @pytest.fixture
 def folder(store, job):
-    return store.checkpoint_dir(job.trial.id)
+    return store.files.checkpoint_dir(job.trial.id)
 
 
 def finish(job, store):
@@ -58,7 +58,7 @@ def finish(job, store):
         last = attempt.advance()
     assert last.status == "done"
     losses = store.metrics().filter(name="loss").select("step", "epoch", "value").rows()
-    return first.epoch, losses, dict(read_model_file(store.weights_file(job.trial.id)).weights)
+    return first.epoch, losses, dict(read_model_file(store.files.weights_file(job.trial.id)).weights)
 
 
 def flips(data, count=SAMPLE):
@@ -126,10 +126,10 @@ def test_what_is_no_file_is_no_checkpoint_and_is_not_waited_for(job, store, fold
     (folder / "state.pt").unlink()
     make(folder / "state.pt")
     assert finish(job, store)[0] == 2
-    store.weights_file("0" * 16).unlink(missing_ok=True)
-    make(store.weights_file("0" * 16))
+    store.files.weights_file("0" * 16).unlink(missing_ok=True)
+    make(store.files.weights_file("0" * 16))
     with pytest.raises(ModelFileError, match="expected a file"):
-        read_model_file(store.weights_file("0" * 16))
+        read_model_file(store.files.weights_file("0" * 16))
 
 
 def test_a_damaged_start_is_left_out_and_stops_no_other(job, store, folder, caplog):

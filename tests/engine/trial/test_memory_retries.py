@@ -346,7 +346,7 @@ def test_a_trial_that_was_killed_for_its_memory_goes_on_in_parts_until_there_are
     tmp_path, job
 ):
     store, halves, tries = Store(tmp_path), job(batch_size=2), []
-    folder = store.checkpoint_dir(halves.trial.id)
+    folder = store.files.checkpoint_dir(halves.trial.id)
     folder.mkdir(parents=True)
     for _ in range(2):
         words_file(folder).write_text("None\nmemory limit of 2 GB passed\n", encoding="utf-8")

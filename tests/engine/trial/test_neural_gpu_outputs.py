@@ -118,7 +118,10 @@ def rewrite(study, store, folder, *, prefer_trees):
     (trial,) = study.trials
     task = trial.settings.task.model_copy(update={"prefer_trees": prefer_trees})
     settings = trial.settings.model_copy(update={"task": task})
-    model, pairs = load_kept_model(trial.settings, store.weights_file(trial.id)), PairData(settings, folder)
+    model, pairs = (
+        load_kept_model(trial.settings, store.files.weights_file(trial.id)),
+        PairData(settings, folder),
+    )
     decoding = Decoding.of_task(settings)
     return pairs.sentences(
         generate(model, pairs.test, decoding, pairs=pairs, train=settings.train, device=CPU)

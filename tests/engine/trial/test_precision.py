@@ -149,7 +149,7 @@ def test_a_study_is_refused_before_anything_is_trained(tiny, tmp_path, settings,
     with pytest.raises(PrecisionError) as error:
         run_study(study, store, Machine(gpus=0.0), notes, local=True)
     assert str(error.value) == NO_GPU
-    assert store.last_study() is None
+    assert store.records.latest() is None
     check_precisions([settings(precision="tf32")], Machine(address="elsewhere:6379"))
 
 

@@ -54,7 +54,7 @@ def row(store, task):
 
 def reached(store, task):
     """The epoch that people are told, and the metrics."""
-    far = store.checkpoint_note(task.trial.id)
+    far = store.files.checkpoint_note(task.trial.id)
     return None if far is None else (far.epoch, set(far.metrics))
 
 
@@ -74,7 +74,7 @@ def test_a_trial_starts_advances_by_epochs_and_ends(store, task):
     assert stored["flops"] > 0
     versions = (torch.__version__, "", platform.python_version())
     assert tuple(stored[name] for name in ("torch_version", "cuda_version", "python_version")) == versions
-    assert not store.checkpoint_dir(task().trial.id).exists()
+    assert not store.files.checkpoint_dir(task().trial.id).exists()
     assert reached(store, task()) is None
 
 
@@ -110,7 +110,7 @@ def test_an_interrupted_trial_goes_on_from_its_last_epoch(store, task, tmp_path)
 
 
 def is_saved(store, task):
-    return (store.checkpoint_dir(task.trial.id) / "state.pt").is_file()
+    return (store.files.checkpoint_dir(task.trial.id) / "state.pt").is_file()
 
 
 def test_what_a_kill_takes_of_short_epochs_is_trained_again_to_the_same_rows(store, task, tmp_path):
@@ -258,7 +258,7 @@ def test_a_trial_that_kills_whoever_runs_it_is_given_up_in_the_end(store, task):
 def test_runs_that_are_stopped_in_order_are_no_deaths(store, task):
     for number in range(MAX_DEATHS + 1):
         Attempt(task(run=f"run {number}", gone=number), store, CPU).advance()
-        Checkpoint(store.checkpoint_dir(task().trial.id)).record_stop()
+        Checkpoint(store.files.checkpoint_dir(task().trial.id)).record_stop()
     assert finish(Attempt(task(run="last", gone=MAX_DEATHS + 1), store, CPU))[-1].status == "done"
 
 
@@ -269,14 +269,14 @@ def test_a_pruned_trial_keeps_what_it_reached(store, task):
     assert store_pruned(task(), store, "given up by asha").status == "pruned"
     stored = row(store, task())
     assert (stored["status"], stored["reason"], stored["epochs"]) == ("pruned", "given up by asha", 2)
-    assert not store.checkpoint_dir(task().trial.id).exists()
+    assert not store.files.checkpoint_dir(task().trial.id).exists()
 
 
 def test_a_checkpoint_that_is_cleared_away_is_written_again(store, task):
     attempt = Attempt(task(), store, CPU)
     attempt.advance()
     attempt.advance()
-    shutil.rmtree(store.checkpoint_dir(task().trial.id))
+    shutil.rmtree(store.files.checkpoint_dir(task().trial.id))
     assert isinstance(finish(attempt)[-1], Ended)
     assert row(store, task())["status"] == "done"
 
@@ -284,7 +284,7 @@ def test_a_checkpoint_that_is_cleared_away_is_written_again(store, task):
 def test_unfinished_trials_are_found_by_their_checkpoints(store, task):
     attempt = Attempt(task(), store, CPU)
     attempt.advance()
-    folder = store.checkpoint_dir(task().trial.id)
+    folder = store.files.checkpoint_dir(task().trial.id)
     assert [each.trial.id for each in unfinished_trials(folder.parent)] == [task().trial.id]
     (folder / STARTS_FILE).write_text("", encoding="utf-8")  # killed before the first line was written
     assert unfinished_trials(folder.parent) == []

@@ -61,7 +61,7 @@ def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_
         ),
     )
     fill_search(store, study, points)
-    store.save_study_record("nested", {"text": text, "overrides": []})
+    store.records.save("nested", {"text": text, "overrides": []})
     resolved = "conv(k=4) &gt;&gt; ff(6) &gt;&gt; conv(k=4)"
     page = StudyResults(study, store).report()
     assert page.count(f"<code>{resolved}</code>") == 2  # of the best points and of the models
@@ -85,7 +85,7 @@ def test_a_section_of_a_paper_has_them_too(results):
 
 
 def test_a_served_page_has_them_while_the_search_runs(search_store):
-    search_store.save_study_record("found", {"text": ALL, "overrides": []})
+    search_store.records.save("found", {"text": ALL, "overrides": []})
     with serving(search_store) as server:
         _, page = get(server, "/study/found")
         images = re.findall(r'<img[^>]* src="([^"]+)"', page)

@@ -32,7 +32,7 @@ holds = "max_length[task=reverse, mixer=sa] > max_length[task=reverse, mixer=con
 
 def write_study(store, study):
     """The record of a study, as a run leaves it."""
-    store.save_study_record(study.name, {"text": study.text, "overrides": []})
+    store.records.save(study.name, {"text": study.text, "overrides": []})
 
 
 def write_end(store, trial, end, number=0):

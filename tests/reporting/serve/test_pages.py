@@ -41,7 +41,7 @@ def versions(page):
 
 def begin(store, trial, epoch=1, loss=0.5):
     """A trial that has trained so many epochs, and has not ended."""
-    folder = store.checkpoint_dir(trial.id)
+    folder = store.files.checkpoint_dir(trial.id)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / STARTS_FILE).write_text(f"{trial.to_json()}\n")
     rows = [
@@ -92,7 +92,7 @@ def test_what_others_wrote_stays_text(tmp_path, drawn):
     store = Store(tmp_path)
     title = 'Everything "that" <b>can</b> \u202egnihton\x1b[2J'
     text = drawn.text.replace('"Everything that can happen to a cell"', json.dumps(title))
-    store.save_study_record(drawn.name, {"text": text, "overrides": []})
+    store.records.save(drawn.name, {"text": text, "overrides": []})
     write_end(
         store, drawn.trials[0], "failed: </code><script>alert(1)</script>\n\x1b]0;\u2066\nTraceback <i>"
     )
@@ -139,7 +139,7 @@ def test_a_trial_that_trains_has_a_curve_that_grows_and_a_time(server, store, dr
 def test_a_study_that_appears_is_pushed_to_the_list(server, store, drawn):
     other = drawn.text.replace('name = "everything"', 'name = "another"')
     with listening(server, f"/events?have={versions(get(server, '/')[1])}") as events:
-        store.save_study_record("another", {"text": other, "overrides": []})
+        store.records.save("another", {"text": other, "overrides": []})
         name, markup = next(events)
     assert name == "studies"
     assert "another · 19 of 36 trials done" in markup  # the trials are the same
@@ -201,7 +201,7 @@ def test_nothing_can_be_changed(still):
 def test_a_study_that_cannot_be_read_is_told_and_hides_no_other(tmp_path, drawn):
     store = Store(tmp_path)
     write_study(store, drawn)
-    store.save_study_record("broken", {"text": "[study]\nname = 3\n", "overrides": []})
+    store.records.save("broken", {"text": "[study]\nname = 3\n", "overrides": []})
     with serving(store) as server:
         _, page = get(server, "/")
         assert "cannot be read" in page

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activemem.storage import Store, StoreError
-from activemem.storage.durable_write import encode
-from activemem.storage.integrity.checksum import DamagedError, add_checksum, verify_checksum
+from activemem.storage.errors import DamagedError
+from activemem.storage.parquet_file import add_checksum, encode, verify_checksum
 from activemem.storage.rows import metric_frame, trial_frame
 
 from ..factories import (
@@ -153,7 +153,7 @@ def test_damaged_metrics_leave_their_trial(root):
 
 def test_a_damaged_merged_file_is_quarantined_and_its_trials_are_missing(root, caplog):
     store = fill_store(root, [1, 2])
-    store.compact()
+    store.upkeep.compact()
     fill_store(root, [3])
     (merged,) = (root / "trials/alpha").glob("compacted-*")
     data = bytearray(merged.read_bytes())
@@ -169,7 +169,7 @@ def test_a_damaged_merged_file_is_quarantined_and_its_trials_are_missing(root, c
 def test_compaction_quarantines_damaged_files_and_merges_the_rest(root):
     store = fill_store(root, [1, 2, 3])
     uncompacted_path(root, 2).write_bytes(b"PAR1")
-    assert store.compact() == 2 + 3
+    assert store.upkeep.compact() == 2 + 3
     assert list(store.latest_attempts()) == [make_trial_id(1), make_trial_id(3)]
     assert [path.name for path in store.damaged] == [f"{make_trial_id(2)}-0.parquet"]
 
@@ -204,7 +204,7 @@ def test_an_unknown_schema_version_is_refused_and_left_alone(root, dataset):
     data = path.read_bytes()
     start = data.index(b"activemem.sealed")
     path.write_bytes(add_checksum(data[:start] + data[start + 52 :], version=3))
-    for read in (store.metrics, store.compact):
+    for read in (store.metrics, store.upkeep.compact):
         with pytest.raises(StoreError) as caught:
             read()
         assert (
@@ -253,13 +253,13 @@ def test_what_only_has_the_name_of_a_file_stops_nothing_else(root, caplog, kind)
         STRANGERS[kind](uncompacted_path(root, 3, dataset=dataset))
         STRANGERS[kind](root / dataset / "alpha/compacted-0000000000000000-00000000.parquet")
     (root / "trials/stray.parquet").write_bytes(b"no folder")
-    store.save_study_record("alpha", {"text": "as it was"})
+    store.records.save("alpha", {"text": "as it was"})
     STRANGERS[kind](root / "studies/beta.json")
     assert str(store_contents(root)) == str(before)
     assert len(store.follow()) == 2
-    assert store.last_study() == "alpha"
-    assert store.load_study_record("beta") is None
-    assert store.compact() == 4
+    assert store.records.latest() == "alpha"
+    assert store.records.load("beta") is None
+    assert store.upkeep.compact() == 4
     assert str(store_contents(root)) == str(before)
     assert all(message.endswith(f"is left out: expected a file, got {kind}") for message in caplog.messages)
 

@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from activemem.storage.integrity.checksum import DamagedError
+from activemem.storage.errors import DamagedError
 from activemem.storage.integrity.seal import sealing, verify_seal
 
 

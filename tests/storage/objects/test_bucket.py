@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from activemem.storage import Store, StoreError
-from activemem.storage.objects.bucket import Bucket, BucketError
+from activemem.storage.bucket import Bucket, BucketError
 
 EXPECTED = "expected a folder, or s3://, gs:// or az:// with a bucket"
 

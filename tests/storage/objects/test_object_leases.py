@@ -5,9 +5,8 @@ import threading
 import pytest
 
 from activemem.storage import Store
-from activemem.storage.leases import LEASE_S, Lease, LeaseState, Owner
-from activemem.storage.objects.object_layout import open_layout
-from activemem.storage.objects.object_leases import ObjectLeases
+from activemem.storage.leases import LEASE_S, Lease, Leases, LeaseState, Owner
+from activemem.storage.paths import open_layout
 
 from ..factories import make_trial_id
 
@@ -28,7 +27,7 @@ def elsewhere(address):
 
     def make(host):
         owner = Owner(host=host, pid=7, run=f"run on {host}", machine=f"boot of {host}", started="100")
-        leases = ObjectLeases(open_layout(address), owner)
+        leases = Leases(open_layout(address), owner)
         leases.clock = Clock()
         return leases
 
@@ -112,7 +111,7 @@ def test_lost_answers_neither_give_a_claim_away_nor_stop_its_renewals(server, el
     assert (server.lose, lease.is_lost()) == ([], False)
     beats = server.objects[KEY][0].partition(b"\n")[2]
     lease.end()
-    assert server.objects[KEY][0].partition(b"\n")[2] == str(int(beats) + 1).encode() + b"e"
+    assert server.objects[KEY][0].partition(b"\n")[2] == beats + b"e"
 
 
 def test_what_is_released_can_be_claimed_by_others(elsewhere):
@@ -122,5 +121,4 @@ def test_what_is_released_can_be_claimed_by_others(elsewhere):
 
 def test_a_store_in_a_bucket_has_such_leases(address):
     leases = Store(address).leases("run")
-    assert isinstance(leases, ObjectLeases)
     assert leases.claim(TRIAL, 0).attempt == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from activemem.storage import MetricRow, Store, StoreError, checkpoint_notes
-from activemem.storage.objects.bucket import BucketError
+from activemem.storage.bucket import BucketError
 from activemem.storage.upkeep import FindingKind
 
 from ..factories import (
@@ -41,10 +41,10 @@ def test_what_is_written_is_read_by_others_as_from_a_folder(tmp_path, server, ad
             each.write(make_trial_row(number), make_metric_rows(number), make_outputs())
         each.write(make_trial_row(3, attempt=1, status="failed", reason="why"), [])
         each.write_probes(make_trial_row(4), [MetricRow(step=200, epoch=2, name="probed", value=0.5)])
-        each.save_study_record("alpha", {"text": "a study"})
+        each.records.save("alpha", {"text": "a study"})
     assert str(store_contents(address)) == str(store_contents(folder.root))
     other = Store(address)
-    assert (other.last_study(), other.load_study_record("alpha")) == ("alpha", {"text": "a study"})
+    assert (other.records.latest(), other.records.load("alpha")) == ("alpha", {"text": "a study"})
     assert (other.address, other.place, folder.address) == (address, address, None)
     assert other.trials(["probed"]).equals(folder.trials(["probed"]), null_equal=True)
 
@@ -54,7 +54,7 @@ def test_a_reader_sees_what_others_write_merge_and_remove(server, address, store
     seen = store.follow()
     assert len(seen) == 3
     fill_store(address, range(3, 6))
-    assert Store(address).compact() == 12
+    assert Store(address).upkeep.compact() == 12
     seen.refresh()
     assert (len(seen), store.trials().height, store.metrics().height) == (6, 6, 24)
     assert [key.rpartition("/")[0] for key in keys(server, "trials")] == ["trials/alpha"]
@@ -80,14 +80,14 @@ def test_a_damaged_object_is_told_set_aside_and_mended(server, address, store, c
     data = bytearray(server.objects[key][0])
     data[len(data) // 2] ^= 1
     server.objects[key] = bytes(data), datetime.now(UTC)
-    (found,) = store.check().findings
+    (found,) = store.upkeep.check().findings
     assert (found.kind, found.path.relative_to(store.root)) == (
         FindingKind.DAMAGED,
         Path(key.removeprefix(PREFIX)),
     )
-    assert [each.kind for each in store.repair()] == [FindingKind.DAMAGED]
+    assert [each.kind for each in store.upkeep.repair()] == [FindingKind.DAMAGED]
     assert keys(server, "quarantine") == ["quarantine/notes.txt", f"quarantine/{key.removeprefix(PREFIX)}"]
-    again = Store(address).check()
+    again = Store(address).upkeep.check()
     assert (again.findings, again.quarantined[0]) == ((), 1)
     assert set(Store(address).trials()["trial"]) == {make_trial_id(0), make_trial_id(2)}
 
@@ -96,44 +96,48 @@ def test_lost_metrics_make_their_trial_incomplete_for_every_reader(server, addre
     fill_store(address, range(2))
     key = f"{PREFIX}metrics/alpha/{make_trial_id(1)}-0.parquet"
     server.objects[key] = b"nothing", datetime.now(UTC)
-    store.repair()
+    store.upkeep.repair()
     assert dict(Store(address).trials().select("trial", "status").iter_rows()) == {
         make_trial_id(0): "done",
         make_trial_id(1): "incomplete",
     }
 
 
-def test_checkpoints_of_ended_trials_and_old_leases_are_removed(server, address, store):
+def test_checkpoints_of_ended_trials_and_leases_that_are_old_or_ended_are_removed(server, address, store):
     fill_store(address, [1, 2])
     old = datetime.now(UTC) - timedelta(hours=3)
     for number in (1, 3):
         server.objects[f"{PREFIX}checkpoints/{make_trial_id(number)}/state.pt"] = b"x" * 100, old
     server.objects[f"{PREFIX}leases/{make_trial_id(1)}-0"] = b"{}", old
-    server.objects[f"{PREFIX}leases/{make_trial_id(2)}-0"] = b"{}", datetime.now(UTC)
-    assert store.trials_with_checkpoint([make_trial_id(1)])
-    (left,) = Store(address).clean(dry=True)
+    for number in (2, 4):
+        server.objects[f"{PREFIX}leases/{make_trial_id(number)}-0"] = b"{}", datetime.now(UTC)
+    assert store.files.trials_with_checkpoint([make_trial_id(1)])
+    (left,) = Store(address).upkeep.clean(dry=True)
     assert (left.path.name, left.size) == (make_trial_id(1), 100)
-    Store(address).compact()
+    Store(address).upkeep.compact()
     assert keys(server, "checkpoints") == [f"checkpoints/{make_trial_id(3)}/state.pt"]
-    assert keys(server, "leases") == [f"leases/{make_trial_id(2)}-0"]
-    assert not store.trials_with_checkpoint([make_trial_id(1)])
+    assert keys(server, "leases") == [f"leases/{make_trial_id(4)}-0", "leases/sweeps"]
+    assert not store.files.trials_with_checkpoint([make_trial_id(1)])
 
 
 def test_weights_and_notes_are_downloaded_when_they_are_asked_for(server, address, store):
     trial = make_trial_id(1)
-    path = store.weights_file(trial)
+    path = store.files.weights_file(trial)
     path.parent.mkdir()
     path.write_bytes(b"weights")
-    store.publish(path)
-    note = store.checkpoint_dir(trial)
+    store.files.place.put(path)
+    note = store.files.checkpoint_dir(trial)
     note.mkdir(parents=True)
     checkpoint_notes.write_note(note, 2, {"loss": 0.5})
-    store.mirror.publish(note / checkpoint_notes.NOTE_FILE)
+    store.files.place.put(note / checkpoint_notes.NOTE_FILE)
     other = Store(address)
-    assert other.trials_with_weights([trial, make_trial_id(2)]) == {trial}
-    assert other.weights_file(trial).read_bytes() == b"weights"
-    assert not other.weights_file(make_trial_id(2)).exists()
-    assert (other.checkpoint_note(trial).epoch, other.checkpoint_note(make_trial_id(2))) == (2, None)
+    assert other.files.trials_with_weights([trial, make_trial_id(2)]) == {trial}
+    assert other.files.weights_file(trial).read_bytes() == b"weights"
+    assert not other.files.weights_file(make_trial_id(2)).exists()
+    assert (other.files.checkpoint_note(trial).epoch, other.files.checkpoint_note(make_trial_id(2))) == (
+        2,
+        None,
+    )
 
 
 def test_keys_that_are_folders_of_others_are_left_out_with_a_warning(server, address, store, caplog):
@@ -181,19 +185,3 @@ def test_a_folder_for_copies_that_somebody_else_has_made_is_refused(tmp_path, ad
     with pytest.raises(StoreError) as caught:
         Store(address)
     assert str(caught.value) == f"{folder}: expected a folder of this user's, got another's; set TMPDIR"
-
-
-def test_weights_and_last_states_that_nobody_needs_are_removed_from_the_bucket(server, address, store):
-    for number in (1, 2):
-        for path in (
-            store.weights_file(make_trial_id(number)),
-            store.final_checkpoint_file(make_trial_id(number)),
-        ):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(b"kept")
-            store.publish(path)
-    other = Store(address)
-    other.remove_kept([make_trial_id(1), make_trial_id(3)])
-    assert keys(server, "weights") == [f"weights/{make_trial_id(2)}.safetensors"]
-    assert keys(server, "final_checkpoints") == [f"final_checkpoints/{make_trial_id(2)}.pt"]
-    assert other.trials_with_weights([make_trial_id(1), make_trial_id(2)]) == {make_trial_id(2)}

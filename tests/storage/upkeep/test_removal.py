@@ -3,7 +3,7 @@
 import pytest
 
 from activemem.storage import Store, StoreError
-from activemem.storage.paths import Layout
+from activemem.storage.paths import open_layout
 
 from ..factories import (
     fill_store,
@@ -20,14 +20,14 @@ ONE, TWO, THREE = map(make_trial_id, (1, 2, 3))
 def full(root):
     """A store of three trials, two of them merged, with all that can be kept of them."""
     store = fill_store(root, [1, 2])
-    store.compact()
+    store.upkeep.compact()
     row = make_trial_row(3)
     store.write(row, make_metric_rows(), make_outputs("a"))
     store.write_probes(row, make_metric_rows()[:1])
     for number in (1, 3):
         for path in (
-            store.weights_file(make_trial_id(number)),
-            store.checkpoint_dir(make_trial_id(number)) / "0.pt",
+            store.files.weights_file(make_trial_id(number)),
+            store.files.checkpoint_dir(make_trial_id(number)) / "0.pt",
         ):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"1234")
@@ -36,9 +36,9 @@ def full(root):
 
 def test_what_is_forgotten_is_gone_from_merged_and_other_files_and_the_rest_stays(full, root):
     before = full.metrics([TWO]).rows()
-    told = full.forget("alpha", {ONE, THREE}, dry=True)
+    told = full.upkeep.forget("alpha", {ONE, THREE}, dry=True)
     assert len(Store(root).trials()) == 3
-    assert full.forget("alpha", {ONE, THREE}) == told
+    assert full.upkeep.forget("alpha", {ONE, THREE}) == told
     assert (told.trials, dict(told.rows)) == (
         (ONE, THREE),
         {"trials": 2, "metrics": 8, "probes": 1, "outputs": 1},
@@ -47,8 +47,8 @@ def test_what_is_forgotten_is_gone_from_merged_and_other_files_and_the_rest_stay
     assert not any(path.exists() for path in told.files)
     assert Store(root).trials()["trial"].to_list() == [TWO]
     assert (Store(root).metrics().rows(), len(Store(root).outputs())) == (before, 0)
-    assert list(Layout(root).leases.iterdir()) == []
-    assert full.check().findings == ()
+    assert list(open_layout(root).leases.iterdir()) == []
+    assert full.upkeep.check().findings == ()
     full.write(make_trial_row(1), make_metric_rows())
     assert Store(root).trials()["trial"].to_list() == [ONE, TWO]
 
@@ -56,39 +56,42 @@ def test_what_is_forgotten_is_gone_from_merged_and_other_files_and_the_rest_stay
 def test_nothing_is_forgotten_or_renamed_while_somebody_trains_it(full, root):
     before = full.metrics().rows(), set(full.trials()["study"])
     lease = full.leases("a run").claim(TWO, 1)
-    for change in (lambda: full.forget("alpha", {ONE, TWO}), lambda: full.rename("alpha", "beta")):
+    for change in (
+        lambda: full.upkeep.forget("alpha", {ONE, TWO}),
+        lambda: full.upkeep.rename("alpha", "beta"),
+    ):
         with pytest.raises(StoreError, match=f"trial {TWO}: expected nobody to train it, but process"):
             change()
     assert (full.metrics().rows(), set(full.trials()["study"])) == before
-    assert full.load_study_record("beta") is None
+    assert full.records.load("beta") is None
     lease.release()
-    assert full.forget("alpha", {ONE, TWO}).trials == (ONE, TWO)
+    assert full.upkeep.forget("alpha", {ONE, TWO}).trials == (ONE, TWO)
 
 
 def test_files_of_a_trial_that_another_study_has_run_too_stay(full):
     full.write(make_trial_row(1, study="beta", attempt=1), [])
-    assert full.forget("alpha", {ONE}).files == ()
-    assert full.weights_file(ONE).exists()
+    assert full.upkeep.forget("alpha", {ONE}).files == ()
+    assert full.files.weights_file(ONE).exists()
     assert full.trials().filter(trial=ONE)["study"].to_list() == ["beta"]
 
 
 def test_a_renamed_study_keeps_its_rows_and_its_record(full, root):
-    full.save_study_record("alpha", {"text": '[study]\nname = "alpha"\n', "overrides": []})
+    full.records.save("alpha", {"text": '[study]\nname = "alpha"\n', "overrides": []})
     metrics, outputs = full.metrics().rows(), full.outputs().rows()
-    assert full.rename("alpha", "beta") == 3
+    assert full.upkeep.rename("alpha", "beta") == 3
     after = Store(root)
     assert (after.metrics().rows(), after.outputs().rows()) == (metrics, outputs)
     assert set(after.trials()["study"]) == {"beta"}
-    record = after.load_study_record("beta")
+    record = after.records.load("beta")
     assert record is not None
     assert (record["text"], record["overrides"]) == ('[study]\nname = "beta"\n', [])
-    assert (after.load_study_record("alpha"), after.last_study()) == (None, "beta")
+    assert (after.records.load("alpha"), after.records.latest()) == (None, "beta")
     after.write(make_trial_row(4, study="gamma"), [])
     with pytest.raises(StoreError, match="expected a name that is free, got 'gamma'"):
-        after.rename("beta", "gamma")
+        after.upkeep.rename("beta", "gamma")
     with pytest.raises(StoreError, match="expected a study that has run, got 'alpha'"):
-        after.rename("alpha", "delta")
-    assert after.rename("alpha", "beta") == 3  # called again, it says that it is done
+        after.upkeep.rename("alpha", "delta")
+    assert after.upkeep.rename("alpha", "beta") == 3  # called again, it says that it is done
     after.write(make_trial_row(5, study="alpha"), [])
     with pytest.raises(StoreError, match="expected a name that is free, got 'beta'"):
-        after.rename("alpha", "beta")
+        after.upkeep.rename("alpha", "beta")

@@ -13,9 +13,9 @@ import pytest
 from safetensors.numpy import save
 
 from activemem.storage import Store
-from activemem.storage.integrity.checksum import add_checksum
 from activemem.storage.integrity.model_checksum import add_model_checksum, encode_metadata
 from activemem.storage.integrity.seal import sealing
+from activemem.storage.parquet_file import add_checksum
 from activemem.storage.processes import temporary_name
 from activemem.storage.upkeep import FindingKind
 
@@ -65,13 +65,13 @@ def told(root, findings):
 def sound(root):
     """A store with a file of every kind, in which nothing is wrong."""
     store = fill_store(root, range(1, 151))
-    store.compact()
+    store.upkeep.compact()
     fill_store(root, [201, 202])
-    store.save_study_record("alpha", {"text": "as it was"})
+    store.records.save("alpha", {"text": "as it was"})
     for number in (1, 2):
-        write_model(store.weights_file(make_trial_id(number)))
+        write_model(store.files.weights_file(make_trial_id(number)))
     for name in ("state.pt", "previous.pt"):
-        write_sealed(store.checkpoint_dir(make_trial_id(300)) / name)
+        write_sealed(store.files.checkpoint_dir(make_trial_id(300)) / name)
     return store
 
 
@@ -80,11 +80,11 @@ def names(root):
 
 
 def test_a_sound_store_has_no_findings(root, sound):
-    found = sound.check()
+    found = sound.upkeep.check()
     assert (found.findings, found.has_faults, found.quarantined) == ((), False, (0, 0))
     assert found.files == 2 + 2 * 2 + 1 + 2 + 2
     assert found.size == sum(path.stat().st_size for path in root.rglob("*") if path.is_file())
-    assert sound.repair() == sound.clean() == []
+    assert sound.upkeep.repair() == sound.upkeep.clean() == []
 
 
 def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
@@ -92,9 +92,9 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
     flip(merged, 10)
     flip(uncompacted_path(root, 201, dataset="metrics"))
     flip(root / "studies/alpha.json")
-    flip(sound.weights_file(make_trial_id(2)))
-    flip(sound.checkpoint_dir(make_trial_id(300)) / "state.pt")
-    earlier = sound.checkpoint_dir(make_trial_id(301)) / "state.pt"
+    flip(sound.files.weights_file(make_trial_id(2)))
+    flip(sound.files.checkpoint_dir(make_trial_id(300)) / "state.pt")
+    earlier = sound.files.checkpoint_dir(make_trial_id(301)) / "state.pt"
     earlier.parent.mkdir()
     with zipfile.ZipFile(earlier, "w") as archive:
         archive.writestr("data", b"of an earlier version")
@@ -103,7 +103,7 @@ def test_a_check_tells_every_fault_and_changes_nothing(root, sound, caplog):
     (root / "weights/.0.safetensors.0").write_text("half")
     age(root / "weights/.0.safetensors.0")
     before = names(root)
-    found = sound.check()
+    found = sound.upkeep.check()
     assert told(root, found.findings) == [
         (
             "damaged",
@@ -142,17 +142,17 @@ def test_a_repair_keeps_what_is_intact_and_leaves_nothing_damaged(root, sound):
     (merged,) = (root / "trials/alpha").glob("compacted-*")
     flip(merged, 10)
     flip(root / "studies/alpha.json")
-    flip(sound.weights_file(make_trial_id(2)))
-    flip(sound.checkpoint_dir(make_trial_id(300)) / "state.pt")
-    assert len(sound.repair()) == 4
-    assert sound.check().findings == ()
-    assert sound.check().quarantined[0] == 4
+    flip(sound.files.weights_file(make_trial_id(2)))
+    flip(sound.files.checkpoint_dir(make_trial_id(300)) / "state.pt")
+    assert len(sound.upkeep.repair()) == 4
+    assert sound.upkeep.check().findings == ()
+    assert sound.upkeep.check().quarantined[0] == 4
     left = Store(root).trials()["trial"].to_list()
     assert set(left) < set(before)
     assert len(before) - len(left) == 64
-    assert not sound.weights_file(make_trial_id(2)).exists()
-    assert [path.name for path in sound.checkpoint_dir(make_trial_id(300)).iterdir()] == ["previous.pt"]
-    assert sound.repair() == []
+    assert not sound.files.weights_file(make_trial_id(2)).exists()
+    assert [path.name for path in sound.files.checkpoint_dir(make_trial_id(300)).iterdir()] == ["previous.pt"]
+    assert sound.upkeep.repair() == []
 
 
 def test_a_trial_whose_metrics_are_damaged_is_incomplete_until_it_has_run_again(root, caplog):
@@ -168,19 +168,19 @@ def test_a_trial_whose_metrics_are_damaged_is_incomplete_until_it_has_run_again(
         assert each.follow()[make_trial_id(1)]["status"] == "incomplete"
         row, _ = each.trials().rows(named=True)
         assert (row["status"], row["reason"]) == ("incomplete", "its metrics are damaged or missing")
-    assert told(root, store.check().findings)[0][:2] == (
+    assert told(root, store.upkeep.check().findings)[0][:2] == (
         "incomplete",
         f"metrics/alpha/{make_trial_id(1)}-0.parquet",
     )
     store.write(make_trial_row(1, attempt=1), make_metric_rows(1))
     assert store.latest_attempts()[make_trial_id(1)] == ("done", 1)
-    assert store.check().findings == ()
+    assert store.upkeep.check().findings == ()
 
 
 def test_a_damaged_row_group_of_metrics_makes_its_trials_incomplete_and_no_others(root, sound):
     (merged,) = (root / "metrics/alpha").glob("compacted-*")
     flip(merged, 10)
-    sound.compact()
+    sound.upkeep.compact()
     statuses = sound.latest_attempts()
     incomplete = [trial for trial, (status, _) in statuses.items() if status == "incomplete"]
     assert incomplete == [make_trial_id(number) for number in range(1, 65)]
@@ -191,7 +191,7 @@ def test_rows_that_were_written_without_metrics_are_complete(root):
     store = Store(root)
     store.write(make_trial_row(1), [])
     assert store.latest_attempts() == {make_trial_id(1): ("done", 0)}
-    assert store.check().findings == ()
+    assert store.upkeep.check().findings == ()
 
 
 @pytest.fixture
@@ -202,12 +202,12 @@ def leftovers(root):
     fill_store(root, [3], status="failed", reason="time limit of 5 s passed at epoch 2")
     fill_store(root, [4, 5])
     for number in (1, 2, 3, 4, 5, 6):
-        folder = store.checkpoint_dir(make_trial_id(number))
+        folder = store.files.checkpoint_dir(make_trial_id(number))
         folder.mkdir(parents=True)
         (folder / "begun").write_text("a trial")
         os.utime(folder / "begun", (0, 0))
-    (store.checkpoint_dir(make_trial_id(4)) / "begun").touch()  # it runs again
-    temporary = store.checkpoint_dir(make_trial_id(6)) / ".state.pt.0"
+    (store.files.checkpoint_dir(make_trial_id(4)) / "begun").touch()  # it runs again
+    temporary = store.files.checkpoint_dir(make_trial_id(6)) / ".state.pt.0"
     temporary.write_bytes(bytes(1000))
     age(temporary)
     return store
@@ -223,9 +223,9 @@ def test_leftovers_are_told_with_their_sizes_and_removed(root, leftovers):
     before = names(root)
     for dry in (True, False):
         assert names(root) == before
-        found = leftovers.clean(dry=dry)
+        found = leftovers.upkeep.clean(dry=dry)
         assert [(str(each.path.relative_to(root)), each.reason, each.size) for each in found] == expected
-    assert leftovers.clean() == []
+    assert leftovers.upkeep.clean() == []
     assert sorted(path.name for path in (root / "checkpoints").iterdir()) == [
         make_trial_id(number) for number in (3, 4, 6)
     ]
@@ -236,7 +236,7 @@ def test_what_others_write_now_is_kept_by_a_machine_whose_clock_is_days_ahead(ro
     begun.write_bytes(b"half")
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + 3 * DAY_S)
-    assert sound.clean() == []
+    assert sound.upkeep.clean() == []
     assert begun.exists()
 
 
@@ -244,8 +244,8 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from activemem.storage.durable_write import replacing
-from activemem.storage.paths import Layout
-layout = Layout(Path(sys.argv[1]))
+from activemem.storage.paths import open_layout
+layout = open_layout(sys.argv[1])
 weights = layout.weights("0" * 16)
 with replacing(layout.study("a"), layout.unfinished) as record, replacing(weights) as folder:
     record.write_bytes(b"half")
@@ -264,11 +264,11 @@ def test_a_compaction_removes_at_once_what_a_killed_process_was_writing(root):
         assert sorted(path.parent.name for path in begun) == ["unfinished", "weights"]
         for path in begun:
             age(path)
-        assert store.clean() == []  # it is slow, but it lives
+        assert store.upkeep.clean() == []  # it is slow, but it lives
     finally:
         writer.kill()
         writer.communicate()
-    store.compact()
+    store.upkeep.compact()
     assert list(root.rglob(".*")) == []
 
 
@@ -282,9 +282,9 @@ def test_a_temporary_name_of_a_dead_process_is_not_taken_for_that_of_its_success
     for path in (own, earlier, stranger):
         path.write_bytes(b"half")
     age(own)
-    assert [each.path for each in store.clean()] == [earlier]
+    assert [each.path for each in store.upkeep.clean()] == [earlier]
     age(stranger)
-    assert [each.path for each in store.clean()] == [stranger]
+    assert [each.path for each in store.upkeep.clean()] == [stranger]
     assert own.exists()
 
 
@@ -293,17 +293,17 @@ def test_what_a_machine_left_whose_clock_was_days_behind_is_left_over(root):
     store = fill_store(root, [1], started=then, finished=then)
     fill_store(root, [2], status="failed", reason="not a number", started=then, finished=then)
     for number in (1, 2):
-        begun = store.checkpoint_dir(make_trial_id(number)) / "begun"
+        begun = store.files.checkpoint_dir(make_trial_id(number)) / "begun"
         begun.parent.mkdir(parents=True)
         begun.write_text("a trial")
         age(begun)
-    (found,) = store.clean()
+    (found,) = store.upkeep.clean()
     assert found.path.name == make_trial_id(1)  # the other is being tried again
 
 
 def test_a_compaction_removes_leftovers(root, leftovers):
     before = store_contents(root)
-    leftovers.compact()
+    leftovers.upkeep.compact()
     assert len(list((root / "checkpoints").iterdir())) == 3
     assert str(store_contents(root)) == str(before)
 
@@ -314,7 +314,7 @@ def test_a_file_of_another_version_is_told_and_the_rest_is_checked(root, sound):
     data = path.read_bytes()
     start = data.index(b"activemem.sealed")
     path.write_bytes(add_checksum(data[:start] + data[start + 52 :], version=99))
-    assert [(each.kind, each.path) for each in sound.check().findings] == [
+    assert [(each.kind, each.path) for each in sound.upkeep.check().findings] == [
         (FindingKind.DAMAGED, uncompacted_path(root, 201)),
         (FindingKind.FOREIGN, path),
     ]

@@ -292,7 +292,7 @@ def test_what_is_done_without_the_weights_that_the_study_keeps_is_left(store):
     for trial in [one, *others[:4]]:
         keep(store, trial)
     keep(store, others[4], status="failed")
-    found = store.weights_file(one.id)
+    found = store.files.weights_file(one.id)
     found.parent.mkdir(parents=True)
     found.touch()
     assert (make_plan(study, store).num_remaining, make_plan(study, store).num_missing_weights) == (6, 4)

@@ -95,7 +95,7 @@ def test_what_another_driver_has_begun_and_ended_is_spent(store, notes):
     study = load_study(SEARCH, ["search.budget={ trainings = 1 }"])
     other, mine = (OptunaSearch(study, store, name, notes) for name in ("other", "mine"))
     _, [job] = other.next_cohort()
-    Checkpoint(store.checkpoint_dir(job.trial.id)).record_start(job.trial.to_json(), "other", "here")
+    Checkpoint(store.files.checkpoint_dir(job.trial.id)).record_start(job.trial.to_json(), "other", "here")
     assert mine.count_known() == 1
     keep(store, job.trial, metrics=(("loss", 1.0),), settings=job.trial.settings.model_dump_json())
     assert mine.propose() is None

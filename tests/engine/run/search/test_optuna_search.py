@@ -10,6 +10,7 @@ from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.search.optuna_search import OptunaSearch
 from activemem.storage import Store, TrialRow, latest_attempts
+from activemem.storage import store as store_module
 from activemem.studies.planning.status import study_status
 from activemem.studies.searches.points import find_points
 from activemem.studies.study import load_study
@@ -80,8 +81,8 @@ def test_a_finished_search_runs_nothing_more(store, notes):
 
 def test_a_search_reads_each_file_once_however_many_points_it_has(store, notes, tmp_path, monkeypatch):
     readings, files = [], []
-    latest, read = Store._latest, latest_attempts.read_verified
-    monkeypatch.setattr(Store, "_latest", lambda *args: readings.append(args) or latest(*args))
+    latest, read = store_module.read_latest, latest_attempts.read_verified
+    monkeypatch.setattr(store_module, "read_latest", lambda *args: readings.append(args) or latest(*args))
     monkeypatch.setattr(latest_attempts, "read_verified", lambda *args: files.append(args[0]) or read(*args))
     run(SHORT, store, notes, ["search.trials=2"])
     whole = len(readings)
@@ -199,7 +200,7 @@ def test_asha_gives_points_up_and_stores_what_they_reached(store, notes):
     assert set(pruned["reason"]) == {"given up by asha"}
     assert pruned["epochs"].max() < 8
     assert len(store.metrics(pruned["trial"].to_list())) == 5 * pruned["epochs"].sum()
-    assert not list(store.checkpoint_dir("0" * 16).parent.iterdir())
+    assert not list(store.files.checkpoint_dir("0" * 16).parent.iterdir())
     assert len(notes.of(EpochFinished)) == store.trials()["epochs"].sum()
 
 

@@ -73,7 +73,7 @@ def test_a_point_whose_handing_in_was_cut_off_is_handed_in_again(study, store):
     line = {"recipe": "highway_conv(k=6) >> ff(8)", "values": {"lr": 0.05}}
     desk = SearchDesk(study, store)
     point = desk.look_up(line).point
-    starts = store.checkpoint_dir(point.trials[0].id) / STARTS_FILE
+    starts = store.files.checkpoint_dir(point.trials[0].id) / STARTS_FILE
     starts.parent.mkdir(parents=True)
     starts.write_text("")  # killed before it was written, or on a full disk
     assert answers(desk, line, line) == ["accepted", "waiting"]

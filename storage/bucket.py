@@ -1,7 +1,7 @@
-"""The objects below an address: what is asked of the server, and what its answers mean when some are lost.
+"""Client of an object store: the objects below an address.
 
-A request that has failed may have been carried out, and obstore repeats some by itself. So whoever is told
-that an object is there already looks whether it is the one that was to be written.
+A request that has failed may have been carried out, and obstore repeats some by itself. So a method that
+learns that an object exists already checks whether it is the one that it was to write.
 """
 
 from __future__ import annotations
@@ -17,19 +17,24 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ...errors import ActivememError
-from ..paths import StoreError
-from .address import address_fault, split_address
+from ..errors import ActivememError
+from .errors import StoreError
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
+SCHEMES: Final = ("s3", "gs", "az")
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_ADDRESS: Final = re.compile(r"([a-z0-9]+)://([^/?#\s]+)((?:/[^/?#\s]+)*)/?")
+_EXPECTED: Final = "expected a folder, or s3://, gs:// or az:// with a bucket"
+
 _SERVER: Final = re.compile(r"https?://[^/?\s]+")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _GENERIC: Final = re.compile(r"^Generic \w+ error: ")
 _CREDENTIALS: Final = re.compile(r"AccessKeyId$|/latest/(api|meta-data)/|/computeMetadata/|/identity/")
-"""What is said where the environment has no credentials, or half of them, and a machine's role has none."""
+"""Errors of an environment without credentials, or with half of them, on a machine without a role."""
 
 _STATUS: Final = "Server returned non-2xx status code: "
 
@@ -38,10 +43,25 @@ _PAUSE_S: Final = 0.2
 _INSTALL: Final = 'pip install "activemem[objects]"'
 
 _PATIENT: Final[tuple[float, float, int]] = (60.0, 120.0, 10)
-"""For data: the seconds that a request may take, those after which none is repeated, and how often one is."""
+"""For data: the timeout of a request, the time within which it is retried, and the number of retries."""
 
 _PROMPT: Final[tuple[float, float, int]] = (5.0, 10.0, 2)
-"""The same for renewals, which come again, and for the first request, which a wrong address fails."""
+"""The same for renewals of leases, and for the first request, which fails for a wrong address."""
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text begins with a scheme, so that it cannot be a folder."""
+    return _SCHEME.match(text) is not None
+
+
+def address_fault(text: str) -> str | None:
+    """Return what is wrong with an address, or None."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or found[1] not in SCHEMES:
+        return f"{_EXPECTED}, got {text!r}"
+    if any(part in (".", "..") for part in found[3].split("/")):
+        return f"{_EXPECTED} and names, got {text!r}"
+    return None
 
 
 class BucketError(OSError, ActivememError):
@@ -53,7 +73,7 @@ class BucketError(OSError, ActivememError):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What an object is known by as it is now: its contents' tag, and its number where the server counts."""
+    """Version of an object: the tag of its contents, and its number on servers that count."""
 
     e_tag: str | None
     number: str | None
@@ -61,7 +81,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """An object as it is listed, without its contents."""
+    """An object as it is listed, without its contents; `changed` is in seconds since 1970."""
 
     key: str
     size: int
@@ -80,15 +100,17 @@ class Found:
 class Bucket:
     """The objects below an address; keys are relative to it.
 
-    Raises `StoreError` where the address, the credentials or the server will not do, and `BucketError` where
-    the server fails later.
+    Raises `StoreError` if the address, the credentials or the server are unfit, and `BucketError` if the
+    server fails later.
     """
 
     def __init__(self, address: str) -> None:
         if fault := address_fault(address):
             raise StoreError(fault)
         self.address = address.rstrip("/")
-        bucket, self._prefix = split_address(address)
+        found = _ADDRESS.fullmatch(address)
+        assert found is not None, "expected an address without faults"
+        bucket, self._prefix = f"{found[1]}://{found[2]}", found[3].strip("/")
         self._has_conditions = False
         try:
             self._data, self._prompt = _connect(bucket, *_PATIENT), _connect(bucket, *_PROMPT)
@@ -99,8 +121,8 @@ class Bucket:
             raise StoreError(f"{self.address}: expected a bucket, got: {error.strerror}") from error
 
     def list(self, folder: str, *, prompt: bool = False) -> list[ObjectInfo]:
-        """All objects below a folder, in no order."""
-        import obstore  # noqa: PLC0415  only whoever has such an address needs it
+        """Return all objects below a folder, in no order."""
+        import obstore  # noqa: PLC0415  only stores in a bucket need it
 
         with self._asking(folder):
             try:
@@ -110,7 +132,7 @@ class Bucket:
                 raise BucketError(errno.EIO, _reason(error), self.address) from error
 
     def head(self, key: str) -> ObjectInfo | None:
-        """An object without its contents, if it is there."""
+        """Return an object without its contents, or None if it does not exist."""
         import obstore  # noqa: PLC0415  as above
 
         with self._asking(key):
@@ -120,7 +142,7 @@ class Bucket:
                 return None
 
     def get(self, key: str) -> Found | None:
-        """An object, if it is there."""
+        """Return an object, or None if it does not exist."""
         import obstore  # noqa: PLC0415  as above
 
         with self._asking(key):
@@ -131,7 +153,7 @@ class Bucket:
                 return None
 
     def download(self, key: str, path: Path) -> ObjectInfo | None:
-        """Write an object to a file, if it is there."""
+        """Write an object to a file; return None if it does not exist."""
         import obstore  # noqa: PLC0415  as above
 
         with self._asking(key):
@@ -149,18 +171,19 @@ class Bucket:
         with self._asking(key):
             return self._put(self._data, key, contents, "overwrite")
 
-    def copy(self, source: str, target: str) -> None:
-        """Copy an object within the bucket, if it is there."""
+    def copy(self, source: str, target: str) -> bool:
+        """Copy an object within the bucket; return whether it exists."""
         import obstore  # noqa: PLC0415  as above
 
         with self._asking(source):
             try:
                 obstore.copy(self._data, self._name(source), self._name(target))
             except FileNotFoundError:
-                return
+                return False
+            return True
 
     def create(self, key: str, data: bytes) -> Version:
-        """Write an object that is not there yet; raises `FileExistsError` if another is.
+        """Write an object that does not exist yet; raises `FileExistsError` if another one does.
 
         One with the same contents is ours: the answer to an earlier request was lost.
         """
@@ -181,7 +204,7 @@ class Bucket:
         raise AssertionError("the last try returns or raises")
 
     def update(self, key: str, data: bytes, version: Version) -> Version | None:
-        """Replace an object that still is of this version; None if it is not.
+        """Replace an object that still has this version; return None if it has another.
 
         One that has these contents already is ours, as with `create`.
         """
@@ -198,7 +221,7 @@ class Bucket:
             return found.info.version if found is not None and found.data == data else None
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Remove objects, as far as they are there."""
+        """Remove objects, as far as they exist."""
         import obstore  # noqa: PLC0415  as above
 
         names = [self._name(key) for key in keys]
@@ -207,7 +230,7 @@ class Bucket:
         with self._asking(keys[0]):
             try:
                 obstore.delete(self._data, names)
-            except FileNotFoundError:  # where servers say so, and some may be left
+            except FileNotFoundError:  # some servers say so, and some objects may be left
                 for name in names:
                     try:
                         obstore.delete(self._data, name)
@@ -215,40 +238,39 @@ class Bucket:
                         continue
 
     def require_conditions(self) -> None:
-        """Raise `StoreError` unless the server creates an object once, and replaces the one that is meant."""
+        """Raise `StoreError` unless the server heeds conditions on writes: create once, replace a version."""
         if self._has_conditions:
             return
-        key, seen = f"unfinished/.probe.{secrets.token_hex(8)}", list[str]()
+        key, ignored = f"unfinished/.probe.{secrets.token_hex(8)}", list[str]()
         try:
             version = self.create(key, b"first")
             try:
                 with self._asking(key):
                     self._put(self._prompt, key, b"second", "create")
-                seen.append("If-None-Match")
+                ignored.append("If-None-Match")
             except FileExistsError:
                 replaced = self.update(key, b"third", version) is not None
                 if not replaced or self.update(key, b"fourth", version) is not None:
-                    seen.append("If-Match")
+                    ignored.append("If-Match")
         except BucketError as error:
             raise StoreError(f"{self.address}: expected to write objects, got: {error.strerror}") from error
         finally:
             self.delete([key])
-        if seen:
+        if ignored:
             raise StoreError(
                 f"{self.address}: expected a server with conditional writes, without which two drivers "
-                f"may train the same trial, got one that does not heed {seen[0]}"
+                f"may train the same trial, got one that does not heed {ignored[0]}"
             )
         self._has_conditions = True
 
     def _put(self, store: ObjectStore, key: str, contents: bytes | Path, mode: PutMode) -> Version:
         import obstore  # noqa: PLC0415  as above
 
-        whole = None if mode == "overwrite" else False  # no condition holds for an upload in parts
+        whole = None if mode == "overwrite" else False  # an upload in parts heeds no condition
         answer = obstore.put(store, self._name(key), contents, mode=mode, use_multipart=whole)
         return Version(answer["e_tag"], answer["version"])
 
     def _name(self, key: str) -> str:
-        """The object's name in the bucket."""
         return f"{self._prefix}/{key}" if self._prefix else key
 
     def _info(self, meta: ObjectMeta) -> ObjectInfo:
@@ -258,7 +280,7 @@ class Bucket:
 
     @contextmanager
     def _asking(self, key: str) -> Iterator[None]:
-        """Turn what obstore raises into errors of the system, as files raise them."""
+        """Turn errors of obstore into those that files raise."""
         from obstore import exceptions  # noqa: PLC0415  as above
 
         try:
@@ -270,7 +292,7 @@ class Bucket:
 
 
 def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> ObjectStore:
-    """A client of a bucket, whose endpoint and credentials are those of the environment.
+    """Return a client of a bucket, with the endpoint and the credentials of the environment.
 
     Raises ModuleNotFoundError where obstore is not installed.
     """
@@ -278,7 +300,7 @@ def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> Obj
     from obstore.store import from_url  # noqa: PLC0415  as above
 
     client: ClientConfig = {
-        "allow_http": True,  # of an endpoint that the environment names so; others are asked over TLS
+        "allow_http": True,  # for an endpoint that the environment names so; others use TLS
         "timeout": timedelta(seconds=timeout_s),
         "connect_timeout": timedelta(seconds=min(timeout_s, 5.0)),
     }
@@ -291,7 +313,7 @@ def _connect(bucket: str, timeout_s: float, retry_s: float, retries: int) -> Obj
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong and where, of what obstore says with its notes for debugging."""
+    """Return what went wrong and at which server, without obstore's notes for debugging."""
     line = str(error).strip().partition("\n")[0]
     server, code = _SERVER.search(line), _CODE.search(line)
     _, _, what = line.rpartition(" - ")

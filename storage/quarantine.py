@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..paths import Layout
+from .paths import Layout
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Quarantine:
             return
         target = self.layout.quarantine / name
         try:
-            target = self.layout.move_aside(path, target)
+            target = self.layout.place.move(path, target)
             self._note(f"{name}: {reason}")
         except FileNotFoundError:  # another process was faster
             pass
@@ -70,7 +70,7 @@ class Quarantine:
         """Add a line to the note beside the files; the file is safe without it."""
         notes = self.layout.quarantine / "notes.txt"
         with contextlib.suppress(OSError):
-            self.layout.pull_file(notes)
+            self.layout.place.fetch_file(notes)
             with notes.open("a", encoding="utf-8") as page:
                 page.write(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%SZ}  {line}\n")
-            self.layout.publish(notes)
+            self.layout.place.put(notes)

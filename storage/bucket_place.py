@@ -1,0 +1,304 @@
+"""A store in a bucket: a folder of this process holds copies of the objects that were asked for.
+
+What is written here goes to the bucket before a method returns. What is read here is compared with the
+bucket's list first. The folder is removed when the process ends, or by the next process after this one was
+killed. Keys that would lead out of the folder are left out.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Final, final
+
+from .bucket import Bucket, ObjectInfo, Version
+from .durable_write import replacing
+from .errors import StoreError
+from .place import Place, unused_path
+from .processes import temporary_name
+
+_DOWNLOADS: Final = 16
+_MAX_TRIES: Final = 100
+_LOCK: Final = "in-use"
+_MERGED: Final = "compacted-"
+
+_log = logging.getLogger(__name__)
+
+
+@final
+class BucketPlace(Place):
+    """The objects below an address; threads of one process may use it at once."""
+
+    poll_s = 2.0
+    lists_are_current = True
+
+    def __init__(self, address: str) -> None:
+        self.bucket = Bucket(address)
+        self.address, self.root = self.bucket.address, _make_own_folder()
+        self._held: dict[str, str] = {}
+        """The tags of the objects that files here are copies of, by key."""
+        self._claimed: dict[str, tuple[bytes, Version]] = {}
+        self._left_out: set[str] = set()
+        self._lock, self._claiming = threading.RLock(), threading.Lock()
+
+    def __reduce__(self) -> tuple[Callable[[str], BucketPlace], tuple[str]]:
+        """Give another process a copy of its own."""
+        return BucketPlace, (self.bucket.address,)
+
+    def fetch(self, folder: Path, name: str | None = None) -> None:
+        """Download what is new in a folder.
+
+        A compaction adds the merged object before it removes the others, and a list of several pages may have
+        neither. So all is listed again if an object has vanished, or a merged one has appeared.
+        """
+        with self._lock:
+            if name is not None:
+                self.list_names(folder)
+                self._download_all([self._key(path) for path in folder.rglob(name)])
+                return
+            for _ in range(_MAX_TRIES):
+                listed = self._list(folder)
+                new = [key for key, each in listed.items() if self._held.get(key) != _tag(each)]
+                fits = [key for key in new if self._make_folder(self._path(key))]
+                if all(self._download_all(fits)) and not self._has_new_merged(folder, listed):
+                    return
+        raise StoreError(f"{self.address}: expected a pause between compactions, got none")
+
+    def fetch_file(self, path: Path) -> None:
+        """Download a file."""
+        with self._lock:
+            self._download_all([self._key(path)])
+
+    def list_names(self, *folders: Path) -> None:
+        """List folders; what was not downloaded becomes a hole of its object's size."""
+        with self._lock:
+            for each in (each for folder in folders for each in self._list(folder).values()):
+                path = self._path(each.key)
+                if self._held.get(each.key) != _tag(each) and self._make_folder(path):
+                    self._held.pop(each.key, None)
+                    path.unlink(missing_ok=True)
+                    with path.open("wb") as file:
+                        file.truncate(each.size)
+                    os.utime(path, (each.changed, each.changed))
+
+    def get(self, path: Path) -> bytes:
+        """Return the bytes of an object."""
+        if (found := self.bucket.get(self._key(path))) is None:
+            raise FileNotFoundError(path)
+        return found.data
+
+    def exists(self, path: Path) -> bool:
+        """Return whether the bucket has an object."""
+        return self.bucket.head(self._key(path)) is not None
+
+    def put(self, path: Path, data: bytes | None = None) -> None:
+        """Write a file here, then the object."""
+        if data is not None:
+            self._write_here(path, data)
+        key = self._key(path)
+        with self._lock:
+            self._held.pop(key, None)
+            self._held[key] = str(self.bucket.put(key, path).e_tag)
+
+    def put_new(self, path: Path, data: bytes) -> None:
+        """Create the object, then write the file here."""
+        key = self._key(path)
+        with self._lock:
+            self._held[key] = str(self.bucket.create(key, data).e_tag)
+        self._write_here(path, data)
+
+    def check_claims(self) -> None:
+        """Raise `StoreError` if the server has no conditional writes."""
+        self.bucket.require_conditions()
+
+    def claim(self, path: Path, data: bytes) -> bool:
+        """Create an object."""
+        key = self._key(path)
+        try:
+            self._claimed[key] = data, self.bucket.create(key, data)
+        except FileExistsError:
+            return False
+        return True
+
+    def touch(self, path: Path, mark: bytes) -> None:
+        """Replace an object by itself and a mark, if it has the version that this process wrote last."""
+        key = self._key(path)
+        with self._claiming:
+            if (claimed := self._claimed.get(key)) is None:
+                return
+            data, version = claimed
+            first_line, data = data.partition(b"\n")[0], data + mark
+            written = self.bucket.update(key, data, version)
+            if written is None:  # perhaps the answer to an earlier renewal was lost
+                found = self.bucket.get(key)
+                if found is not None and found.data.startswith(first_line):
+                    written = self.bucket.update(key, data, found.info.version)
+            if written is None:
+                self._claimed.pop(key, None)
+            else:
+                self._claimed[key] = data, written
+
+    def delete(self, *paths: Path) -> None:
+        """Remove objects, and the files here."""
+        with self._lock:
+            keys = list[str]()
+            for path in paths:
+                inside = self.bucket.list(self._key(path)) if path.is_dir() else None
+                keys += [self._key(path)] if inside is None else [each.key for each in inside]
+            self.bucket.delete(keys)
+            for key in keys:
+                self._held.pop(key, None)
+                self._claimed.pop(key, None)
+            for path in paths:
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+
+    def move(self, path: Path, target: Path) -> Path:
+        """Copy an object within the bucket, then remove it."""
+        with self._lock:
+            self.list_names(target.parent)
+            target = unused_path(target)
+            if not self.bucket.copy(self._key(path), self._key(target)):
+                path.unlink(missing_ok=True)
+                raise FileNotFoundError(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+            self.delete(path)
+            return target
+
+    def keep_previous(self, path: Path, target: Path) -> None:
+        """Copy an object within the bucket; it stays until another replaces it."""
+        with self._lock:
+            if self.bucket.copy(self._key(path), self._key(target)):
+                self._held.pop(self._key(target), None)
+        with suppress(FileNotFoundError):
+            path.replace(target)
+
+    def now(self) -> float:
+        """Return the time of a new object, by the server's clock."""
+        key = f"unfinished/{temporary_name('now')}"
+        self.bucket.put(key, b"")
+        info = self.bucket.head(key)
+        self.bucket.delete([key])
+        if info is None:
+            raise StoreError(f"{self.address}: expected the object {key}, got none")
+        return info.changed
+
+    def _write_here(self, path: Path, data: bytes) -> None:
+        with replacing(path, self.root / "unfinished") as temporary:
+            temporary.write_bytes(data)
+
+    def _list(self, folder: Path) -> dict[str, ObjectInfo]:
+        """List the objects below a folder that can be files here, by key; remove files without an object."""
+        found = {each.key: each for each in self.bucket.list(self._key(folder))}
+        folders = {str(parent) for key in found for parent in PurePosixPath(key).parents}
+        for key in [key for key in found if key in folders or not _is_plain_key(key)]:
+            self._leave_out(key)
+            del found[key]
+        inside = sorted(folder.rglob("*"), reverse=True)  # what is in a folder before the folder
+        for path in inside:
+            if path.is_dir():
+                with suppress(OSError):  # it is not empty
+                    path.rmdir()
+            elif (key := self._key(path)) not in found:
+                path.unlink()
+                self._held.pop(key, None)
+        return found
+
+    def _has_new_merged(self, folder: Path, listed: dict[str, ObjectInfo]) -> bool:
+        now = (each.key for each in self.bucket.list(self._key(folder)))
+        return any(PurePosixPath(key).name.startswith(_MERGED) and key not in listed for key in now)
+
+    def _download_all(self, keys: Sequence[str]) -> list[bool]:
+        """Download objects; return for each whether it exists."""
+        if len(keys) < 2:
+            return [self._download(key) for key in keys]
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  folders do without
+
+        with ThreadPoolExecutor(_DOWNLOADS) as pool:
+            return list(pool.map(self._download, keys))
+
+    def _download(self, key: str) -> bool:
+        """Replace the file here by its object, or remove it if there is none."""
+        path = self._path(key)
+        temporary = self.root.parent / f"{self.root.name}.{threading.get_ident()}"
+        if (found := self.bucket.download(key, temporary)) is None:
+            path.unlink(missing_ok=True)
+            self._held.pop(key, None)
+            return False
+        os.utime(temporary, (found.changed, found.changed))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.replace(path)
+        self._held[key] = _tag(found)
+        return True
+
+    def _make_folder(self, path: Path) -> bool:
+        """Make the folder of a file; return False where its name, or one above it, is taken."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            self._leave_out(self._key(path))
+            return False
+        return True
+
+    def _leave_out(self, key: str) -> None:
+        if key not in self._left_out:
+            self._left_out.add(key)
+            _log.warning("%s/%s is left out: no file can have its name", self.address, key)
+
+    def _path(self, key: str) -> Path:
+        return self.root / key
+
+    def _key(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+
+def _tag(info: ObjectInfo) -> str:
+    """Return the tag of an object's contents; its time and size where the server has no tags."""
+    return str(info.version.e_tag or (info.changed, info.size))
+
+
+def _is_plain_key(key: str) -> bool:
+    """Return whether a key names a file below a folder and cannot lead out of it."""
+    parts = key.split("/")
+    plain = all(part not in ("", ".", "..") and PurePath(part).name == part for part in parts)
+    return plain and "\\" not in key and "\0" not in key
+
+
+def _make_own_folder() -> Path:
+    """Make a folder that is locked while this process lives; remove those of killed processes."""
+    from filelock import FileLock, Timeout  # noqa: PLC0415  a tenth of a second that folders do not cost
+
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    base = Path(tempfile.gettempdir()) / f"activemem-objects-{user}"
+    base.mkdir(mode=0o700, exist_ok=True)
+    if base.is_symlink() or base.stat().st_uid != user:
+        raise StoreError(f"{base}: expected a folder of this user's, got another's; set TMPDIR")
+    with FileLock(base / "making"):
+        for folder in base.iterdir():
+            if folder.is_dir():
+                with suppress(Timeout, OSError), FileLock(folder / _LOCK, timeout=0):
+                    shutil.rmtree(folder, ignore_errors=True)
+        own = Path(tempfile.mkdtemp(dir=base))
+        lock = FileLock(own / _LOCK, thread_local=False)
+        lock.acquire()
+
+    def leave() -> None:
+        if os.getpid() == pid:  # and not in a fork of it
+            shutil.rmtree(own, ignore_errors=True)
+            lock.release()
+
+    pid = os.getpid()
+    atexit.register(leave)
+    root = own / "store"
+    root.mkdir()
+    return root
