@@ -18,9 +18,9 @@ from .text.errors import StudyError, StudyFault
 
 
 def load_last_run(name_or_path: str | None, store: Store, overrides: Sequence[str] = ()) -> Study:
-    """The study of that name as it last ran in a store, by default the last one that ran.
+    """Return the study of that name as it last ran in a store, by default the last one that ran.
 
-    A path means the current file; so does a name that has never run here. Further overrides come last.
+    A path means the current file, and so does a name that has never run here. Further overrides come last.
     """
     name = store.records.latest() if name_or_path is None else name_or_path
     if name is None:
@@ -56,7 +56,7 @@ def _check_known(name: str, store: Store) -> None:
 
 
 def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
-    """The files of plug-ins that trials of a study were computed with and that are not loaded here."""
+    """Yield the plug-in files that a study's trials were computed with and that are not loaded."""
     own = store.trials().filter(pl.col("study") == name)
     used = {code for version in own["version"].unique() for code in _plugins_of(version)}
     missing = {code.rpartition(" ")[0] for code in used} - {file.path.name for file in loaded_files()}
@@ -65,7 +65,7 @@ def _lacking_plugins(name: str, store: Store) -> Iterator[str]:
 
 
 def _plugins_of(version: str) -> list[str]:
-    """The plug-ins of a row's version: `0.1.0 with mqar.py 1a2b3c4d`."""
+    """Return the plug-ins in a row's version: `0.1.0 with mqar.py 1a2b3c4d`."""
     return version.partition(" with ")[2].split(", ")
 
 
@@ -79,7 +79,7 @@ def load_studies(store: Store) -> dict[str, Study | StudyError]:
 
 
 def outline_studies(store: Store, outcomes: pl.DataFrame) -> dict[str, Study | StudyOutline | StudyError]:
-    """The same, but outlines of those that come along and of which the store has no trial.
+    """Return all studies, but only outlines of shipped ones of which the store has no trial.
 
     `outcomes` are the latest attempts in the store.
     """
@@ -92,7 +92,7 @@ def outline_studies(store: Store, outcomes: pl.DataFrame) -> dict[str, Study | S
 
 
 def _ran(store: Store, outcomes: pl.DataFrame) -> set[str]:
-    """The names of studies that have run and are known by what they were then."""
+    """Return the names of studies that have run, and whose record says what they were."""
     return {name for name in outcomes["study"].unique() if store.records.load(name) is not None}
 
 

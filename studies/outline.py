@@ -1,4 +1,4 @@
-"""How many trials a study has that nobody has begun, counted from its design without making them."""
+"""Outlines: the number of trials of an untrained study, counted from its design without making them."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ class StudyOutline:
 
 
 def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
-    """The outline of a study file; None where only the whole study tells.
+    """Return the outline of a study file; None if only the whole study gives it.
 
-    That is where a trial of it may be among those with the `known` traits, where cells may be left out for
-    their size, where a search chooses, where sizes of a ladder set what trials have, and where the file has
-    faults.
+    This is so if a trial of it may be among those with the `known` traits, if cells may be left out for
+    their size, if a search chooses, if sizes of a ladder set trials' keys, and if the file has faults.
     """
     try:
         document = read_document(path)
@@ -61,7 +60,7 @@ def outline(path: Path, known: Collection[Traits]) -> StudyOutline | None:
 
 
 def traits(tables: Mapping[str, Any]) -> Traits:
-    """The traits of a trial's settings, or of what a study file says; None where it says nothing."""
+    """Return the traits of a trial's settings, or of a study file; None if it has none."""
     found = (tables.get(table) for table, _ in _KEYS)
     return tuple(
         each.get(key) if isinstance(each, Mapping) else None
@@ -70,7 +69,7 @@ def traits(tables: Mapping[str, Any]) -> Traits:
 
 
 def known_traits(store: Store, outcomes: pl.DataFrame) -> set[Traits]:
-    """The traits of all trials that a store has outcomes of or that have begun there."""
+    """Return the traits of all trials that have outcomes in a store or have begun there."""
     texts = outcomes["settings"].to_list()
     for path in store.files.checkpoints_folder(STARTS_FILE).glob(f"*/{STARTS_FILE}"):
         with suppress(OSError, StoreError):  # reported where it is read as a trial
@@ -83,5 +82,5 @@ def known_traits(store: Store, outcomes: pl.DataFrame) -> set[Traits]:
 
 
 def _agree(written: object, stored: object) -> bool:
-    """Whether a key of a file can have a value: a hole any, and another value only itself."""
+    """Return whether a key of a file can have a value: a hole any, another value only itself."""
     return written is None or (isinstance(written, str) and "{" in written) or written == stored

@@ -102,7 +102,7 @@ class Study:
         return tuple(range(first, first + max(0, (self.max_seeds or 0) - len(self.seeds))))
 
     def with_later_seeds(self) -> Study:
-        """The study with the trials of all seeds that may be added; its factors stay as they are."""
+        """Return the study with the trials of all seeds that may be added; its factors stay as they are."""
         added = [
             Trial(
                 study=self.name,
@@ -116,7 +116,7 @@ class Study:
         return replace(self.with_trials(added), cells=(*self.cells, *added))
 
     def with_trials(self, added: Sequence[Trial]) -> Study:
-        """The study with more trials to run."""
+        """Return the study with more trials to run."""
         every = {trial.id: trial for trial in self.trials}
         for trial in added:
             every.setdefault(trial.id, trial)
@@ -145,7 +145,7 @@ class Study:
 
     @property
     def trials_by_rung(self) -> list[int]:
-        """How many trials these are on each rung of a search, all of them where it has but one."""
+        """The number of trials on each rung of a search, all of them if it has only one."""
         more = len(self.point_seeds(self.baseline)) - len(self.seeds) if self.baseline else 0
         *lower, last = (points * len(self.seeds) for points in self.points_by_rung)
         return [trials * len(self.point_levels) for trials in (*lower, last + more)]
@@ -171,7 +171,7 @@ class Study:
 
     @property
     def points_by_rung(self) -> list[int]:
-        """How many points a search trains at each rung; the baseline at the last alone."""
+        """The number of points that a search trains at each rung; the baseline only at the last."""
         points = self.num_points
         return (
             [points]
@@ -180,9 +180,9 @@ class Study:
         )
 
     def boundary_trials(self, level: Mapping[str, Level] | None = None) -> list[Trial]:
-        """The trials that represent a search: every dimension at its first value, or at its last.
+        """Return the trials that represent a search: every dimension at its first value, or at its last.
 
-        They are two, or two for each of the levels that all points are trained at; of the level of a rung.
+        They are two, or two for each of the levels that all points are trained at, at the level of a rung.
         """
         values = {name: representative_values(dimension) for name, dimension in self.dimensions.items()}
         ends = [{name: each[index] for name, each in values.items()} for index in (0, -1)]
@@ -190,16 +190,17 @@ class Study:
         return [self.trial_for(end, self.seeds[0], each) for end in ends for each in at]
 
     def point_seeds(self, values: Mapping[str, Level]) -> tuple[int, ...]:
-        """The seeds that a search point is trained with; of the baseline maybe more, from the largest on."""
+        """Return the seeds of a search point; the baseline may have more, from the largest on."""
         if not self.baseline or dict(values) != dict(self.baseline):
             return self.seeds
         more, first = (self.baseline_seeds or 0) - len(self.seeds), max(self.seeds) + 1
         return (*self.seeds, *range(first, first + max(0, more)))
 
     def point_trials(self, values: Mapping[str, Level], rung: int | None = None) -> tuple[Trial, ...]:
-        """The trials of a search point, one for each seed, at each of the levels that points are across.
+        """Return the trials of a search point.
 
-        They are those of a rung, by default of the last one.
+        There is one for each seed, at each of the levels that points are across. They are those of a rung, by
+        default of the last one.
         """
         level = {} if self.fidelity is None or rung is None else self.fidelity.level(rung)
         return tuple(
@@ -210,7 +211,10 @@ class Study:
 
     @property
     def point_levels(self) -> tuple[Mapping[str, Level], ...]:
-        """What each search point is trained at beside its values: the levels that the search is across."""
+        """The levels that each search point is trained at beside its values.
+
+        They are those that the search is across.
+        """
         names = self.search.across if self.search else ()
         return tuple(
             dict(zip(names, levels, strict=True))
@@ -218,16 +222,19 @@ class Study:
         )
 
     def choose(self, suggest: Suggest) -> dict[str, Level]:
-        """The values of a search point by name, suggested one by one, only those that the point uses."""
+        """Return the values of a search point by name, suggested one by one.
+
+        It returns only those that the point uses.
+        """
         return resolve_point(self.template, self.dimensions, self._fixed, suggest)
 
     def trial_for(
         self, values: Mapping[str, Level | Recipe], seed: int = 0, at: Mapping[str, Level] | None = None
     ) -> Trial:
-        """The trial of a search point, whose values are named as in `dimensions`, at some of `point_levels`.
+        """Return the trial of a search point with values named as in `dimensions`.
 
-        Values that it does not use are left out. Raises ValueError for missing values, names that are not
-        dimensions, and values that do not fit.
+        It is trained at one of `point_levels`. Unused values are left out. Raises ValueError for missing
+        values, names that are not dimensions, and values that do not fit.
         """
         plain = {name: value.text if isinstance(value, Recipe) else value for name, value in values.items()}
         used = self.choose(lambda name, dimension: plain.get(name, representative_values(dimension)[0]))
@@ -238,11 +245,11 @@ class Study:
         return Trial(study=self.name, levels=levels, settings=self._settings(levels))
 
     def read_point(self, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-        """The values of the point that stored levels settle; None if they are of another space."""
+        """Return the values of the point with these stored levels; None if they are of another space."""
         return read_point(self.choose, levels)
 
     def _settings(self, levels: Mapping[str, Level]) -> TrialSettings:
-        """The settings of a trial with these levels."""
+        """Return the settings of a trial with these levels."""
         return resolve_settings(self.template, levels)
 
     @property
@@ -296,7 +303,7 @@ def _study_of(
 def _make_study(
     contents: StudyContents, path: Path | None, overrides: tuple[str, ...], own_corpus: OwnCorpus | None
 ) -> Study:
-    """The study of a file's contents; what its trials and points show to be wrong is noted."""
+    """Return the study of a file's contents; report the faults that its trials and points show."""
     header, draft, grid = contents.header, contents.draft, contents.grid()
     study = Study(
         name=header.name,
@@ -351,7 +358,7 @@ def _check_data(diagnostics: Diagnostics, study: Study, summary: CorpusSummary) 
 
 
 def _checked_search(study: Study, search: SearchSettings, header: StudySettings, draft: Draft) -> Study:
-    """The study with the point that its search begins with; what its points show to be wrong is noted."""
+    """Return the study with the search's first point; report the faults that its points show."""
     diagnostics, dimensions = draft.diagnostics, study.dimensions
     study = replace(study, baseline=read_baseline(diagnostics, header, dimensions, study.choose))
     check_search_space(diagnostics, search, dimensions, study.choose)

@@ -1,4 +1,4 @@
-"""What a study file says as a whole: which tables it has, its header, and keys that need other tables."""
+"""Checks of a study file as a whole: its tables, its header, and keys that need other tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def check_tables(diagnostics: Diagnostics) -> None:
 
 
 def read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> DecodeSettings | None:
-    """The table [decode], if there is one; a study that keeps no weights has no model to decode with."""
+    """Return the table [decode], if there is one.
+
+    A study that keeps no weights has no model to decode with.
+    """
     data = diagnostics.document.data
     if "decode" in data and header is not None and not header.keep_weights:
         diagnostics.report_error(("decode",), "it needs trained models: say keep_weights = true in [study]")
@@ -33,6 +36,6 @@ def read_decode(diagnostics: Diagnostics, header: StudySettings | None) -> Decod
 
 
 def read_header(diagnostics: Diagnostics) -> StudySettings | None:
-    """The table [study]; None if it is missing or invalid, which is noted."""
+    """Return the table [study]; report it and return None if it is missing or invalid."""
     data = diagnostics.document.data
     return diagnostics.validate(StudySettings, ("study",), data["study"]) if "study" in data else None

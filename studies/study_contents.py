@@ -1,4 +1,4 @@
-"""What a study file says: every table read and checked, and the cells of its grid, before it is a study."""
+"""Contents of a study file: every table read and checked, and the cells of its grid."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StudyContents:
 
     @property
     def budget(self) -> StudyBudget:
-        """The bounds of each model, and of a search the limits that its text tells."""
+        """The bounds of each model, and the limits of a search that are known from its text."""
         limits = self.search.bounds if self.search else ()
         return StudyBudget(
             max_parameters=self.header.max_parameters,
@@ -66,7 +66,7 @@ class StudyContents:
         )
 
     def grid(self) -> TrialGrid:
-        """The trials of all cells, none of a search; cells that do not fit are noted."""
+        """Return the trials of all cells, none for a search; report cells that do not fit."""
         if self.search is not None:
             return TrialGrid()
         return GridBuilder(
@@ -81,7 +81,7 @@ class StudyContents:
 
 
 def read_contents(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> StudyContents | None:
-    """The contents of a document; None if it has faults, which are noted, all that can be seen at once."""
+    """Return the contents of a document; report all visible faults at once and return None."""
     check_tables(diagnostics)
     ladder, fidelity = expand_ladder(diagnostics), expand_fidelity(diagnostics)
     header = read_header(diagnostics)
@@ -116,13 +116,13 @@ def read_contents(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Stu
 
 
 def read_size(diagnostics: Diagnostics) -> tuple[StudySettings | None, int]:
-    """The table [study] of a grid, and how many cells it has, each with each seed; faults are noted."""
+    """Return the table [study] of a grid, and its number of cells with each seed; report faults."""
     header = read_header(diagnostics)
     return header, sum(1 for _ in _design(diagnostics, header).cells())
 
 
 def _design_as_written(document: Document) -> Design | None:
-    """The design of a file without its overrides; None if there are none, or if its levels have faults."""
+    """Return the design of a file without its overrides; None without overrides, or if levels are faulty."""
     if document.as_written is None:
         return None
     diagnostics = Diagnostics(document.as_written)
@@ -133,7 +133,7 @@ def _design_as_written(document: Document) -> Design | None:
 
 
 def _design(diagnostics: Diagnostics, header: StudySettings | None) -> Design:
-    """The design of a document; faults are noted."""
+    """Return the design of a document; report faults."""
     if header is not None and header.ablate is not None:
         expand_ablation(diagnostics)
     return read_design(diagnostics, header)
@@ -142,7 +142,7 @@ def _design(diagnostics: Diagnostics, header: StudySettings | None) -> Design:
 def _checked_draft(
     diagnostics: Diagnostics, design: Design, space: Mapping[str, Dimension], own_corpus: OwnCorpus | None
 ) -> Draft:
-    """The draft of a study; faults of its recipes, holes and levels are noted."""
+    """Return the draft of a study; report faults of its recipes, holes and levels."""
     data = diagnostics.document.data
     tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
@@ -158,7 +158,7 @@ def _checked_draft(
 
 
 def _dimensions(draft: Draft, search: SearchSettings | None) -> dict[str, Dimension]:
-    """What a search chooses, checked; empty without a search."""
+    """Return the checked dimensions of a search; empty without one."""
     if search is None:
         return {}
     factors = draft.design.factors

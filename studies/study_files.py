@@ -1,4 +1,4 @@
-"""Where study files are: those that come with the package, by name, and any other by its path."""
+"""Places of study files: shipped ones by name, and any other by its path."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .text.errors import StudyError, StudyFault
 
 
 def shipped_studies() -> dict[str, Path]:
-    """The files of the studies that come with the package, by name."""
+    """Return the files of the shipped studies by name."""
     return {path.stem: path for path in sorted(Path(__file__).parent.glob("*.toml"))}
 
 
 def find_study_file(name_or_path: str | Path) -> Path:
-    """The path of a study file, given by itself or by the name of a study that comes with the package.
+    """Return the path of a study file, given as a path or as the name of a shipped study.
 
-    Raises StudyError if there is neither: with the nearest name, if one is like it.
+    Raises StudyError with the nearest name if there is neither.
     """
     shipped = shipped_studies()
     path = Path(name_or_path)
@@ -36,5 +36,5 @@ def find_study_file(name_or_path: str | Path) -> Path:
 
 
 def is_path(name_or_path: str) -> bool:
-    """Whether a text can only mean a file, as no study's name does: it has a folder, or ends in .toml."""
+    """Return whether a text can only mean a file: it has a folder, or ends in .toml."""
     return name_or_path.endswith(".toml") or os.sep in name_or_path or "/" in name_or_path

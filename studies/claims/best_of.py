@@ -66,7 +66,7 @@ def resolve_membership(
 def _candidates(
     context: ClaimContext, winner: syntax.FunctionCall, bound: Bindings, number: NumberResolver
 ) -> list[Candidate] | None:
-    """The levels to compare: those of a loop, or of the one factor that a metric leaves open."""
+    """Return the levels to compare: those of a loop, or of the one factor that a metric leaves open."""
     first = winner.arguments[0]
     if winner.loops:
         rounds = loop_bindings(context, winner, bound)
@@ -109,9 +109,10 @@ def _find_candidates(
 
 
 def _sign(context: ClaimContext, winner: syntax.FunctionCall, candidates: list[Candidate]) -> str | None:
-    """The sign between a level and one that it is ahead of; `best` and `worst` follow the metrics' direction.
+    """Return the sign between a level and one that it beats.
 
-    Metrics without a better direction, or with opposite ones, are faults.
+    `best` and `worst` follow the metrics' direction. Metrics without a better direction, or with opposite
+    ones, are faults.
     """
     function = winner.function.text
     if function in ("argmax", "argmin"):

@@ -19,9 +19,9 @@ from .syntax_tree import LevelLiteral, MetricReference
 
 
 def resolve_name(context: ClaimContext, node: MetricReference, bound: Bindings) -> Number | None:
-    """The number that a name means: a variable's, or a metric's in one cell.
+    """Return the number that a name means: a variable's, or a metric's in one cell.
 
-    None if it is wrong or matches several cells; the message says which level must be named.
+    Returns None if the name is wrong or matches several cells; the message says which level must be named.
     """
     if node.bare and node.word.text in bound:
         return _variable(context, node, bound)
@@ -40,7 +40,7 @@ def resolve_name(context: ClaimContext, node: MetricReference, bound: Bindings) 
 def select_quantities(
     context: ClaimContext, node: MetricReference, bound: Bindings
 ) -> tuple[Quantity, ...] | None:
-    """A metric in each cell with the named levels; None if something is wrong with it, which is noted."""
+    """Return a metric in each cell with the named levels; report faults and return None."""
     metric = _metric(context, node, bound)
     each, sound = context.each, metric is not None
     named = {} if each is None else {each: context.scope.factors[each][0]}
@@ -61,7 +61,7 @@ def select_quantities(
 
 
 def _variable(context: ClaimContext, node: MetricReference, bound: Bindings) -> Number | None:
-    """A variable as a number."""
+    """Return a variable as a number."""
     text = bound[node.word.text].text
     try:
         return Constant(float(text))
@@ -71,7 +71,7 @@ def _variable(context: ClaimContext, node: MetricReference, bound: Bindings) -> 
 
 
 def _metric(context: ClaimContext, node: MetricReference, bound: Bindings) -> str | None:
-    """The metric's name with its index, if there is such a metric."""
+    """Return the metric's name with its index if there is such a metric."""
     word = node.word
     if word.text not in context.scope.metrics:
         what = "unknown metric" if not node.bare or not bound else "unknown metric or variable"
@@ -83,7 +83,7 @@ def _metric(context: ClaimContext, node: MetricReference, bound: Bindings) -> st
 
 
 def _selectors(context: ClaimContext, node: MetricReference) -> Iterator[tuple[str, LevelLiteral]]:
-    """The named factors with their levels; faulty ones are noted, and yielded all the same."""
+    """Yield the named factors with their levels; report faulty ones and yield them all the same."""
     met: set[str] = set()
     for word, level in node.selectors:
         if word.text == SEED:

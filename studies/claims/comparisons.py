@@ -51,10 +51,10 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Extrapolation:
-    """What a power law through the sizes below a cell's foretells of it, seed by seed.
+    """The prediction of a cell by a power law through the smaller sizes, seed by seed.
 
-    `parts` are the numbers of the sizes below, from the smallest on, each with a cell of that size; `of` is
-    the number that is foretold, and `cell` one of its cells. The law is over the parameters of these cells.
+    `parts` are the numbers of the smaller sizes, the smallest first, each with a cell of that size; `of` is
+    the predicted number, and `cell` one of its cells. The law is over the parameters of these cells.
     """
 
     of: Number
@@ -72,9 +72,9 @@ class Comparison:
     margin: float = 0.0
 
     def accepted_range(self, step: float) -> tuple[float, float]:
-        """The bounds of left minus right; on a metric that changes in steps, `>=` is `> −step`.
+        """Return the bounds of left minus right; for a metric that changes in steps, `>=` is `> −step`.
 
-        Likewise `==` is within one step; `step` is the smallest difference that the metric can show.
+        `==` is within one step, where `step` is the smallest difference that the metric can show.
         """
         match self.sign:
             case ">":
@@ -129,7 +129,7 @@ def iter_comparisons(statement: Statement) -> Iterator[Comparison]:
 
 
 def iter_numbers(number: Number | Comparison) -> Iterator[Number]:
-    """A number and all in it, or those on both sides of a comparison, in the order of the text."""
+    """Yield a number and all numbers in it, or those of a comparison, in the order of the text."""
     match number:
         case Comparison():
             parts = (number.left, number.right)
@@ -155,5 +155,5 @@ def iter_quantities(number: Number | Comparison) -> Iterator[Quantity]:
 
 
 def cell_label(cell: Cell) -> str:
-    """The cell as a message names it: `task=sort, mixer=sa`."""
+    """Return the cell as messages name it: `task=sort, mixer=sa`."""
     return ", ".join(f"{factor}={level_name(level)}" for factor, level in cell)

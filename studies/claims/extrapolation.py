@@ -18,7 +18,7 @@ _FEWEST = 2  # sizes that a law goes through
 def resolve_extrapolation(
     context: ClaimContext, node: syntax.FunctionCall, bound: Bindings, resolve: ResolveNumber
 ) -> Number | None:
-    """The extrapolation to the size of its argument; None if something is wrong, which is noted."""
+    """Return the extrapolation to the size of its argument; report faults and return None."""
     sizes = context.scope.ladder
     fault = None
     if not sizes:
@@ -42,7 +42,7 @@ def resolve_extrapolation(
 
 
 def _place(context: ClaimContext, cell: Cell) -> int:
-    """Which of the sizes a cell has."""
+    """Return the index of a cell's size."""
     levels, sizes = dict(cell), context.scope.ladder
     rungs = list(zip(*sizes.values(), strict=True))
     return rungs.index(tuple(levels[name] for name in sizes))
@@ -58,13 +58,13 @@ def _sizes_words(context: ClaimContext, places: Set[int]) -> str:
 
 
 def _at(context: ClaimContext, cell: Cell, place: int) -> Cell:
-    """The cell with another size."""
+    """Return the cell with another size."""
     sizes = context.scope.ladder
     return tuple((name, sizes[name][place] if name in sizes else level) for name, level in cell)
 
 
 def _moved(context: ClaimContext, number: Number, place: int) -> Number:
-    """The number with another size in all of its cells."""
+    """Return the number with another size in all of its cells."""
     match number:
         case Quantity():
             return replace(number, cell=_at(context, number.cell, place))

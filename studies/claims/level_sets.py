@@ -24,7 +24,10 @@ _OPERATOR = re.compile(r"[+*>]")
 
 
 def substitute_variables(context: ClaimContext, level: LevelLiteral, bound: Bindings) -> BoundLevel:
-    """The level with its variables substituted; an argument's name, as `k` in `conv(k=20)`, is none."""
+    """Return the level with its variables substituted.
+
+    The name of an argument, such as `k` in `conv(k=20)`, is no variable.
+    """
     tokens = level.tokens
     if len(tokens) == 1:
         known = bound.get(level.text) if tokens[0].kind == "name" else None
@@ -44,7 +47,7 @@ def substitute_variables(context: ClaimContext, level: LevelLiteral, bound: Bind
 
 
 def resolve_level(context: ClaimContext, factor: str, level: LevelLiteral, bound: Bindings) -> Level | None:
-    """The level of a factor that is meant; None if there is none, which is noted."""
+    """Return the level of a factor that is meant; report a fault and return None if there is none."""
     found = substitute_variables(context, level, bound)
     try:
         return context.scope.level(factor, found.text)
@@ -54,9 +57,9 @@ def resolve_level(context: ClaimContext, factor: str, level: LevelLiteral, bound
 
 
 def resolve_level_set(context: ClaimContext, level_set: LevelSet, bound: Bindings) -> tuple[BoundLevel, ...]:
-    """The levels of a set in its order, without those after `except`.
+    """Return the levels of a set in its order, without those after `except`.
 
-    An unknown factor, an exception that is not in the set, and an empty result are noted.
+    Reports an unknown factor, an exception that is not in the set, and an empty result.
     """
     listed = tuple(substitute_variables(context, level, bound) for level in level_set.levels)
     factor = level_set.factor
@@ -83,7 +86,7 @@ def resolve_level_set(context: ClaimContext, level_set: LevelSet, bound: Binding
 
 
 def loop_bindings(context: ClaimContext, call: FunctionCall, bound: Bindings) -> list[Bindings]:
-    """The values of variables in each iteration of a call's loops, the last varying fastest.
+    """Return the values of variables in each iteration of a call's loops, the last varying fastest.
 
     A set may use the variables before it. A call without loops has one iteration.
     """

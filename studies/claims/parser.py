@@ -1,8 +1,8 @@
-"""The grammar of a claim: a method per rule, whose docstring is the rule.
+"""Parser of claims: one method for each rule of the grammar, with the rule as its docstring.
 
-Nothing is evaluated, and brackets nest at most MAX_DEPTH deep. Names are not looked up here: whether `loss`
-is a metric and `m` a variable is for `resolver` to decide, which has the study. A level is taken as it is,
-token by token up to a comma or bracket of the claim itself, so that it may be any recipe.
+Nothing is evaluated, and brackets nest at most MAX_DEPTH deep. Names are not looked up: `resolver` decides
+whether `loss` is a metric and `m` a variable. A level is read token by token up to a comma or bracket of
+the claim itself, so that it may be any recipe.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _ParseError(Exception):
 
 
 def parse_claim(text: str, faults: FaultCollector) -> SyntaxNode:
-    """The tree of a claim; what cannot be read is noted in `faults` and becomes a SyntaxErrorNode."""
+    """Return the tree of a claim; report what cannot be read in `faults` as a SyntaxErrorNode."""
     parser = _ClaimParser(text, faults)
     try:
         return parser.claim()
@@ -212,9 +212,9 @@ class _ClaimParser(TokenReader):
         return LevelSet(start=start, end=self._end(), factor=factor, levels=levels, excluded=less)
 
     def level(self) -> LevelLiteral:
-        """A level as the study file has it: everything up to a token that cannot be part of a level.
+        """Parse a level as the study file has it: everything up to a token that cannot be part of a level.
 
-        Its own brackets are part of it. A single quoted token is the text between the quotes; `and`, `or`,
+        Its own brackets belong to it. A single quoted token is the text between the quotes. `and`, `or`,
         `for` and `except` end a level unless they are all of it: there is a task `and`.
         """
         tokens: list[Token] = []
@@ -300,7 +300,7 @@ class _ClaimParser(TokenReader):
         return ForClause(variable=variable, iterates=self.set())
 
     def _selectors(self) -> tuple[tuple[str, ...], tuple[tuple[Identifier, LevelLiteral], ...]]:
-        """Indices, then `FACTOR "=" level`, with commas between."""
+        """Parse indices, then `FACTOR "=" level`, separated by commas."""
         index: list[str] = []
         selectors: list[tuple[Identifier, LevelLiteral]] = []
         while True:
@@ -333,9 +333,10 @@ class _ClaimParser(TokenReader):
         return tuple(levels)
 
     def _bracketed(self, rule: Callable[[], RuleResult]) -> RuleResult | SyntaxErrorNode:
-        """The node between brackets; with a fault in it a SyntaxErrorNode, and parsing goes on behind them.
+        """Return the node between brackets.
 
-        If they are never closed, the fault passes to the enclosing brackets.
+        A fault in it gives a SyntaxErrorNode, and parsing resumes after them. If they are never closed, the
+        fault passes to the enclosing brackets.
         """
         opened, depth = self._advance(), self._depth
         if depth > MAX_DEPTH:
@@ -354,14 +355,14 @@ class _ClaimParser(TokenReader):
         return inside
 
     def _unclosed(self, opened: Token) -> _ParseError:
-        """The fault where a bracket should be closed, shown at the opening one if the text ends there."""
+        """Return the fault of an unclosed bracket, shown at the opening one if the text ends there."""
         close = _OPEN[opened.kind]
         if self.token.kind == "end":
             return self._error("this bracket is never closed", opened)
         return self._error(f"expected '{close}' or ',', got {describe_token(self.token, self._faults)}")
 
     def _word(self) -> Identifier:
-        """The next token as a name."""
+        """Return the next token as a name."""
         token = self._advance()
         return Identifier(start=token.start, end=token.end, text=token.text)
 

@@ -51,7 +51,10 @@ def read_claims(
 def _read(
     diagnostics: Diagnostics, path: KeyPath, spec: ClaimSpec, scopes: Sequence[Scope | None]
 ) -> list[Claim]:
-    """What is claimed in the first scope that has all that is named; if none has, the faults in the last."""
+    """Return the claims in the first scope that knows all names.
+
+    Reports the faults in the last if none does.
+    """
     for scope in scopes:
         faults = FaultCollector(spec.holds)
         said = parse_claim(spec.holds, faults)
@@ -70,7 +73,7 @@ def _read(
 
 
 def _resolve(spec: ClaimSpec, said: SyntaxNode, scope: Scope, faults: FaultCollector) -> list[Claim] | None:
-    """A claim in a scope, or one at each level of its factor; None where any has faults, which are noted."""
+    """Return a claim in a scope, or one for each level of its factor; report faults and return None."""
     claims: list[Claim] = []
     for made, within in _at_each_level(spec, scope):
         statement = resolve_claim(ClaimContext(scope=within, faults=faults, each=spec.each), said)
@@ -87,9 +90,10 @@ def _resolve(spec: ClaimSpec, said: SyntaxNode, scope: Scope, faults: FaultColle
 
 
 def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, Scope]]:
-    """A claim with the cells that it is about: itself with all, or with those of each level of its factor.
+    """Yield a claim with the cells that it is about.
 
-    A level that no cell has, as one that a sample of cells leaves out, is passed over.
+    They are all cells, or those of each level of its factor. A level without cells, such as one that a
+    sample of cells leaves out, is skipped.
     """
     factor = spec.each
     if factor is None:
@@ -105,7 +109,10 @@ def _at_each_level(spec: ClaimSpec, scope: Scope) -> Iterator[tuple[ClaimSpec, S
 def _scopes(
     diagnostics: Diagnostics, design: Design, metrics: Mapping[str, Metric]
 ) -> Sequence[Scope | None]:
-    """Of the study, then of the file as written; None alone where the factors or the cells have faults."""
+    """Return the scope of the study, then that of the file as written.
+
+    It is only None if factors or cells are faulty.
+    """
     if any(path[0] in ("factors", "cells") for path in diagnostics.invalid):
         return [None]
     designs = [each for each in (design, design.as_written) if each is not None]

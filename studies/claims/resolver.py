@@ -39,7 +39,7 @@ _FOLDS: Mapping[str, Literal["min", "max", "mean"]] = {"min": "min", "max": "max
 
 
 def resolve_claim(context: ClaimContext, said: syntax.SyntaxNode) -> Statement | None:
-    """The statement that a claim makes of the study; None where something is wrong, which is noted."""
+    """Return the statement that a claim makes about the study; report faults and return None."""
     found = resolve_statement(context, said, {})
     if found is None or context.faults:
         return None
@@ -55,7 +55,7 @@ def resolve_claim(context: ClaimContext, said: syntax.SyntaxNode) -> Statement |
 def resolve_statement(  # noqa: PLR0911 -- one return for each kind
     context: ClaimContext, node: syntax.SyntaxNode, bound: Bindings
 ) -> Statement | None:
-    """The statement of a node: a comparison, a combination of statements, or a loop over them.
+    """Return the statement of a node: a comparison, a combination of statements, or a loop over them.
 
     A number in its place, or a `best` without `is` or `in`, is a fault.
     """
@@ -93,7 +93,7 @@ def resolve_statement(  # noqa: PLR0911 -- one return for each kind
 def resolve_number(  # noqa: PLR0911 -- one return for each kind
     context: ClaimContext, node: syntax.SyntaxNode, bound: Bindings
 ) -> Number | None:
-    """The number of a node: a metric in one cell, a constant, a variable's value, a sum or a reduction.
+    """Return the number of a node: a metric in one cell, a constant, a variable, a sum or a reduction.
 
     A statement in its place is a fault, and so is the level that `best` gives.
     """
@@ -126,7 +126,7 @@ def resolve_number(  # noqa: PLR0911 -- one return for each kind
 
 
 def _chain(context: ClaimContext, node: syntax.ComparisonChain, bound: Bindings) -> Statement | None:
-    """The comparisons of neighbouring operands; a chain holds if all of them do."""
+    """Return the comparisons of neighbouring operands; a chain holds if all of them do."""
     operands = [resolve_number(context, each, bound) for each in node.operands]
     pairs = zip(operands, node.signs, operands[1:], strict=False)
     return _joined(
@@ -153,9 +153,9 @@ def _resolve_comparison(
 
 
 def _fold(context: ClaimContext, node: syntax.FunctionCall, bound: Bindings) -> Number | None:
-    """The minimum, maximum or mean over a call's loops, its arguments, or the factors left open.
+    """Return the minimum, maximum or mean over a call's loops, its arguments, or the factors left open.
 
-    `max(loss[task=sort])` is over every mixer; the maximum of one number alone is a fault.
+    `max(loss[task=sort])` is over every mixer; the maximum of a single number is a fault.
     """
     function, first = _FOLDS[node.function.text], node.arguments[0]
     if not node.loops and len(node.arguments) == 1:
@@ -174,7 +174,7 @@ def _fold(context: ClaimContext, node: syntax.FunctionCall, bound: Bindings) -> 
 
 
 def _joined(kind: type[AllOf] | type[AnyOf], parts: list[Statement | None]) -> Statement | None:
-    """The statements joined into one: a single one stays itself, and None if none is sound."""
+    """Return the statements joined into one: a single one stays itself, and None if none is sound."""
     known = tuple(part for part in parts if part is not None)
     if not known or len(known) < len(parts):
         return None

@@ -1,4 +1,4 @@
-"""What a claim can refer to: a study's metrics, factors, and cells by the levels that select them."""
+"""Names that a claim can use: a study's metrics, factors, and cells by their levels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CellKey = frozenset[tuple[str, object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The names that a claim may use; `factors` are the study's without the seed, `ladder` those of sizes."""
+    """Names that a claim may use: `factors` without the seed, and `ladder`, the factors of sizes."""
 
     metrics: Mapping[str, Metric]
     factors: Mapping[str, tuple[Level, ...]]
@@ -41,7 +41,7 @@ class Scope:
         object.__setattr__(self, "_cells_by_key", {cell_key(cell): cell for cell in self.cells})
 
     def at_level(self, factor: str, level: Level) -> Scope:
-        """The scope of those cells alone that have this level of a factor."""
+        """Return the scope of the cells with this level of a factor."""
         wanted = cell_key([(factor, level)])
         cells = tuple(cell for key, cell in self._cells_by_key.items() if wanted <= key)
         return replace(self, factors={**self.factors, factor: (level,)}, cells=cells)
@@ -51,7 +51,10 @@ class Scope:
         return self._names[factor].find(name)
 
     def select(self, named: Mapping[str, Level]) -> tuple[Cell, ...]:
-        """The cells with these levels; of several, the one whose other levels are the baseline's, if any."""
+        """Return the cells with these levels.
+
+        Of several it is the one whose other levels are the baseline's, if any.
+        """
         wanted = cell_key(named.items())
         if wanted in self._cells_by_key:
             return (self._cells_by_key[wanted],)
@@ -63,7 +66,10 @@ class Scope:
         return found
 
     def varying_factors(self, cells: Iterable[Cell]) -> dict[str, tuple[Level, ...]]:
-        """The factors that vary among these cells, with their levels there, in the order of the study."""
+        """Return the factors that vary among these cells, with their levels there.
+
+        They are in the order of the study.
+        """
         held = [dict(cell) for cell in cells]
         met = {factor: {level_key(cell[factor]) for cell in held} for factor in self.factors}
         return {
@@ -73,7 +79,10 @@ class Scope:
         }
 
     def dependent_factors(self) -> frozenset[str]:
-        """The factors whose level another's determines; of two that determine each other, the second."""
+        """Return the factors whose level another's determines.
+
+        Of two that determine each other it is the second.
+        """
         cells = [{name: level_key(level) for name, level in cell} for cell in self.cells]
         order, found = list(self.varying_factors(self.cells)), set[str]()
         for at, name in enumerate(order):
@@ -86,7 +95,7 @@ class Scope:
 
 
 def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
-    """The scope of claims in a study of this design."""
+    """Return the scope of claims in a study of this design."""
     factors = {name: levels for name, levels in design.factors.items() if name != SEED}
     seeds = design.factors[SEED]
     return Scope(
@@ -104,11 +113,11 @@ def claim_scope(design: Design, metrics: Mapping[str, Metric]) -> Scope:
 
 
 def _determines(cells: Iterable[Mapping[str, str]], one: str, other: str) -> bool:
-    """Whether cells with the same level of one factor have the same of the other."""
+    """Return whether cells with the same level of one factor have the same level of the other."""
     met: dict[str, str] = {}
     return all(met.setdefault(cell[one], cell[other]) == cell[other] for cell in cells)
 
 
 def cell_key(cell: Iterable[tuple[str, Level]]) -> CellKey:
-    """The key of a cell, whatever the order of its factors."""
+    """Return the key of a cell in any order of its factors."""
     return frozenset([(factor, level_key(level)) for factor, level in cell])

@@ -37,7 +37,7 @@ class ClaimSpec(StrictModel):
     @field_validator("name")
     @classmethod
     def check_printable(cls, name: str) -> str:
-        """The name, which must fit in one line of output."""
+        """Return the name, which must fit in one line of output."""
         if name != one_line(name):
             raise ValueError(f"expected one line of printable signs, got {name!r}")
         return name
@@ -47,7 +47,7 @@ class ClaimSpec(StrictModel):
 class Claim:
     """A claim with its resolved statement; `varied_factors` are those with several levels.
 
-    In every cell, the level of those in `dependent_factors` is determined by that of another factor.
+    In every cell, the level of another factor determines that of each of `dependent_factors`.
     """
 
     spec: ClaimSpec

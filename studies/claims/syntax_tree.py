@@ -28,7 +28,10 @@ class LevelLiteral:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSet:
-    """All levels of a factor or those listed (exactly one of the two is given), less the excepted ones."""
+    """All levels of a factor or the listed ones (exactly one of the two is given).
+
+    The excepted ones are left out.
+    """
 
     start: int
     end: int

@@ -25,9 +25,10 @@ _cut = Tokenizer(
 
 
 def tokenize(text: str) -> list[Token]:
-    """All tokens of the text; the kinds are "number", "name", "quoted", "other", "end", or the word or sign.
+    """Return all tokens of the text, of the kinds "number", "name", "quoted", "other", "end".
 
-    "other" is a character outside the language, which may appear only inside a level.
+    A word or sign of the language is its own kind. "other" is a character outside the language, which may
+    appear only inside a level.
     """
     return [
         token._replace(kind=token.text)
@@ -38,7 +39,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def parse_number(token: Token, faults: FaultCollector) -> float | None:
-    """The value of a number in Python's notation; None if it is not one, which is noted."""
+    """Return the value of a number in Python's notation; report a fault and return None for another text."""
     try:
         value = float(token.text)
     except ValueError:
@@ -51,7 +52,7 @@ def parse_number(token: Token, faults: FaultCollector) -> float | None:
 
 
 def describe_token(token: Token, faults: FaultCollector) -> str:
-    """A token as a message quotes it."""
+    """Return a token as messages quote it."""
     if token.kind == "end":
         return "the end"
     if token.kind == "other":

@@ -1,4 +1,4 @@
-"""What a plan says of the data of a study: what there is, what of it is read, and what is odd about it."""
+"""Facts about a study's data in its plan: what is here, what is read, and what is odd about it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Which trainings diverged: at their end they had lost most of what they had learnt, or all of it and more.
+"""Diverged trainings: at their end they had lost most of what they had learned, or all of it and more.
 
-A mean over seeds of which one diverged is the value of no training, and its spread tells nothing of others.
-So a diverged training counts as one that failed does: it is told, with its value, and no number has it in.
+A mean over seeds of which one diverged is the value of no training, and its spread says nothing about the
+others. So a diverged training is treated like a failed one: tables name it with its value and leave it out
+of all numbers.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ MIN_RISE = 0.1
 
 
 def may_diverge() -> pl.Expr:
-    """Whether the loss of a trial in a frame of the store's trials has one meaning throughout.
+    """Return whether the loss of a trial has one meaning throughout.
 
-    Where sequences grow longer it rises with each success.
+    It is an expression over the store's trials. If sequences grow longer, the loss rises with each success.
     """
     grows = [name for name, metric in METRICS.items() if metric.steps_with_curriculum]
     names = pl.col("metrics").list.eval(pl.element().struct.field("name"))
@@ -36,10 +37,9 @@ def may_diverge() -> pl.Expr:
 
 
 def ignorant_losses(outcomes: pl.DataFrame) -> dict[str, float]:
-    """By trial, the loss in nats of a model that takes all symbols for equally likely.
+    """Return, by trial, the loss in nats of a model that predicts all symbols with equal probability.
 
-    Trials without symbols have none: their losses are errors of numbers, and what counts is bounded. Nor have
-    those of tasks with losses of their own.
+    Trials without symbols and tasks with losses of their own have none.
     """
     tasks = outcomes.select("trial", task=pl.col("settings").str.json_path_match("$.task"))
     known = {text: _ignorant_loss(text) for text in tasks["task"].drop_nulls().unique()}
@@ -49,9 +49,9 @@ def ignorant_losses(outcomes: pl.DataFrame) -> dict[str, float]:
 def tell_divergence(
     outcomes: pl.DataFrame, losses: pl.DataFrame, ignorant: Mapping[str, float]
 ) -> pl.DataFrame:
-    """The store's latest attempts with the column DIVERGED, from the course of their training losses.
+    """Return the store's latest attempts with the column DIVERGED, from their training losses.
 
-    `losses` has the columns trial, epoch and value; `ignorant` is what `ignorant_losses` gives.
+    `losses` has the columns trial, epoch and value; `ignorant` is the result of `ignorant_losses`.
     """
     value, order = pl.col("value"), pl.col("epoch")
     course = losses.sort(order).group_by("trial").agg(
@@ -73,7 +73,7 @@ def tell_divergence(
 
 
 def _ignorant_loss(task: str) -> float | None:
-    """The loss of equally likely symbols in a task, as a row has it; None without symbols."""
+    """Return the loss of equally likely symbols in a row's task; None without symbols."""
     try:
         settings = task_from_json(task)
         vocab = settings.interface.vocab

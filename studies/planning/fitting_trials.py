@@ -1,7 +1,7 @@
-"""Which stored trials are of a search's space, whatever study has trained them, and under whatever names.
+"""Stored trials that belong to a search's space, whatever study trained them and under whatever names.
 
-A trial fits if a point of the space has its settings: its recipe tells the values of most dimensions, the
-other settings those that fill a hole by themselves, and the trial that these values make must have its id.
+A trial fits if a point of the space has its settings: its recipe gives the values of most dimensions, other
+settings those that fill a hole alone, and the trial of these values must have the same id.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FittingTrials:
         self._found: dict[str, Trial | None] = {}
 
     def find(self, row: Mapping[str, Any]) -> Trial | None:
-        """The trial of the search that a row of the store is; None if it does not fit."""
+        """Return the search's trial that a row of the store is; None if it does not fit."""
         if row["task"] not in self._tasks or row["status"] != "done":
             return None
         if row["trial"] not in self._found:
@@ -44,7 +44,7 @@ class FittingTrials:
         return self._found[row["trial"]]
 
     def _open(self) -> set[KeyPath]:
-        """The paths of settings that differ from point to point, or from seed to seed, or mean the same."""
+        """Return the paths of settings that differ between points or seeds, or that mean the same."""
         return {*self._study.template.holes, RECIPE_PATH, (SEED,), ("code",)}
 
     def _match(self, row: Mapping[str, Any]) -> Trial | None:
@@ -66,7 +66,7 @@ class FittingTrials:
         return next((trial for trial in trials if trial.id == row["trial"]), None)
 
     def _other_values(self, settings: Mapping[str, Any]) -> dict[str, Level]:
-        """The values that fill holes outside of the recipe by themselves, as they stand in settings."""
+        """Return the values that fill holes outside of the recipe alone, as settings have them."""
         found: dict[str, Level] = {}
         for path, names in self._study.template.holes.items():
             if path == RECIPE_PATH or not HOLE_PATTERN.fullmatch(self._study.template.texts[path]):
@@ -81,7 +81,7 @@ class FittingTrials:
 
 
 def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any]:
-    """What several settings have in common, without what is at these paths: a cheap first look at a row."""
+    """Return what several settings have in common, without these paths: a cheap first check of a row."""
     found: dict[str, Any] = {}
     for name, first in several[0].items():
         if (name,) in apart or not all(name in each for each in several):
@@ -95,7 +95,7 @@ def _shared(several: Sequence[Any], apart: Collection[KeyPath]) -> dict[str, Any
 
 
 def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
-    """Whether settings have another value of something that is the same at all points."""
+    """Return whether settings differ in something that is the same at all points."""
     for name in settings.keys() & fixed.keys():
         known, value = fixed[name], settings[name]
         if isinstance(known, dict) and isinstance(value, dict):
@@ -107,9 +107,9 @@ def _differs(settings: Mapping[str, Any], fixed: Mapping[str, Any]) -> bool:
 
 
 def fitting_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The rows that fit a search, with the factors that it would have given them; of other studies, or names.
+    """Return the rows that fit a search, with the factors that it would have given them.
 
-    Of each point either the trials of all its seeds, or none.
+    For each point they are the trials of all its seeds, or none.
     """
     trials, others = FittingTrials(study), outcomes.filter(status="done")
     points: dict[str, list[Trial]] = {}
@@ -153,7 +153,10 @@ class RecipeSpace:
         return self._pattern
 
     def values(self, recipe: Recipe) -> dict[str, Level] | None:
-        """The values of the dimensions that a recipe tells, by name; None if the space does not have it."""
+        """Return the values of the dimensions that a recipe gives, by name.
+
+        Returns None if the recipe is not in the space.
+        """
         if self._pattern is None:
             return None
         found = find_derivation(self._pattern.root, recipe.root)
@@ -170,7 +173,7 @@ class RecipeSpace:
         return values
 
     def _filled(self) -> Recipe:
-        """The recipe with its holes filled, and those in what fills them."""
+        """Return the recipe with its holes filled, and those in the values too."""
         dimensions = {name: render(each) for name, each in self._study.dimensions.items()}
         fillings = {**self._levels, **dimensions, **self._study.template.fragments}
         recipe = self._written
@@ -179,7 +182,7 @@ class RecipeSpace:
         return recipe
 
     def _names(self, root: Node, own: Iterator[str]) -> Iterator[str]:
-        """The name of each dimension in the order of the text, those that fill holes where these stand."""
+        """Yield the name of each dimension in the order of the text; a hole stands for those that fill it."""
         for node in walk(root):
             if isinstance(node, IntegerDimension | RealDimension | ChoiceDimension):
                 yield next(own)
@@ -195,7 +198,7 @@ class RecipeSpace:
 
 
 def count_points(study: Study, rows: pl.DataFrame) -> int:
-    """How many points rows are of whose factors are those of the search."""
+    """Return the number of points of these rows, whose factors are those of the search."""
     levels = [json.loads(text) for text in rows["factors"]]
     return len({tuple(each.get(name) for name in study.dimensions) for each in levels})
 

@@ -53,11 +53,11 @@ class PlannedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCost:
-    """One model of the study: how many trials have it, and what it costs with their largest vocabulary.
+    """A model of the study: how many trials have it, and its cost with their largest vocabulary.
 
-    `step_flops` are those of a training step on sequences of the task's length, or of REFERENCE_TOKENS tokens
-    if it grows; `memory` are the bytes that a step of any of its trials holds at most, None of a model over
-    the budget; `estimate` is its trials' mean; `excess` says what exceeds the budget, empty if nothing does.
+    `step_flops` are those of a training step on sequences of the task's length, or of REFERENCE_TOKENS
+    tokens if it grows. `memory` are the bytes that a step of any of its trials holds at most, None for a
+    model over the budget. `estimate` is its trials' mean; `excess` says what exceeds the budget.
     """
 
     label: str
@@ -73,11 +73,11 @@ class ModelCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is known of a study before it runs; `estimate` is for all remaining trials, one after the other.
+    """Everything known about a study before it runs.
 
-    A search has no trials yet: `total` is how many it will run, `models` the ends of its dimensions.
-    `subset_size` counts the trials of the selected subset, if any; then all but `total` and `over_budget`
-    describe it alone.
+    `estimate` is for all remaining trials, run in sequence. A search has no trials yet: `total` is how many
+    it will run, `models` are the ends of its dimensions. `subset_size` counts the trials of the selected
+    subset, if any; then all but `total` and `over_budget` describe the subset.
     """
 
     trials: tuple[PlannedTrial, ...]
@@ -117,10 +117,10 @@ def make_plan(
     memory: MemoryEstimator = OF_SETTINGS_ALONE,
     locate: Locate = lambda dataset: "part of activemem" if dataset.installed else dataset.source,
 ) -> Plan:
-    """The plan of a study, or of some trials of a grid, given a store; loads neither torch nor Ray.
+    """Return the plan of a study, or of some trials of a grid, given a store; load neither torch nor Ray.
 
-    What an optimiser keeps is for others to count where that needs the names and shapes of weights, and how
-    long sequences are for those who can read them: `memory` asks them. `locate` says where a corpus is.
+    `memory` estimates steps: callers that can count an optimiser's numbers or read sequence lengths pass
+    their own. `locate` says where a corpus is.
     """
     memory = replace(memory, find_longest=longest_of_own_data(study, memory.find_longest))
     outcomes = store.trials()
@@ -200,7 +200,7 @@ def _planned(
     estimator: TimeEstimator,
     only: Collection[str] | None,
 ) -> tuple[PlannedTrial, ...]:
-    """The trials of a grid, or some of them, with how they ended and what they may take."""
+    """Return the trials of a grid, or some of them, with their status and time estimates."""
     return tuple(
         PlannedTrial(trial=one, status=statuses.get(one.id, "missing"), estimate=estimator.estimate(one))
         for one in study.trials
@@ -211,14 +211,14 @@ def _planned(
 def _grid_estimates(
     planned: Iterable[PlannedTrial], to_run: Iterable[Trial]
 ) -> tuple[Counter[str], list[TimeEstimate]]:
-    """The outcomes of a grid's trials by status, and the times of those that are to run."""
+    """Return the outcomes of a grid's trials by status, and the times of those that are to run."""
     planned, remaining = list(planned), {trial.id for trial in to_run}
     counts = Counter[str](one.status for one in planned if one.status != "missing")
     return counts, [one.estimate for one in planned if one.trial.id in remaining]
 
 
 def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimator) -> list[TimeEstimate]:
-    """The times of a search's trials to come, on each of its rungs."""
+    """Return the times of a search's trials to come, on each of its rungs."""
     rungs, found = rungs_of(study, tried), list[TimeEstimate]()
     for rung, trials in enumerate(study.trials_by_rung):
         rows = tried.filter(pl.Series([each == rung for each in rungs], dtype=pl.Boolean))
@@ -229,14 +229,14 @@ def _search_estimates(study: Study, tried: pl.DataFrame, estimator: TimeEstimato
 
 
 def _point_estimate(tried: pl.DataFrame, ends: Iterable[Trial], estimator: TimeEstimator) -> TimeEstimate:
-    """The time of a search's next trial: the mean of those done, else that of the slower of its ends."""
+    """Return the time of a search's next trial: the mean of those done, else that of the slower end."""
     if seconds := tried.filter(pl.col("status") == "done")["seconds"].to_list():
         return TimeEstimate(fmean(seconds), "measured")
     return max(map(estimator.estimate, ends), key=lambda one: one.seconds or 0.0)
 
 
 def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
-    """The trials of each distinct model, in the order of the first of each."""
+    """Group trials by model, in the order of the first of each."""
     groups: dict[tuple[object, ...], list[Trial]] = {}
     for trial in trials:
         key = (*(getattr(trial.settings.model, name) for name in SIZE_KEYS), _learned_positions(trial))
@@ -245,7 +245,7 @@ def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
 
 
 def _learned_positions(trial: Trial) -> int:
-    """How many numbers a trial's model learns for its positions."""
+    """Return how many numbers a trial's model learns for its positions."""
     model = trial.settings.model
     return POSITIONS[model.position].sized_to(model.max_positions).parameters(model.d_model)
 
@@ -279,7 +279,7 @@ def model_costs(
 
 
 def _labelled(study: Study, trials: Iterable[Trial]) -> list[tuple[str, TrialSettings]]:
-    """The settings of trials with what their models are called."""
+    """Return the settings of trials with the labels of their models."""
     names = _label_names(study)
     return [(_label(names, trial), trial.settings) for trial in trials]
 
@@ -287,13 +287,13 @@ def _labelled(study: Study, trials: Iterable[Trial]) -> list[tuple[str, TrialSet
 def _largest_step(
     study: Study, trials: Iterable[Trial], steps: Mapping[str, StepMemory]
 ) -> tuple[str, StepMemory] | None:
-    """The model whose step holds most, if there are any."""
+    """Return the model whose step holds most memory, if there is any."""
     largest = max(trials, key=lambda trial: steps[trial.id].total, default=None)
     return None if largest is None else (_label(_label_names(study), largest), steps[largest.id])
 
 
 def _label_names(study: Study) -> list[str]:
-    """The factors with several levels by which the models of a study differ; all dimensions of a search."""
+    """Return the factors with several levels by which a study's models differ; all dimensions of a search."""
     if study.search:
         return list(study.dimensions)
     paths = (*_SIZE_PATHS, *(_POSITION_PATHS if any(map(_learned_positions, study.trials)) else ()))
@@ -302,7 +302,7 @@ def _label_names(study: Study) -> list[str]:
 
 
 def _label(names: Sequence[str], trial: Trial) -> str:
-    """The levels of a model, or its recipe if a study has no other.
+    """Return the levels of a model, or its recipe if a study has only one.
 
     Dimensions that a search point does not use have no level.
     """

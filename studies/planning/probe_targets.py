@@ -1,4 +1,4 @@
-"""Which recipes have a recurrent encoder, whose memory probes can measure."""
+"""Recipes with a recurrent encoder, whose memory probes can measure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..text.command_line import command_line
 
 
 def encoder_arguments(recipe: str) -> Arguments | None:
-    """The arguments of an encoder-decoder whose encoder is recurrent; None for any other model."""
+    """Return the arguments of a recurrent encoder in an encoder-decoder; None for any other model."""
     root = read_recipe(recipe).root
     if not isinstance(root, nodes.BlockNode) or root.name != "seq2seq":
         return None
@@ -20,5 +20,5 @@ def encoder_arguments(recipe: str) -> Arguments | None:
 
 
 def probe_command(study: str) -> str:
-    """The command that probes the models of a study."""
+    """Return the command that probes the models of a study."""
     return command_line("probe", "run", study)

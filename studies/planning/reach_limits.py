@@ -67,7 +67,7 @@ _Short = tuple[str, tuple[float, float], tuple[float | None, float | None]]
 
 
 def find_short_reaches(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ShortReach, ...]:
-    """What trials of tasks that state their reach do not see, each trial given with its recipe's label."""
+    """Return the inputs that trials do not see of tasks that state their reach, by recipe label."""
     found: dict[_Short, dict[str, None]] = {}
     for label, settings in labelled:
         task = settings.task
@@ -86,7 +86,7 @@ def find_short_reaches(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[S
 
 
 def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple[ReachLimit, ...]:
-    """The ceilings that trials can meet, each trial given with its recipe's label; equal ones are merged."""
+    """Return the length ceilings that trials can meet, by recipe label; equal ones are merged."""
     limits: dict[str, ReachLimit] = {}
     for label, settings in labelled:
         if not isinstance(settings.task.spec, AlgorithmicTask):
@@ -112,7 +112,10 @@ def predict_reach_limits(labelled: Iterable[tuple[str, TrialSettings]]) -> tuple
 
 
 def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int | None]:
-    """The reach to the left and to the right, each only if the next length after the bound needs more."""
+    """Return the reach to the left and to the right.
+
+    Each is given only if the next length after the bound needs more.
+    """
     task, sees = require_algorithmic(settings.task.name), reach(settings)
     needed = task.unguessable_reach(bound + task.length_step if bound else task.min_length)
     left = int(sees.left) if needed.left > sees.left else None
@@ -120,6 +123,6 @@ def _binding_reach(settings: TrialSettings, bound: int) -> tuple[int | None, int
 
 
 def _layers(settings: TrialSettings) -> int | None:
-    """The number of copies where the recipe is one repeat, else None."""
+    """Return the number of copies if the recipe is one repeat, else None."""
     root = read_recipe(settings.model.recipe).root
     return root.count if isinstance(root, RepeatNode) and isinstance(root.count, int) else None

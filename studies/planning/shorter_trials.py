@@ -45,7 +45,10 @@ class ShorterTrials:
         self._found.setdefault(_without_epochs(trial.settings), []).append(shorter)
 
     def find(self, trial: Trial) -> ShorterTrial | None:
-        """The longest that a trial can go on from and be, bit for bit, as if it had begun at the start."""
+        """Return the longest trial that this one can resume from.
+
+        The result equals, bit for bit, that of a trial that begins at the start.
+        """
         if not self._found:
             return None
         train = trial.settings.train
@@ -59,13 +62,16 @@ class ShorterTrials:
         return max(fitting, key=lambda each: each.epochs, default=None)
 
     def find_all(self, trials: Iterable[Trial]) -> dict[str, ShorterTrial]:
-        """What these trials can go on from, by trial."""
+        """Return the trials that these can resume from, by trial."""
         found = ((trial.id, self.find(trial)) for trial in trials)
         return {trial: shorter for trial, shorter in found if shorter is not None}
 
 
 def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
-    """The settings with none of the changes in [train], with the first, and so on; up to which epoch each."""
+    """Yield the settings with none of the changes in [train], with the first, and so on.
+
+    Each comes with the epoch up to which it holds.
+    """
     train = settings.train
     for count in range(len(train.changes) + 1):
         last = train.changes[count].after if count < len(train.changes) else train.epochs - 1
@@ -74,5 +80,5 @@ def _beginnings(settings: TrialSettings) -> Iterator[tuple[int, TrialSettings]]:
 
 
 def _without_epochs(settings: TrialSettings) -> str:
-    """What all trials share that differ in their epochs alone."""
+    """Return what trials share that differ only in their epochs."""
     return trial_id(settings.model_copy(update={"train": settings.train.model_copy(update={"epochs": 1})}))

@@ -16,9 +16,9 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleTrial:
-    """A stored trial that is done, and the id of what would be trained with the source as it is now.
+    """A stored trial that is done, and the id that it would have with today's source.
 
-    `changes` has the source of then and of now, by what is used of it; that of then is "" if not noted.
+    `changes` has the old and the new source by what is used of it; the old one is "" if unrecorded.
     """
 
     stored: str
@@ -27,9 +27,9 @@ class StaleTrial:
 
 
 def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTrial]:
-    """The trials of a study that the store has of other source alone, by the ids that they would have now.
+    """Return the stored trials of a study that only exist with other source, by their ids of today.
 
-    Of several the one that ended last counts. They are no outcomes of the study.
+    Of several, the one that ended last counts. They are no outcomes of the study.
     """
     done = outcomes.filter(status="done")
     if study.search is None:
@@ -59,7 +59,7 @@ def keep_stale_trials(
 
 
 def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
-    """How many stored trials are of other source, and of which."""
+    """Return how many stored trials have other source, and of which plug-ins."""
     pairs = {both for each in stale.values() for both in each.changes.values()}
     changes = ", ".join(sorted(_change(then, now) for then, now in pairs))
     count = len(stale)
@@ -68,7 +68,7 @@ def describe_stale(stale: Mapping[str, StaleTrial]) -> str:
 
 
 def _stale(rows: pl.DataFrame) -> Iterator[StaleTrial]:
-    """The rows of other source, in the order in which they ended."""
+    """Yield the rows of other source in the order in which they ended."""
     for trial, text in rows.sort("finished").select("trial", "settings").iter_rows():
         if changes := changed_code(text):
             try:

@@ -29,14 +29,13 @@ from .trials_to_run import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyStatus:
-    """A study's trials: their total, the status by id of those with an outcome, and those started.
+    """The trials of a study: their total, the status by id of those with an outcome, and those started.
 
-    `progress` says how far the started ones got, the latest first. `begun` are those of a search that were
-    started, `waiting` those that were handed in and that nobody has started. Those in `missing_weights` are
+    `progress` says how far the started ones got, the latest first. `begun` are the started ones of a
+    search, `waiting` those that were handed in and that nobody has started. Those in `missing_weights` are
     done, but would be trained again for their weights. `failure_reasons` counts first lines, the most
-    frequent first. `spent` says in words which
-    budget or space a search has used up, and is empty else; then `num_remaining` counts only trials of points
-    that have begun.
+    frequent first. `spent` names the budget or space that a search has used up, and is empty otherwise;
+    then `num_remaining` counts only trials of points that have begun.
     """
 
     total: int
@@ -59,7 +58,7 @@ class StudyStatus:
         return Counter(self.stored.values())
 
     def summary(self) -> str:
-        """The counts in one line; counts of 0 are left out, except for done and left."""
+        """Return the counts in one line, without those of 0 except for done and left."""
         counts = self.counts
         parts = [f"{counts['done']:,} of {plural(self.total, 'trial')} done"]
         parts += [
@@ -78,7 +77,7 @@ class StudyStatus:
 
 
 def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = None) -> StudyStatus:
-    """The status of a study in a store, whose latest attempts are read unless they are given."""
+    """Return the status of a study in a store; the latest attempts are read unless they are given."""
     outcomes = store.trials() if outcomes is None else outcomes
     rows = study_outcomes(study, outcomes)
     statuses = dict(rows.select("trial", "status").iter_rows())
@@ -104,7 +103,7 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
 
 
 def status_before_a_run(trials: int) -> StudyStatus:
-    """The status of a study of so many trials, none of which a store knows."""
+    """Return the status of a study before its first run."""
     return StudyStatus(
         total=trials,
         num_remaining=trials,
@@ -120,9 +119,9 @@ def status_before_a_run(trials: int) -> StudyStatus:
 
 
 def _total(study: Study, rows: pl.DataFrame) -> int:
-    """A study's trials; more than planned where more of other studies count as a search's.
+    """Return a study's number of trials; a search counts fitting trials of other studies beyond its plan.
 
-    On a rung, more than planned where a point went on that later ones have passed.
+    On a rung there are more than planned if a point was promoted that later ones have passed.
     """
     if study.fidelity is None:
         return study.total if study.search is None else max(study.total, rows.height)
@@ -131,7 +130,10 @@ def _total(study: Study, rows: pl.DataFrame) -> int:
 
 
 def left_when_spent(study: Study, store: Store, tried: pl.DataFrame) -> int | None:
-    """How many trials of begun points a search has left whose budget is spent; None for any other study."""
+    """Return how many trials of begun points a search with a spent budget has left.
+
+    Returns None for any other study.
+    """
     unfinished = _unfinished(study, store, tried["trial"].to_list())
     return left_within_budget(study, tried, (each.trial for each in unfinished))
 
@@ -152,13 +154,13 @@ def _spent_words(study: Study, remaining: int) -> str:
 
 
 def count_reasons(outcomes: pl.DataFrame) -> tuple[tuple[str, int], ...]:
-    """Why trials have failed: the first lines of reasons with their counts, the most frequent first."""
+    """Count the first lines of the reasons why trials failed, the most frequent first."""
     failed = outcomes.filter(pl.col("status") == "failed")["reason"]
     return tuple(Counter(first_line(reason or "") for reason in failed).most_common())
 
 
 def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Trial]:
-    """The trials of outcomes, with the levels that this study has for them; another may have trained them."""
+    """Return the trials of outcomes with this study's levels; another study may have trained them."""
     own = {trial.id: trial for trial in study.trials}
     return [
         own.get(row["trial"])
@@ -172,11 +174,11 @@ def outcome_trials(study: Study, rows: Iterable[Mapping[str, Any]]) -> list[Tria
 
 
 def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The outcomes of a study's trials, whatever study ran them; of a search, all that it has tried.
+    """Return the outcomes of a study's trials, whatever study ran them; of a search, all that it has tried.
 
-    What it has proposed and another study has trained is among these, with its own factors.
-    What was tried with other settings or seeds, in another space, or with plug-ins of other source, is not
-    among them. With a warm start what others have trained is, with the factors that this search calls it by.
+    Points that it has proposed and another study has trained are included, with its own factors. Trials
+    with other settings or seeds, of another space, or with plug-ins of other source are not. With a warm
+    start, trials of other studies are included with this search's factors.
     """
     if study.search is not None:
         own = _own_outcomes(study, outcomes)
@@ -185,14 +187,14 @@ def study_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def outcomes_elsewhere(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The outcomes of other studies, or under other names, of points of a search; none of a grid."""
+    """Return the outcomes of a search's points under other studies or names; none for a grid."""
     if study.search is None:
         return outcomes.clear()
     return _elsewhere(study, outcomes, _own_outcomes(study, outcomes))
 
 
 def _own_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The outcomes whose factors are a point of a search: under its name, or that it took from others."""
+    """Return the outcomes of points under a search's name, or taken by it from others."""
     own = _tried(study, outcomes.filter(pl.col("study") == study.name))
     if "taken" not in outcomes.columns:
         return own
@@ -201,7 +203,7 @@ def _own_outcomes(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """What a search has taken of these, by its own factors, and as ended when it took it."""
+    """Return the outcomes that a search has taken from others, by its own factors, as ended at that time."""
     by_study = pl.element().filter(pl.element().struct.field("study") == study.name)
     found = outcomes.with_columns(own=pl.col("taken").list.eval(by_study).list.first())
     own = pl.col("own").struct
@@ -212,7 +214,7 @@ def _taken(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _tried(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The outcomes that are of a point of a search, with one of its seeds."""
+    """Return the outcomes of a search's points with one of its seeds."""
     return outcomes.filter(
         [_is_tried(study, *row) for row in outcomes.select("trial", "factors").iter_rows()]
     )
@@ -223,7 +225,7 @@ def _elsewhere(study: Study, outcomes: pl.DataFrame, own: pl.DataFrame) -> pl.Da
 
 
 def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-    """The point of a search that a stored trial, given its id and its levels, is of; as `tried_trial`."""
+    """Return the point of a search that a stored trial with this id and these levels belongs to, if any."""
     found = tried_trial(study, trial, levels)
     if found is None:
         return None
@@ -231,9 +233,9 @@ def tried_point(study: Study, trial: str, levels: Mapping[str, Level]) -> dict[s
 
 
 def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial | None:
-    """The trial of a search that a stored one is, given its id and its levels.
+    """Return the trial of a search that a stored one with this id and these levels is.
 
-    None if its levels are of another space, or its settings are not those of this study.
+    Returns None if its levels are of another space, or its settings are not those of this study.
     """
     key = json.dumps(dict(levels))
     if key not in study.tried:
@@ -243,7 +245,7 @@ def tried_trial(study: Study, trial: str, levels: Mapping[str, Level]) -> Trial 
 
 
 def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
-    """The trial of a search that has these levels."""
+    """Return the trial of a search that has these levels."""
     try:
         values = study.read_point(levels)
         at = next((each for each in study.point_levels if each.items() <= levels.items()), None)
@@ -257,7 +259,7 @@ def _trial_of_levels(study: Study, levels: Mapping[str, Level]) -> Trial | None:
 
 
 def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
-    """The rung of each outcome of a search, the last one where it has none."""
+    """Return the rung of each outcome of a search, the last one if it names none."""
     if study.fidelity is None:
         return [0] * len(outcomes)
     found = (study.fidelity.rung_of(json.loads(factors)) for factors in outcomes["factors"])
@@ -265,14 +267,14 @@ def rungs_of(study: Study, outcomes: pl.DataFrame) -> list[int]:
 
 
 def _is_tried(study: Study, trial: str, factors: str) -> bool:
-    """Whether a stored trial is of a point of this search, with one of its seeds."""
+    """Return whether a stored trial belongs to a point of this search with one of its seeds."""
     levels = json.loads(factors)
     point = tried_point(study, trial, levels)
     return point is not None and levels.get(SEED) in study.point_seeds(point)
 
 
 def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[UnfinishedTrial]:
-    """The trials of a search's points that somebody has begun or handed in; none of a grid."""
+    """Return the trials of a search's points that somebody has begun or handed in; none for a grid."""
     if study.search is None:
         return []
     return [
@@ -283,7 +285,7 @@ def _unfinished(study: Study, store: Store, stored: Collection[str]) -> list[Unf
 
 
 def started_trials(study: Study, store: Store, stored: Collection[str]) -> tuple[str, ...]:
-    """The trials of a grid with a checkpoint but no outcome; those of a search are not listed."""
+    """Return the trials of a grid with a checkpoint but no outcome; none for a search."""
     trials = study.trials if study.search is None else ()
     open_ones = [trial.id for trial in trials if trial.id not in stored]
     begun = store.files.trials_with_checkpoint(open_ones)

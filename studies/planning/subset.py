@@ -19,10 +19,10 @@ _SHARD = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 
 
 def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
-    """The ids of the trials that match every selector `factor=level`.
+    """Return the ids of the trials that match every selector `factor=level`.
 
-    Several levels of one factor are alternatives. Raises StudyError, with every fault, for an unknown factor
-    or level, if no trial matches, and for a search, whose trials are not known.
+    Several levels of one factor are alternatives. Raises StudyError, with every fault, for an unknown
+    factor or level, if no trial matches, and for a search, whose trials are not known.
     """
     if study.search is not None:
         raise StudyError(
@@ -51,10 +51,10 @@ def select_trials(study: Study, selectors: Sequence[str]) -> frozenset[str]:
 
 
 def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozenset[str]:
-    """The ids of all that a store may have of a study: all, or what matches selectors as in `select_trials`.
+    """Return the ids of all stored trials of a study.
 
-    All are those that were begun or handed in as well. Stored trials match by their levels, so that those of
-    other code, or of earlier settings, are among them.
+    With selectors only those that match, as in `select_trials`. Trials that were only begun or handed in are
+    included. Stored trials match by their levels, so those of other code or of earlier settings match, too.
     """
     rows = store.trials().filter(pl.col("study") == study.name)
     if not selectors:
@@ -67,10 +67,10 @@ def stored_part(study: Study, store: Store, selectors: Sequence[str]) -> frozens
 
 
 def select_shard(study: Study, text: str) -> frozenset[str]:
-    """The ids of the trials of the share `text`: "3/16" is the third of sixteen.
+    """Return the ids of the trials of the share `text`: "3/16" is the third of sixteen.
 
-    Shares are disjoint and all trials are in one. Which, only a trial's id says, not the study's order or its
-    other trials. Raises StudyError for another text, and for a search or a path, whose trials are not known.
+    Shares are disjoint and cover all trials. A trial's id alone decides its share. Raises StudyError for
+    another text, and for a search or a path, whose trials are not known.
     """
     if study.search is not None:
         message = (

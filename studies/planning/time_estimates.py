@@ -1,4 +1,4 @@
-"""How long trials will train, estimated only from outcomes in the store of this machine."""
+"""Time estimates of trials, only from outcomes in the store on this machine."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TimeEstimator:
     """Estimates from the outcomes of this machine, on the device that it used last."""
 
     def __init__(self, outcomes: pl.DataFrame, trials: Iterable[Trial]) -> None:
-        """Take speeds from all of these outcomes, and times from those of these trials."""
+        """Take speeds from all outcomes, and times from those of these trials."""
         rows = _outcomes_on_this_device(outcomes)
         speed = pl.col("flops").sum() / pl.col("seconds").sum()
         self._speeds: Mapping[str, float] = dict(rows.group_by("recipe_id").agg(speed).iter_rows())
@@ -53,14 +53,17 @@ class TimeEstimator:
         self._known: dict[str, TimeEstimate] = {}
 
     def estimate(self, trial: Trial) -> TimeEstimate:
-        """The training time of one trial."""
+        """Return the training time of one trial."""
         cell = _cell(trial)
         if cell not in self._known:
             self._known[cell] = self._estimate_cell(trial, cell)
         return self._known[cell]
 
     def _estimate_cell(self, trial: Trial, cell: str) -> TimeEstimate:
-        """The time of a cell: measured, else bounded by the speed of its recipe, else of all recipes."""
+        """Return the time of a cell: measured, or bounded by a speed.
+
+        The speed is that of its recipe, else of all recipes.
+        """
         if cell in self._cells:
             return TimeEstimate(self._cells[cell], "measured")
         speed = self._speeds.get(read_recipe(trial.settings.model.recipe).id, self._speed)
@@ -71,7 +74,7 @@ class TimeEstimator:
 
 
 def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
-    """The sum of the times, with the weakest basis among them."""
+    """Return the sum of the times, with the weakest basis among them."""
     found = list(estimates)
     bases: list[EstimateBasis] = ["measured", *(one.basis for one in found)]
     basis = max(bases, key=get_args(EstimateBasis).index)
@@ -80,12 +83,12 @@ def total_time(estimates: Iterable[TimeEstimate]) -> TimeEstimate:
 
 
 def _cell(trial: Trial) -> str:
-    """What the trials of a cell share: everything except the seed."""
+    """Return what the trials of a cell share: everything except the seed."""
     return repr([(name, level) for name, level in trial.levels.items() if name != SEED])
 
 
 def _outcomes_on_this_device(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The outcomes of trials that trained on this machine, on the device that it used last."""
+    """Return the outcomes of trials that trained on this machine, on the device that it used last."""
     here = outcomes.filter(
         (pl.col("host") == platform.node()) & (pl.col("flops") > 0) & (pl.col("seconds") > 0)
     )

@@ -28,7 +28,7 @@ from .probe_targets import encoder_arguments, probe_command
 
 
 class ValueStatus(StrEnum):
-    """How far a trial got; of several trials without a value, the status that is first here is shown."""
+    """How far a trial got; of several trials without a value, the first status of this list is shown."""
 
     DONE = "done"  # it has a finite value
     INFINITE = "infinite"  # it ended with an infinite value of a metric that had better be low
@@ -57,12 +57,13 @@ def trial_values(
     metrics: pl.DataFrame | None = None,
     begun: Collection[str] = (),
 ) -> pl.DataFrame:
-    """One row for each trial with the columns trial, seed, value, status and why.
+    """Return one row for each trial with the columns trial, seed, value, status and why.
 
     `outcomes` are the store's latest attempts; for a metric with an index, the last value in `metrics`, the
     store's history, takes precedence over the final one. `begun` are the trials with a checkpoint, `study`
-    names the study to probe. `value` is as stored, even if the status is not "done"; `why` is empty if it is.
-    A metric of a training that diverged is told only where `outcomes` have the column DIVERGED; costs count.
+    names the study to probe. `value` is as stored, even if the status is not "done"; `why` is empty if it
+    is. Metrics of diverged trainings are marked only if `outcomes` have the column DIVERGED; costs count as
+    usual.
     """
     ends = outcomes.select(
         *("trial", "seed", "status", "reason", "recipe", "task"),
@@ -99,7 +100,7 @@ def trial_values(
 
 
 def final_value(metric: str) -> pl.Expr:
-    """The final value of a metric or cost in a frame of the store's trials; null if there is none."""
+    """Return the final value of a metric or cost in a frame of the store's trials; null if there is none."""
     if metric in COSTS:
         return pl.col(metric).cast(pl.Float64)
     named = pl.element().filter(pl.element().struct.field("name") == metric)
@@ -107,26 +108,26 @@ def final_value(metric: str) -> pl.Expr:
 
 
 def row_value(row: Mapping[str, Any], metric: str) -> float:
-    """The same of one row of the store; NaN if there is none."""
+    """Return the final value in one row of the store; NaN if there is none."""
     if metric in COSTS:
         return math.nan if row[metric] is None else float(row[metric])
     return next((each["value"] for each in reversed(row["metrics"]) if each["name"] == metric), math.nan)
 
 
 def last_members(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """The members of an indexed metric, such as `bleu[10-20]`, reported at each trial's last step."""
+    """Return the members of an indexed metric, such as `bleu[10-20]`, reported at each trial's last step."""
     members = metrics.filter(pl.col("name").str.starts_with(family + "["))
     last = members.filter(pl.col("step") == pl.col("step").max().over("trial"))
     return last.unique(["trial", "name"], keep="last", maintain_order=True)
 
 
 def combined_status(statuses: Collection[str]) -> ValueStatus:
-    """The status shown for several trials."""
+    """Return the status shown for several trials."""
     return next((status for status in ValueStatus if status in statuses), ValueStatus.NO_VALUE)
 
 
 def _why(study: str, metric: str) -> pl.Expr:
-    """Why a trial has no value, as the rest of a sentence about it; empty if it has one."""
+    """Return why a trial has no value, as the rest of a sentence; empty if it has one."""
     reason = pl.col("reason").map_elements(first_line, return_dtype=pl.String).fill_null("no reason stored")
     number = pl.col("value").map_elements(find_metric(metric).format, return_dtype=pl.String)
     strayed = pl.format("diverged: the loss of seed {} {}; it has {}", "seed", "diverged", number)
@@ -144,12 +145,12 @@ def _why(study: str, metric: str) -> pl.Expr:
 
 
 def _has_diverged(metric: str) -> pl.Expr:
-    """Whether a value is that of a model whose training diverged; a cost is what it is."""
+    """Return whether a value belongs to a diverged training; a cost never does."""
     return pl.lit(value=False) if metric in COSTS else pl.col("diverged").is_not_null()
 
 
 def _awaits_probe(found: pl.DataFrame, metric: str) -> pl.Expr:
-    """Whether a probe that has not run can measure the metric in a trial's model."""
+    """Return whether a probe that has not run can measure the metric in a trial's model."""
     if metric_family(metric) in TUNED_METRICS:
         return ~pl.col("tuned") & (pl.col("task") == "translation")
     if metric_family(metric) in PROBES:

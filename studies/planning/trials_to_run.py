@@ -1,6 +1,6 @@
-"""Which trials a run trains, which have begun, and which it leaves.
+"""Trials that a run trains, trials that have begun, and trials that a run leaves out.
 
-The store has the outcome of these, or the budget of their search is spent.
+A run leaves out trials with an outcome in the store, and those beyond the budget of their search.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def trials_to_run(
     only: Collection[str] | None = None,
     retry_failed: bool = False,
 ) -> list[Trial]:
-    """The trials of a grid that have no outcome, given the status by id of those that have one.
+    """Return the trials of a grid that have no outcome, given the status by id of those that have one.
 
-    Pruned trials, which a search gave up, incomplete ones, whose metrics are lost, and done ones whose
-    weights are missing run again; failed ones where it is asked for. `only` limits them to these ids.
+    Pruned trials, incomplete ones, whose metrics are lost, and done ones whose weights are missing run
+    again; failed ones only if asked for. `only` limits them to these ids.
     """
     repeated = {"pruned", "incomplete", *(["failed"] if retry_failed else [])}
     without_weights = set(trials_missing_weights(study, store, statuses))
@@ -99,7 +99,7 @@ def trials_to_run(
 
 
 def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:
-    """The done trials of a grid that keeps weights, but whose weights the store lacks.
+    """Return the done trials of a grid that keeps weights, but whose weights the store lacks.
 
     A run trains them again.
     """
@@ -111,13 +111,13 @@ def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, st
 
 
 def counts(row: Mapping[str, Any]) -> bool:
-    """Whether a trial of a search has been trained; in a race one is given up before it begins."""
+    """Return whether a trial of a search has been trained; a race prunes some before they begin."""
     return bool(row["epochs"]) or row["status"] != "pruned"
 
 
 @dataclass(slots=True)
 class Spent:
-    """What trainings have taken."""
+    """Totals of finished trainings, to compare with a budget."""
 
     trainings: int = 0
     flops: float = 0.0
@@ -125,7 +125,7 @@ class Spent:
     gpu_seconds: float = 0.0
 
     def add(self, row: Mapping[str, Any], times: int = 1) -> None:
-        """Take a training's row into account, so many times."""
+        """Add a training's row, `times` times."""
         self.trainings += times
         self.flops += times * (row["flops"] or 0)
         self.seconds += times * row["seconds"]
@@ -133,7 +133,7 @@ class Spent:
 
 
 def _num_gpus(row: Mapping[str, Any]) -> float:
-    """How many GPUs a training had, or how much of one, where its row tells that; 0 on a CPU."""
+    """Return how many GPUs a training had, or its share of one, if the row says so; 0 on a CPU."""
     if not row.get("cuda_version"):
         return 0
     found = re.match(r"(\d+) × ", row["device"]) or re.search(r", a share of ([\d.]+)", row["device"])
@@ -141,7 +141,7 @@ def _num_gpus(row: Mapping[str, Any]) -> float:
 
 
 def is_spent(budget: SearchBudget | None, spent: Spent, running: int = 0) -> bool:
-    """Whether a search's trainings, so many that run among them, have come to an end of its budget."""
+    """Return whether a search has spent its budget while `running` trainings run."""
     if budget is None:
         return False
     limits = (
@@ -154,10 +154,10 @@ def is_spent(budget: SearchBudget | None, spent: Spent, running: int = 0) -> boo
 
 
 def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]) -> int | None:
-    """How many trials a search has left whose budget is spent: those of points that have begun.
+    """Return how many trials a search with a spent budget has left: those of points that have begun.
 
-    `tried` are its outcomes, those of other studies among them, `begun` are trials without any. None for a
-    search whose budget is not spent, and a grid.
+    `tried` are its outcomes, those of other studies included, `begun` are trials without any. Returns None
+    for a grid and for a search with budget left.
     """
     own = tried.filter(pl.col("study") == study.name)
     columns = own.select("status", "epochs", "flops", "seconds", *DEVICE_COLUMNS)
@@ -175,12 +175,12 @@ def left_within_budget(study: Study, tried: pl.DataFrame, begun: Iterable[Trial]
 
 
 def _point(study: Study, levels: Mapping[str, Level]) -> tuple[object, ...]:
-    """What trials of a point have in common that are of one rung."""
+    """Return what trials of a point on one rung have in common."""
     rung = None if study.fidelity is None else study.fidelity.rung_of(levels)
     return (rung, *(levels.get(name) for name in study.dimensions))
 
 
 def _trials(study: Study, levels: Mapping[str, Level]) -> int:
-    """How many trials the point of these levels has."""
+    """Return how many trials the point of these levels has."""
     values = {name: levels[name] for name in study.dimensions if name in levels}
     return len(study.point_seeds(values)) * len(study.point_levels)

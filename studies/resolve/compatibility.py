@@ -1,4 +1,4 @@
-"""Problems between the tables of a study file, each valid by itself."""
+"""Conflicts between the tables of a study file, each valid on its own."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ Unknown = Callable[[KeyPath], bool]
 def incompatibilities(
     settings: TrialSettings, is_unknown: Unknown | None = None
 ) -> Iterator[ValidationProblem]:
-    """What the task cannot use or lacks, and keys that would have no effect.
+    """Yield what the task cannot use or lacks, and keys that would have no effect.
 
-    Rules about a key that is unknown are left out; in `settings` it may then have any valid value.
+    Rules about a key that is unknown are skipped; in `settings` it may then have any valid value.
     """
     for reads, rule in _RULES:
         if is_unknown is None or not any(map(is_unknown, (_TASK_NAME, *reads))):
@@ -73,7 +73,7 @@ def incompatibilities(
 
 
 def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A body whose output is of another kind than the task needs."""
+    """Yield a fault for a body whose kind of output does not fit the task."""
     task, root = settings.task.spec, read_recipe(settings.model.recipe).root
     gives, needs = output_kind(root), _NEEDS.get(task.kind, SEQUENCE)
     if gives != needs:
@@ -85,7 +85,7 @@ def _output(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A coverage penalty for a model that has nothing to cover with."""
+    """Yield a fault for a coverage penalty without attention to cover with."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or not task.coverage_penalty:
         return
@@ -97,7 +97,7 @@ def _coverage(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _sizes(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """An estimate of sizes for a model that is told none."""
+    """Yield a fault for a size estimate of a model that receives no size."""
     task, root = settings.task, read_recipe(settings.model.recipe).root
     if not isinstance(task, SentencePairSettings) or task.sizes == "all":
         return
@@ -118,7 +118,7 @@ def _causality(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterator[ValidationProblem]:
-    """What is wrong with each block of a body for a causal task."""
+    """Yield the faults of a body's blocks for a causal task."""
     streams = _streams(task)
     verb = "predicts" if isinstance(task, LanguageModelSettings) else "hides"
     surroundings = CostContext(config=ModelConfig(d_model=d_model, causal=True, dropout=0.0), length=1)
@@ -136,17 +136,20 @@ def _causality_problems(task: TaskSettings, d_model: int, root: Node) -> Iterato
 
 
 def _streams(task: TaskSettings) -> bool:
-    """Whether it is a text that is read on and on."""
+    """Return whether the task reads a text as one stream."""
     return isinstance(task, LanguageModelSettings) and task.batching == "stream"
 
 
 def covers_nothing(root: Node) -> bool:
-    """Whether the model is an encoder and a decoder without attention weights."""
+    """Return whether the model is an encoder-decoder without attention weights."""
     return isinstance(root, BlockNode) and root.name == "seq2seq" and "attention" not in dict(root.arguments)
 
 
 def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A corpus that does not exist or cannot be cut in this way; a plug-in's task that is not sound."""
+    """Yield a fault for a corpus that is unknown or cannot be cut this way.
+
+    An unsound task of a plug-in is a fault, too.
+    """
     task = settings.task
     try:
         _ = task.interface
@@ -159,7 +162,7 @@ def _data(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A text of one's own that is too short for a single batch, however it is cut into tokens."""
+    """Yield a fault for a text of the user that is too short for one batch in any tokenisation."""
     task, rows = settings.task, settings.train.batch_size
     if not isinstance(task, LanguageModelSettings) or not isinstance(task.corpus, OwnText):
         return
@@ -173,7 +176,7 @@ def _enough_text(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A table of one's own with fewer rows to train on than a batch has."""
+    """Yield a fault for a table of the user with fewer training rows than a batch."""
     task, train = settings.task, settings.train
     expected = train.batch_size if train.batch_tokens is None else train.accumulate
     corpus = task.corpus if isinstance(task, LabelledSettings | TranslationSettings) else None
@@ -184,7 +187,7 @@ def _enough_rows(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Lists of tokens that are to be cut into others."""
+    """Yield a fault for lists of tokens that are to be cut into other tokens."""
     task = settings.task
     if isinstance(task, LabelledSequenceSettings) and task.corpus.lists and task.tokens != "symbols":
         yield ValidationProblem(
@@ -193,7 +196,7 @@ def _lists(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """Settings of the model that do not go together, or not with the length of a sequence."""
+    """Yield faults of model settings that conflict with each other or with a sequence length."""
     try:
         interface = settings.task.interface
     except (CorpusError, TaskError):  # a rule of its own
@@ -206,12 +209,12 @@ def _frame(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 @lru_cache(maxsize=1024)
 def _faults(config: ModelConfig) -> tuple[str, ...]:
-    """What is wrong with a config, of which many trials have the same."""
+    """Return the faults of a config, which many trials share."""
     return tuple(config.faults())
 
 
 def _position_fault(settings: TrialSettings, config: ModelConfig) -> str | None:
-    """Why a task cannot have these positions, if so: they end too soon, or tell what is hidden."""
+    """Return why a task cannot have these positions: they end too soon, or reveal what is hidden."""
     task, name, kind = settings.task, config.position, config.position_kind
     longest = kind.longest
     if kind.by_length and task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION):
@@ -251,7 +254,7 @@ def _lengths(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _for_pairs(key: str) -> Rule:
-    """The rule of a key of [train] that is for pairs of sequences alone."""
+    """Return the rule of a key of [train] that only pairs of sequences have."""
 
     def rule(settings: TrialSettings) -> Iterator[ValidationProblem]:
         task = settings.task.spec
@@ -264,7 +267,7 @@ def _for_pairs(key: str) -> Rule:
 
 
 def _room_for_longest(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A batch of tokens that has no room for a longest pair in each of its parts."""
+    """Yield a fault for a batch of tokens without room for a longest pair in each of its parts."""
     train = settings.train
     if train.batch_tokens is None or settings.task.spec.kind is not TaskKind.TRANSDUCTION:
         return
@@ -288,7 +291,7 @@ def _one_vocabulary(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
-    """A schedule that looks at a loss which the task does not have."""
+    """Yield a fault for a schedule that needs a loss which the task does not have."""
     task = settings.task.spec
     if settings.train.schedule.name == "plateau" and not _has_dev_loss(settings):
         yield ValidationProblem(
@@ -297,7 +300,7 @@ def _plateau(settings: TrialSettings) -> Iterator[ValidationProblem]:
 
 
 def _has_dev_loss(settings: TrialSettings) -> bool:
-    """Whether the same examples are scored after each epoch."""
+    """Return whether the same examples are scored after each epoch."""
     if settings.train.lengths is not None or isinstance(settings.task, GeneratedTask | LabelledSettings):
         return True
     return settings.task.spec.kind in (TaskKind.LANGUAGE, TaskKind.TRANSDUCTION)
@@ -394,7 +397,7 @@ _RULES: tuple[tuple[tuple[KeyPath, ...], Rule], ...] = (
 
 
 def _offending_part(root: Node, gives: str | None) -> str:
-    """The part of a recipe that decides the kind of its output: the one that pools, or the first block."""
+    """Return the part of a recipe that decides its kind of output: the pooling one, or the first block."""
     parts = root.parts if isinstance(root, SeriesNode) else (root,)
     if gives == VECTOR:
         return render(next(part for part in parts if output_kind(part) == gives))

@@ -40,13 +40,13 @@ class SequenceCost:
 
 
 def model_config(model: ModelSettings, interface: ModelInterface) -> ModelConfig:
-    """The config of a trial's model: its settings, and the interface of its task."""
+    """Return the config of a trial's model: its settings, and the interface of its task."""
     return _config(tuple((name, value) for name, value in model if name != "recipe"), interface)
 
 
 @lru_cache(maxsize=1024)
 def _config(settings: tuple[tuple[str, Any], ...], interface: ModelInterface) -> ModelConfig:
-    """The config of these settings of a model: the points of a search have but few."""
+    """Return the config of a model's settings, cached: the points of a search have few different ones."""
     return ModelConfig(
         **dict(settings),
         vocab=interface.vocab,
@@ -60,9 +60,9 @@ def _config(settings: tuple[tuple[str, Any], ...], interface: ModelInterface) ->
 
 
 def cost(settings: TrialSettings, tokens: int) -> SequenceCost:
-    """The cost of a trial's model on a sequence of that many tokens, equal to that of `analyse`.
+    """Return the cost of a trial's model on a sequence of that many tokens, equal to that of `analyse`.
 
-    Tasks share the part that does not depend on the vocabulary: every cost is affine in its size.
+    Tasks share the part that does not depend on the vocabulary, since every cost is affine in its size.
     """
     interface = settings.task.interface
     smallest = _with_min_vocab(model_config(settings.model, interface))
@@ -85,9 +85,9 @@ def parameter_count(settings: TrialSettings) -> int:
 
 
 def sequence_tokens(settings: TrialSettings) -> int:
-    """The length that represents all sequences of a trial, of several the longest.
+    """Return the length that represents all sequences of a trial, the longest of several.
 
-    REFERENCE_TOKENS if the length grows.
+    It is REFERENCE_TOKENS if the length grows.
     """
     if settings.train.lengths is not None:
         return require_algorithmic(settings.task.name).sequence_length(settings.train.lengths[1])
@@ -95,7 +95,7 @@ def sequence_tokens(settings: TrialSettings) -> int:
 
 
 def longest_pair(settings: TrialSettings) -> int:
-    """The tokens of the longest sequence of pairs in training, its end among them."""
+    """Return the tokens of the longest training sequence of pairs, with its end mark."""
     task = settings.task
     if isinstance(task, SentencePairSettings):
         return task.longest + 1
@@ -105,9 +105,9 @@ def longest_pair(settings: TrialSettings) -> int:
 
 
 def longest_tokens(settings: TrialSettings) -> int:
-    """The tokens of the longest sequence that a trial may train on; files may have none that is so long.
+    """Return the most tokens of a training sequence; files may have none that long.
 
-    Of a length that grows without an end, no more than REFERENCE_TOKENS.
+    It is at most REFERENCE_TOKENS for a length that grows without an end.
     """
     task, curriculum = settings.task, settings.train.curriculum
     if isinstance(task, SentencePairSettings):
@@ -121,7 +121,7 @@ def longest_tokens(settings: TrialSettings) -> int:
 
 
 def reads_lines(settings: TrialSettings) -> bool:
-    """Whether a trial trains on lines, pairs or labelled sequences of files, which say how long these are."""
+    """Return whether a trial trains on lines, pairs or labelled sequences of files."""
     task = settings.task
     if isinstance(task, LanguageModelSettings):
         return task.batching != "stream"
@@ -129,7 +129,7 @@ def reads_lines(settings: TrialSettings) -> bool:
 
 
 def has_many_lengths(settings: TrialSettings) -> bool:
-    """Whether batches of a training are known to have several lengths: grown, drawn, or those of texts."""
+    """Return whether training batches are known to have several lengths: grown, drawn, or those of texts."""
     task, train = settings.task, settings.train
     if isinstance(task, AlgorithmicSettings) and train.lengths is not None:
         return train.lengths[0] != train.lengths[1]
@@ -147,20 +147,20 @@ def has_many_lengths(settings: TrialSettings) -> bool:
 
 
 def blocks_compiled_for_each_length(settings: TrialSettings) -> list[str]:
-    """The blocks of a trial of which torch compiles a program for each of the many lengths of its batches."""
+    """Return the blocks of a trial that torch compiles anew for each of its many batch lengths."""
     if not (settings.train.compile and has_many_lengths(settings)):
         return []
     return [render(block) for block in compiled_for_each_length(read_recipe(settings.model.recipe).root)]
 
 
 def step_flops(settings: TrialSettings) -> int:
-    """The operations of a training step, forward and backward, on sequences of `sequence_tokens`."""
+    """Return the operations of a training step, forward and backward, on `sequence_tokens` tokens."""
     tokens = sequence_tokens(settings)
     return settings.train.sequences(tokens) * cost(settings, tokens).flops
 
 
 def reach(settings: TrialSettings) -> Reach:
-    """How far a trial's model sees."""
+    """Return the reach of a trial's model."""
     return _reach(
         settings.model.recipe, _with_min_vocab(model_config(settings.model, settings.task.interface))
     )
@@ -187,15 +187,15 @@ def model_cost(name: str, settings: TrialSettings) -> float:
 
 
 def max_learnable_length(settings: TrialSettings) -> int | None:
-    """The longest length that a trial can learn without luck; None if its reach sets no bound."""
+    """Return the longest length that a trial can learn without luck; None if its reach sets no bound."""
     task = settings.task.spec
     return task.max_learnable_length(reach(settings)) if isinstance(task, AlgorithmicTask) else None
 
 
 def longest_length(settings: TrialSettings) -> int:
-    """The longest length of an algorithmic trial, in training and where it is tested.
+    """Return the longest length of an algorithmic trial, in training and in tests.
 
-    One that grows does so in every epoch.
+    A length that grows is assumed to grow in every epoch.
     """
     train = settings.train
     assert isinstance(settings.task, AlgorithmicSettings)
@@ -204,9 +204,9 @@ def longest_length(settings: TrialSettings) -> int:
 
 
 def most_tokens(settings: TrialSettings) -> int | None:
-    """The tokens of the longest input of a trial, in training and in its tests; None if that is not known.
+    """Return the tokens of a trial's longest input in training and tests; None if it is not known.
 
-    A text of lines or a table may have longer ones to be tested with.
+    The test rows of a text of lines or a table may be longer than its training rows.
     """
     task, train = settings.task, settings.train
     if isinstance(task, SyntheticTask):
@@ -223,7 +223,7 @@ def most_tokens(settings: TrialSettings) -> int | None:
 
 
 def flops_of_test(settings: TrialSettings) -> float:
-    """The operations of a trial's test at the lengths of [task] test_lengths: forward alone."""
+    """Return the forward operations of a trial's test at the lengths of [task] test_lengths."""
     task = settings.task
     if not isinstance(task, AlgorithmicSettings):
         return 0.0
@@ -233,9 +233,9 @@ def flops_of_test(settings: TrialSettings) -> float:
 
 
 def max_training_flops(settings: TrialSettings) -> float:
-    """The most training operations that a trial can take: a length that grows does so in every epoch.
+    """Return the most training operations of a trial: a length that grows does so in every epoch.
 
-    It grows until one step past its ceiling and stays there. One that is drawn counts by its mean.
+    It grows until one step past its ceiling and stays there. A length that is drawn counts by its mean.
     """
     train, task = settings.train, settings.task.spec
     if not isinstance(task, AlgorithmicTask):
@@ -258,10 +258,10 @@ def max_training_flops(settings: TrialSettings) -> float:
 
 
 def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: range) -> float:
-    """The training operations of an epoch, on average over lengths.
+    """Return the training operations of an epoch, on average over lengths.
 
-    That is the mean of the parabola through the first, the middle and the last: exact for most recipes where
-    there is one in the middle, and quick.
+    It is the mean of the parabola through the first, the middle and the last length: exact for most recipes
+    if there is one in the middle, and quick.
     """
     half = (len(lengths) - 1) // 2
     low, middle, high = (_epoch_flops(settings, task, lengths[place]) for place in (0, half, 2 * half))
@@ -271,13 +271,13 @@ def _mean_epoch_flops(settings: TrialSettings, task: AlgorithmicTask, lengths: r
 
 
 def _start_length(settings: TrialSettings) -> int:
-    """The first length of an algorithmic trial whose length grows."""
+    """Return the first length of an algorithmic trial whose length grows."""
     assert settings.train.curriculum is not None, "an algorithmic task without a curriculum"
     return settings.train.curriculum.start
 
 
 def _highest_length(settings: TrialSettings) -> int:
-    """The last length of an algorithmic trial whose length grows in every epoch up to its end."""
+    """Return the last length of an algorithmic trial whose length grows in every epoch up to its end."""
     train, step = settings.train, require_algorithmic(settings.task.name).length_step
     assert train.curriculum is not None, "an algorithmic task without a curriculum"
     top = train.curriculum.start + step * (train.epochs - 1)
@@ -285,13 +285,13 @@ def _highest_length(settings: TrialSettings) -> int:
 
 
 def _epoch_flops(settings: TrialSettings, task: AlgorithmicTask, length: int) -> float:
-    """The training operations of one epoch at a length."""
+    """Return the training operations of one epoch at a length."""
     train = settings.train
     return train.steps_per_epoch * train.batch_size * cost(settings, task.sequence_length(length)).flops
 
 
 def _with_min_vocab(config: ModelConfig) -> ModelConfig:
-    """The same config with the smallest vocabulary that it can have, if it has any."""
+    """Return the config with the smallest vocabulary that it can have, if it has any."""
     if config.vocab is None or config.source_vocab is not None:
         return config  # the output of a model of two sequences has a width of its own
     return replace(config, vocab=1 + max(config.cutoffs, default=0))
@@ -299,7 +299,7 @@ def _with_min_vocab(config: ModelConfig) -> ModelConfig:
 
 @lru_cache(maxsize=65536)
 def _body(recipe: str, config: ModelConfig, tokens: int, past: int) -> Analysis:
-    """The analysis of a model, of several tasks with the smallest vocabulary."""
+    """Return the analysis of a model with the smallest vocabulary, which several tasks share."""
     return analyse(read_recipe(recipe), config, length=tokens, past=past)
 
 
@@ -316,7 +316,7 @@ def _reach(recipe: str, config: ModelConfig) -> Reach:
 
 
 def _whole(settings: TrialSettings) -> Analysis:
-    """The analysis of a trial's model with its own vocabulary, as its sequences are."""
+    """Return the analysis of a trial's model with its own vocabulary."""
     interface = settings.task.interface
     config = model_config(settings.model, interface)
     return _body(settings.model.recipe, config, sequence_tokens(settings), interface.past)
@@ -324,7 +324,7 @@ def _whole(settings: TrialSettings) -> Analysis:
 
 @lru_cache(maxsize=4096)
 def _cost_per_symbol(smallest: ModelConfig, tokens: int) -> SequenceCost:
-    """The cost that one more symbol of the vocabulary adds to any model."""
+    """Return the cost that one more symbol of the vocabulary adds to any model."""
     assert smallest.vocab is not None
     fewer, more = (
         analyse(_MINIMAL_RECIPE, replace(smallest, vocab=vocab), length=tokens)

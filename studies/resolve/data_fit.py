@@ -1,4 +1,4 @@
-"""Whether a corpus of one's own has enough to train on at the lengths that a task reads."""
+"""Check that a user's corpus has enough to train on at the lengths that a task reads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainLengths:
-    """The tokens of the sequences that a trial trains on.
+    """Tokens of the sequences that a trial trains on.
 
     `num_long` are longer than the task's `longest`: they are cut to it if `cut`, else left out. `mean` is
     that of the targets of a batch.

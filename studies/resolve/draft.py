@@ -24,7 +24,7 @@ PlacedLevels = tuple[tuple[KeyPath, Level], ...]
 
 
 def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
-    """The kind of each name that fills holes with levels or values, valid or not, and of `seed`."""
+    """Return the kind of each name that fills holes with levels or values, valid or not, and of `seed`."""
     search, study, cells = data.get("search"), data.get("study"), data.get("cells")
     tables = [
         (study.get("baseline") if isinstance(study, Mapping) and "match" in study else None, "a size"),
@@ -37,7 +37,7 @@ def filler_kinds(data: Mapping[str, Any]) -> dict[str, str]:
 
 
 def named_fragments(data: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names in [recipes], valid or not."""
+    """Return the names in [recipes], valid or not."""
     table = data.get("recipes")
     return tuple(table) if isinstance(table, Mapping) else ()
 
@@ -59,9 +59,10 @@ class Draft:
         } - {SEED}
 
     def axes(self) -> dict[str, PlacedLevels]:
-        """The values that fill holes, by name: a factor's levels, a dimension's representatives, a size.
+        """Return the values that fill holes, by name.
 
-        Each has its path: of a factor the levels in [factors] first, then those that only [[cells]] have.
+        They are a factor's levels, a dimension's representatives, or a size. Each has its path. A factor
+        has the levels in [factors] first, then those that only [[cells]] have.
         """
         listed = list(dict.fromkeys(item for cell in self.listed_cells() for item in cell.items()))
         listed = [item for item in listed if item[1][1] != ABSENT]
@@ -79,12 +80,12 @@ class Draft:
         return {**factors, **space, **sizes}
 
     def combined_levels(self, factor: str) -> PlacedLevels:
-        """The levels of a factor in [factors]."""
+        """Return the levels of a factor in [factors]."""
         levels = self.design.combined_factors.get(factor, ())
         return tuple((("factors", factor, index), level) for index, level in enumerate(levels))
 
     def combined_cells(self) -> Iterator[dict[str, tuple[KeyPath, Level]]]:
-        """The cells that the design makes, by factor: each level with its path."""
+        """Yield the cells that the design makes, by factor: each level with its path."""
         paths = {
             name: {level_key(level): path for path, level in reversed(self.combined_levels(name))}
             for name in self.design.crossed
@@ -96,7 +97,7 @@ class Draft:
             }
 
     def listed_cells(self) -> list[dict[str, tuple[KeyPath, Level]]]:
-        """The cells of [[cells]], by factor: each level with its path, which may be in the baseline.
+        """Return the cells of [[cells]], by factor: each level with its path, which may be in the baseline.
 
         Cells that lack a factor or have an unknown one are left out.
         """

@@ -21,9 +21,9 @@ TABLE = "recipes"
 
 
 def read_fragments(diagnostics: Diagnostics) -> dict[str, str]:
-    """The valid fragments of a study in the order of the file; the faults of the others are noted.
+    """Return the valid fragments of a study in the order of the file; report the faults of the others.
 
-    A hole that nothing fills makes a fragment invalid too; it is reported where all holes are checked.
+    An unfilled hole makes a fragment invalid too; it is reported where all holes are checked.
     """
     others = filler_kinds(diagnostics.document.data)
     texts = {
@@ -43,7 +43,7 @@ def _is_fragment(
     text: Any,  # noqa: ANN401 -- TOML holds anything
     others: Mapping[str, str],
 ) -> bool:
-    """Whether a name and a text are a valid fragment by themselves; if not, that is noted."""
+    """Return whether a name and a text are a valid fragment on their own; report it if not."""
     path: KeyPath = (TABLE, name)
     if not is_name(diagnostics, path):
         diagnostics.invalid.add(path)
@@ -79,7 +79,7 @@ def _check_cycles(diagnostics: Diagnostics, texts: Mapping[str, str]) -> None:
 
 
 def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]:
-    """The fragments on a shortest path of holes from one to another, with both ends; empty if none."""
+    """Return the fragments on a shortest path of holes between two, with both ends; empty if none."""
     paths, seen = [[start]], {start}
     for path in paths:  # grows while it is walked
         if path[-1] == goal:
@@ -91,7 +91,7 @@ def _shortest_path(start: str, goal: str, texts: Mapping[str, str]) -> list[str]
 
 
 def _fillable_fragments(texts: dict[str, str], others: Collection[str]) -> dict[str, str]:
-    """The fragments all of whose holes can be filled, by these fragments or by the others."""
+    """Return the fragments whose holes can all be filled by these fragments or by the others."""
     while True:
         fillable = {
             name: text

@@ -65,7 +65,7 @@ class GridBuilder:
     reported: set[tuple[KeyPath | None, str]] = field(default_factory=set)  # cells that no size can match
 
     def build(self) -> TrialGrid:
-        """The grid, without the cells that have faults; empty if there are too many trials.
+        """Return the grid without the cells that have faults; empty if there are too many trials.
 
         A budget that excludes every cell is a fault: there would be nothing to run.
         """
@@ -103,7 +103,7 @@ class GridBuilder:
                 yield levels, *cell
 
     def _resolve_cell(self, levels: Mapping[str, Level]) -> tuple[TrialSettings, SizeMatch | None] | None:
-        """A cell's settings, with its size solved if it has one; None if faulty, which is noted."""
+        """Return a cell's settings, with its size solved if it has one; report faults and return None."""
         values, match = dict(levels), None
         if self.design.matched_size is not None:
             name, baseline_size = self.design.matched_size
@@ -123,7 +123,7 @@ class GridBuilder:
         return settings, match
 
     def _solve_size(self, name: str, levels: Mapping[str, Level]) -> SizeMatch | None:
-        """The size of a cell; None if none is within the tolerance, which is noted with the nearest ones."""
+        """Return the size of a cell; report the nearest sizes if none is within the tolerance."""
         try:
             nearest, *others = ParameterMatcher(template=self.template, design=self.design).solve(levels)
         except InvalidTableError as error:
@@ -161,7 +161,7 @@ class GridBuilder:
             self.diagnostics.report_error(origin or RECIPE_PATH, message)
 
     def _level_path(self, factor: str, level: Level) -> KeyPath | None:
-        """The path of a level in [factors]; None if it is not there."""
+        """Return the path of a level in [factors]; None if it is not there."""
         keys = list(map(level_key, self.design.combined_factors.get(factor, ())))
         return ("factors", factor, keys.index(level_key(level))) if level_key(level) in keys else None
 

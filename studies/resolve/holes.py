@@ -83,7 +83,7 @@ def check_holes(draft: Draft) -> None:
 
 
 def _holes_as_written(draft: Draft) -> set[str]:
-    """The names of all holes of the file without its overrides."""
+    """Return the names of all holes of the file without its overrides."""
     document = draft.diagnostics.document
     tables = (document.as_written or document).data
     with_holes = (*TRIAL_TABLES, "recipes", "factors", "cells", "search")
@@ -92,7 +92,7 @@ def _holes_as_written(draft: Draft) -> set[str]:
 
 
 def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
-    """Why a fragment or a size cannot be used at a key; empty if it can, or is neither."""
+    """Return why a fragment or a size cannot be used at a key; empty if it can, or is neither."""
     if name in draft.template.fragments and path != RECIPE_PATH:
         return f"the fragment {{{name}}} can be used only in recipes"
     size = draft.design.matched_size
@@ -102,7 +102,7 @@ def _misplacement_message(draft: Draft, path: KeyPath, name: str) -> str:
 
 
 def _declaration_path(draft: Draft, name: str) -> KeyPath:
-    """The first place of the name of a factor, a dimension or a size."""
+    """Return the first place of the name of a factor, a dimension or a size."""
     if name in draft.space:
         return ("search", "space", name)
     if name in draft.design.combined_factors:
@@ -111,12 +111,12 @@ def _declaration_path(draft: Draft, name: str) -> KeyPath:
 
 
 def _nearest_declared(hole: str, declared: set[str]) -> str | None:
-    """The declared name nearest to that of an unfilled hole."""
+    """Return the declared name nearest to that of an unfilled hole."""
     return None if hole in declared else nearest(hole, declared)
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
-    """The recipe at a path; None if it is not one, which is noted at the faulty words."""
+    """Return the recipe at a path; report the faulty words and return None if it is invalid."""
     try:
         return read_recipe(text)
     except RecipeError as error:
@@ -125,7 +125,10 @@ def _read(diagnostics: Diagnostics, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
-    """The recipe of a valid text with its fragments expanded; None if they do not fit, which is noted."""
+    """Return the recipe of a valid text with its fragments expanded.
+
+    Reports what does not fit and returns None.
+    """
     try:
         return draft.template.expand(text)
     except RecipeError as error:
@@ -135,7 +138,7 @@ def _expand(draft: Draft, path: KeyPath, text: str) -> Recipe | None:
 
 
 def _part_holes(text: str, recipe: Recipe | None) -> list[str]:
-    """The holes of a recipe that take parts; if it cannot be read, those that are not named values."""
+    """Return the holes of a recipe that take parts; if it is unreadable, those that are not named values."""
     if recipe is None:
         names, values = HOLE_PATTERN.findall(text), frozenset(_NAMED_VALUE.findall(text))
     else:

@@ -68,7 +68,7 @@ def _try_levels(draft: Draft, axes: Mapping[str, PlacedLevels]) -> None:
 
 
 def _where_it_is(design: Design, levels: Mapping[str, Level], name: str) -> dict[str, Level]:
-    """The levels with those of other factors that the condition of one asks for, and absent ones told."""
+    """Return the levels that the condition of a factor asks of others, with absent ones marked."""
     asked = list(design.conditions.get(name, {}).items())
     found = dict(levels)
     for other, of in asked:  # grows while it is walked
@@ -114,7 +114,7 @@ def report_cell_problem(
 
 
 def _combined_levels(draft: Draft, name: str, levels: PlacedLevels) -> PlacedLevels:
-    """The levels of an axis that the design combines, the baseline's first."""
+    """Return the levels of an axis that the design combines, the baseline's first."""
     listed, baseline = ("cells", "study") if name in draft.design.factors else (), draft.design.baseline
     return tuple(
         sorted(
@@ -139,7 +139,7 @@ def report_problem(
 
 
 def recipe_dimensions(draft: Draft) -> dict[str, Dimension]:
-    """The search dimensions in the recipe itself."""
+    """Return the search dimensions in the recipe itself."""
     text = draft.template.texts.get(RECIPE_PATH)
     if text is None or RECIPE_PATH in draft.diagnostics.invalid:
         return {}
@@ -166,13 +166,13 @@ def _valid_axes(draft: Draft) -> dict[str, PlacedLevels]:
 
 
 def _is_valid(draft: Draft, name: str, path: KeyPath, level: Level, axes: Container[str]) -> bool:
-    """Whether a level is valid and something can fill each of its holes."""
+    """Return whether a level is valid and something can fill each of its holes."""
     fillable = all(hole in axes for hole in draft.template.names_in_level(level, name))
     return fillable and path not in draft.diagnostics.invalid
 
 
 def _problems(draft: Draft, values: Mapping[str, Level]) -> list[ValidationProblem]:
-    """The problems of the settings with these values that are not reported yet."""
+    """Return the problems of the settings with these values that are not reported yet."""
     unfilled = {name: f"{{{name}}}" for name in draft.template.hole_names}
     try:
         resolve_settings(draft.template, {**unfilled, **values, SEED: 0})

@@ -34,7 +34,7 @@ class SizeMatch:
 
     @property
     def residual(self) -> int:
-        """How many more parameters the model has than the baseline; negative if fewer."""
+        """The parameters beyond the baseline's; negative if there are fewer."""
         return self.parameters - self.target
 
     @property
@@ -43,16 +43,16 @@ class SizeMatch:
         return self.residual / self.target
 
     def __str__(self) -> str:
-        """The parameters and their relative residual: `1,603,940 (+0.032 %)`."""
+        """Return the parameters and their relative residual: `1,603,940 (+0.032 %)`."""
         percent = 100 * self.relative_residual
         shown = f"{percent:+,.0f}" if abs(percent) >= 100 else f"{percent:+.3g}"
         return f"{self.parameters:,} ({shown} %)".replace("-", "−")
 
 
 def nearest_sizes(count: Callable[[int], float], target: int, low: int, high: int) -> list[int]:
-    """The sizes on both sides of the target, the nearer first; only one if the target is out of range.
+    """Return the sizes on both sides of the target, the nearer first.
 
-    `count` must not decrease with the size.
+    There is only one if the target is out of range. `count` must not decrease with the size.
     """
     above = _smallest_reaching(count, target, low, high)
     sizes = [size for size in (above - 1, above) if low <= size <= high and math.isfinite(count(size))]
@@ -60,7 +60,7 @@ def nearest_sizes(count: Callable[[int], float], target: int, low: int, high: in
 
 
 def _smallest_reaching(count: Callable[[int], float], target: int, low: int, high: int) -> int:
-    """The smallest size whose count is at least the target, `high + 1` if there is none.
+    """Return the smallest size whose count is at least the target, `high + 1` if there is none.
 
     Most counts are affine, so that the first two give the answer; otherwise the range is bisected.
     """
@@ -81,10 +81,10 @@ class ParameterMatcher:
     design: Design
 
     def solve(self, levels: Mapping[str, Level]) -> list[SizeMatch]:
-        """The possible sizes of a cell, the nearest to its baseline first; one entry if it has none to solve.
+        """Return the possible sizes of a cell, the nearest to its baseline first.
 
-        Its baseline is the cell with the levels that the baseline names, and its own of other factors. Raises
-        InvalidTableError if that baseline is invalid.
+        A cell without a size to solve has one entry. Its baseline is the cell with the levels that the
+        baseline names, and its own of other factors. Raises InvalidTableError if that baseline is invalid.
         """
         assert self.design.matched_size is not None
         name, baseline_size = self.design.matched_size
@@ -108,12 +108,12 @@ class ParameterMatcher:
         return [SizeMatch(size=size, parameters=int(count(size)), target=target) for size in sizes]
 
     def _count(self, levels: Mapping[str, Level], size: int) -> int:
-        """The parameters of a cell's model with a size."""
+        """Return the parameters of a cell's model with a size."""
         assert self.design.matched_size is not None
         return parameter_count(resolve_settings(self.template, {**levels, self.design.matched_size[0]: size}))
 
     def _bounds(self, levels: Mapping[str, Level], name: str) -> tuple[int, int]:
-        """The smallest and the largest integer that fits wherever a cell uses the size."""
+        """Return the smallest and the largest integer that fits wherever a cell uses the size."""
         values = {**levels, name: f"{{{name}}}"}
         ranges = _ranges(read_recipe(self.template.recipe(values)), name)
         if name in self.template.holes.get(D_MODEL_PATH, ()):
@@ -122,7 +122,7 @@ class ParameterMatcher:
 
 
 def _ranges(recipe: Recipe, name: str) -> list[tuple[int, int]]:
-    """The range of integers at each occurrence of a hole in a recipe."""
+    """Return the range of integers at each occurrence of a hole in a recipe."""
     ranges: list[tuple[int, int]] = []
     for node in walk(recipe.root):
         if isinstance(node, RepeatNode) and node.count == HoleNode(name):

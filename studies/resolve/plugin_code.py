@@ -1,4 +1,4 @@
-"""Which source of plug-ins the result of a trial depends on: what it uses of them, and a digest of each."""
+"""Plug-in source that a trial's result depends on: what it uses, with a digest of each."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ SHOWN_DIGITS = 8
 
 
 def with_code(settings: TrialSettings) -> TrialSettings:
-    """The settings with the code that they have here and now."""
+    """Return the settings with the digests of the plug-in code loaded now."""
     code = code_here(settings)
     return settings.model_copy(update={"code": code}) if code != settings.code else settings
 
 
 def code_here(settings: TrialSettings) -> dict[str, str]:
-    """The source of plug-ins that these settings use, as it is loaded here, by what is used.
+    """Return the digests of the plug-in source that these settings use, by what is used.
 
-    Metrics are not among it: they do not change what is trained.
+    Metrics are not included: they do not change what is trained.
     """
     model, train = settings.model, settings.train
     return _code_of(
@@ -50,9 +50,9 @@ def code_here(settings: TrialSettings) -> dict[str, str]:
 
 
 def changed_code(stored: str) -> dict[str, tuple[str, str]]:
-    """What is of other source here than in the settings of a row: that of then, "" if not noted, and of now.
+    """Return the source that differs between a row's settings and now, as (old, new).
 
-    Of plug-ins that are not loaded here nothing is said.
+    The old one is "" if unrecorded. Plug-ins that are not loaded are left out.
     """
     try:
         record = json.loads(stored)
@@ -76,7 +76,7 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
 
 
 def _code_of(recipe: str, corpus: object, *named: tuple[OpenRegistry[Any], str]) -> dict[str, str]:
-    """The code of the blocks of a recipe, of a corpus with a name, and of what is named in registries."""
+    """Return the code of a recipe's blocks, of a named corpus, and of what registries name."""
     blocks = [("block", name, block_code(name)) for name in _blocks(recipe)]
     corpora = [("corpus", corpus, dataset_code(corpus) if isinstance(corpus, str) else None)]
     others = [(registry.kind, name, registry.code(name)) for registry, name in named]
@@ -86,13 +86,16 @@ def _code_of(recipe: str, corpus: object, *named: tuple[OpenRegistry[Any], str])
 
 @lru_cache(maxsize=4096)
 def _blocks(recipe: str) -> tuple[str, ...]:
-    """The names of the blocks of a recipe, sorted, each once."""
+    """Return the sorted names of the blocks of a recipe."""
     names = {node.name for node in walk(read_recipe(recipe).root) if isinstance(node, BlockNode)}
     return tuple(sorted(names))
 
 
 def code_fault(settings: TrialSettings) -> str | None:
-    """Why these settings cannot be trained here: their plug-ins have other source; None if they can."""
+    """Return why these settings cannot be trained here, as their plug-ins have other source.
+
+    Returns None if they can.
+    """
     here = code_here(settings)
     whats = here.keys() | settings.code.keys()
     other = [what for what in whats if digest(here.get(what, "")) != digest(settings.code.get(what, ""))]
@@ -106,7 +109,7 @@ def code_fault(settings: TrialSettings) -> str | None:
 
 
 def digest(code: str) -> str:
-    """The digest alone: a file is the same under another name."""
+    """Return the digest alone: a file is the same under another name."""
     return code.rpartition(" ")[2]
 
 

@@ -24,10 +24,10 @@ _ANY_VALUES: Mapping[str, Mapping[str, Any]] = {
 
 
 def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSettings:
-    """The settings of the trial with these values; InvalidTableError with all its problems.
+    """Return the settings of the trial with these values; raise InvalidTableError with all problems.
 
-    `values` has a level for every hole and every dimension that needs one. What does not depend on a key that
-    is wrong is checked all the same. A key that is the hole of a factor that is not there is left out.
+    `values` has a level for every hole and every dimension that needs one. Keys that do not depend on a
+    wrong key are checked all the same. A key that is the hole of an absent factor is left out.
     """
     absent = [name for name, level in values.items() if level == ABSENT]
     values = {name: level for name, level in values.items() if name not in absent}
@@ -61,7 +61,7 @@ def resolve_settings(template: Template, values: Mapping[str, Level]) -> TrialSe
 def _unfilled(
     template: Template, values: Mapping[str, Level], absent: Collection[str]
 ) -> Iterator[ValidationProblem]:
-    """The holes of factors that are not there."""
+    """Yield the holes of absent factors."""
     levels = {name: [level] for name, level in values.items()}
     for path in template.holes if absent else ():
         if template.is_left_out(path, absent):
@@ -73,7 +73,7 @@ def _unfilled(
 
 
 def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> TrialSettings | None:
-    """Settings with any valid values in place of the keys that have problems; None if there are none."""
+    """Return settings with any valid values in place of faulty keys; None if there are none."""
     faulty = {problem.path[:2] for problem in problems}
     repaired = {
         name: {**_ANY_VALUES.get(name, {}), **_sound_keys(name, tables.get(name), faulty)}
@@ -86,7 +86,7 @@ def _without_faults(tables: Mapping[str, Any], problems: Iterable[ValidationProb
 
 
 def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[str, Any]:
-    """The keys of a table that have no problem; none of anything else."""
+    """Return the keys of a table without problems; nothing for anything else."""
     if not isinstance(table, Mapping):
         return {}
     keys = cast("Mapping[str, Any]", table)
@@ -94,7 +94,7 @@ def _sound_keys(name: str, table: object, faulty: Collection[KeyPath]) -> dict[s
 
 
 def _is_unknown(path: KeyPath, tables: Mapping[str, Any], problems: Iterable[ValidationProblem]) -> bool:
-    """Whether a table, or a key of one, has a problem or may be an unknown key, misspelt."""
+    """Return whether a table or key has a problem, or may be a misspelt unknown key."""
     name, keys = str(path[0]), path[1:]
     within = [problem for problem in problems if problem.path[:1] == (name,)]
     if not keys or not isinstance(tables.get(name), Mapping):

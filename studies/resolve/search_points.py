@@ -23,11 +23,11 @@ ChoosePoint = Callable[[Suggest], dict[str, Level]]
 def resolve_point(
     template: Template, dimensions: Mapping[str, Dimension], fixed: Mapping[str, Level], suggest: Suggest
 ) -> dict[str, Level]:
-    """The values of the dimensions that a point uses, in the order of `dimensions`.
+    """Return the values of the dimensions that a point uses, in the order of `dimensions`.
 
-    Those in the recipe are chosen first, in the order of its text, those inside an option only if it is
-    chosen. Then come those that fill its holes, the holes in their values, and the holes of other tables.
-    Raises ValueError for a value outside its dimension.
+    Dimensions in the recipe are chosen first, in the order of its text, those inside an option only if it
+    is chosen. Then come those that fill its holes, the holes in their values, and the holes of other
+    tables. Raises ValueError for a value outside its dimension.
     """
     chosen: dict[str, Level] = {}
 
@@ -49,7 +49,7 @@ def resolve_point(
 
 
 def read_point(choose: ChoosePoint, levels: Mapping[str, Level]) -> dict[str, Level] | None:
-    """The values of the point that stored levels settle; None if they are of another space."""
+    """Return the values of the point with these stored levels; None if they are of another space."""
 
     def stored(name: str, dimension: Dimension) -> Level:
         if name not in levels or not contains(dimension, levels[name]):
@@ -116,7 +116,7 @@ def count_points(
 
 
 def is_enumerable(dimensions: Mapping[str, Dimension]) -> bool:
-    """Whether the points are finitely many."""
+    """Return whether there are finitely many points."""
     return not any(isinstance(dimension, RealDimension) for dimension in dimensions.values())
 
 

@@ -19,21 +19,24 @@ class StudyBudget:
     limits: tuple[Limit, ...] = ()  # of what follows from a trial's text
 
     def allows(self, settings: TrialSettings) -> bool:
-        """Whether a trial's model is within all bounds."""
+        """Return whether a trial's model is within all bounds."""
         return self.usage(settings) <= 1 and not any(self._exceeded(settings))
 
     def usage(self, settings: TrialSettings) -> float:
-        """The model's cost as a fraction of the bound that it comes closest to; 0 without bounds."""
+        """Return the model's cost as a fraction of the bound that it comes closest to; 0 without bounds."""
         return max((spent / bound for spent, bound, _ in self._bounded_costs(settings)), default=0.0)
 
     def describe_excess(self, settings: TrialSettings) -> str:
-        """How the model exceeds the bounds, as `4,488,548 parameters, at most 2,000,000`, or nothing."""
+        """Return how the model exceeds the bounds, as `4,488,548 parameters, at most 2,000,000`.
+
+        It is empty if nothing is exceeded.
+        """
         costs = self._bounded_costs(settings)
         over = [text.format(spent, bound) for spent, bound, text in costs if spent > bound]
         return " and ".join([*over, *self._exceeded(settings)])
 
     def _exceeded(self, settings: TrialSettings) -> Iterator[str]:
-        """The limits that a model does not keep to, with what it has."""
+        """Yield the limits that a model exceeds, with its values."""
         for limit in self.limits:
             if not limit.holds(value := model_cost(limit.name, settings)):
                 yield f"{limit.name} {value:,g}, not {limit.sign} {limit.bound:,g}"

@@ -64,14 +64,17 @@ class Template:
         return {*inside, *(name for names in self.holes.values() for name in names)}
 
     def names_in(self, text: str) -> list[str]:
-        """The names whose values a text uses: those of its holes, and of the holes in its fragments."""
+        """Return the names whose values a text uses.
+
+        They are those of its holes, and of the holes in its fragments.
+        """
         names = _with_inner_names(
             HOLE_PATTERN.findall(text), lambda name: HOLE_PATTERN.findall(self.fragments.get(name, ""))
         )
         return [name for name in names if name not in self.fragments]
 
     def names_in_level(self, level: Level, factor: str = "") -> list[str]:
-        """The names whose values a level uses; only a text, or a table of its factor, can use any."""
+        """Return the names whose values a level uses; only a text, or a table of its factor, can use any."""
         if not isinstance(level, str):
             return []
         if table := self.table_levels.get(factor, {}).get(level):
@@ -81,9 +84,9 @@ class Template:
         return self._names[level]
 
     def names_at(self, path: KeyPath, levels: Mapping[str, Iterable[Level]]) -> list[str]:
-        """The names whose values a path depends on: its holes, and the holes in their levels.
+        """Return the names whose values a path depends on: its holes, and the holes in their levels.
 
-        A key may also be one that a level brings, which is a table and fills a hole around it.
+        A key may also come from a level, which is a table that fills a hole around it.
         """
         around = [
             name
@@ -100,16 +103,16 @@ class Template:
         )
 
     def expand(self, text: str) -> Recipe:
-        """The recipe of a text with its fragments expanded; RecipeError if one does not fit."""
+        """Return the recipe of a text with its fragments expanded; raise RecipeError if one does not fit."""
         if text not in self._expanded:
             self._expanded[text] = _filled_recipe(read_recipe(text), self.fragments)
         return self._expanded[text]
 
     def fill(self, values: Mapping[str, Level], left_out: Collection[str] = ()) -> dict[str, Any]:
-        """The tables with all holes filled except the recipe's; KeyError for a hole without a value.
+        """Return the tables with all holes filled except the recipe's.
 
-        A text that is exactly one hole becomes the value itself; a key of a hole in `left_out` is not there.
-        What is inside of the tables and has no hole is the template's own.
+        Raises KeyError for a hole without a value. A text that is exactly one hole becomes the value itself;
+        a key of a hole in `left_out` is omitted. Parts without holes are shared with the template.
         """
         keys = {_key_of(path) for path in self.holes if self.is_left_out(path, left_out)} if left_out else ()
         filled = self._filled(self.tables, values, (), keys)
@@ -122,7 +125,7 @@ class Template:
         path: KeyPath,
         left_out: Collection[KeyPath],
     ) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """A value at a path without some keys, and with its holes filled except the recipe's."""
+        """Return a value at a path, filled except for the recipe's holes and without omitted keys."""
         if path not in self._filled_paths or path == RECIPE_PATH:
             return value
         if isinstance(value, Mapping):
@@ -139,7 +142,10 @@ class Template:
         return self._filled_text(value, values)
 
     def _filled_text(self, text: str, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """A text with its holes filled: for one hole alone the level, or the table that it stands for."""
+        """Return a text with its holes filled.
+
+        A single hole gives the level, or the table that it stands for.
+        """
         hole_only = HOLE_PATTERN.fullmatch(text)
         if hole_only is None:
             return HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), text)
@@ -148,7 +154,7 @@ class Template:
         return level if table is None else self._filled_table(table, values)
 
     def _filled_table(self, value: Any, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
-        """A value inside the table of a level, with its holes filled."""
+        """Return a value inside the table of a level, with its holes filled."""
         if isinstance(value, Mapping):
             return {key: self._filled_table(inner, values) for key, inner in value.items()}
         if isinstance(value, list):
@@ -156,7 +162,7 @@ class Template:
         return self._filled_text(value, values) if isinstance(value, str) else value
 
     def is_left_out(self, path: KeyPath, names: Collection[str]) -> bool:
-        """Whether the value of a key is the hole of one of these names alone, or a list of such."""
+        """Return whether a key's value is only the hole of one of these names, or a list of such holes."""
         value: Any = self.tables
         for part in _key_of(path):
             value = value[part]
@@ -165,7 +171,10 @@ class Template:
         return path != RECIPE_PATH and all(hole and hole[1] in names for hole in holes)
 
     def recipe(self, values: Mapping[str, Level]) -> str:
-        """The recipe with holes and dimensions filled; RecipeError for a value that does not fit."""
+        """Return the recipe with holes and dimensions filled.
+
+        Raises RecipeError for a value that does not fit.
+        """
         recipe = self.expand(self.texts[RECIPE_PATH])
         key = tuple((name, type(values[name]), values[name]) for name in self._needed(recipe, values))
         if key not in self._recipes:
@@ -178,7 +187,7 @@ class Template:
         return self._recipes[key]
 
     def _filled_level(self, level: Level, values: Mapping[str, Level]) -> Level:
-        """A level with its holes filled, so that a recipe is parsed once; as it is where it is none."""
+        """Return a level with its holes filled, parsed once if it is a recipe."""
         if not self.names_in_level(level):
             return level
         names = _with_inner_names(
@@ -196,7 +205,7 @@ class Template:
         return self._levels[key]
 
     def _needed(self, recipe: Recipe, values: Mapping[str, Level]) -> list[str]:
-        """The names of a recipe's dimensions and holes, and of those in their values.
+        """Return the names of a recipe's dimensions and holes, and of those in their values.
 
         A name without a value is inside an option that is not chosen.
         """
@@ -208,7 +217,7 @@ class Template:
 
 
 def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str]]) -> list[str]:
-    """The names and all names inside them, each once, in the order in which they are met."""
+    """Return the names and all names inside them, each once, in the order of appearance."""
     every = list(dict.fromkeys(names))
     for name in every:  # grows while it is walked
         every += [inner for inner in dict.fromkeys(inside(name)) if inner not in every]
@@ -216,7 +225,7 @@ def _with_inner_names(names: Iterable[str], inside: Callable[[str], Iterable[str
 
 
 def value_holes(root: Node) -> frozenset[str]:
-    """The holes for a count or for a block's number or word, not for a part of the recipe."""
+    """Return the holes for a count or for a block's number or word, not for a part of the recipe."""
     names: set[str] = set()
     for node in walk(root):
         if isinstance(node, RepeatNode) and isinstance(node.count, HoleNode):
@@ -242,12 +251,12 @@ def iter_texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _key_of(path: KeyPath) -> KeyPath:
-    """The key in whose value, a text or a list, a text stands."""
+    """Return the key whose value, a text or a list, contains a text."""
     return path if isinstance(path[-1], str) else _key_of(path[:-1])
 
 
 def _filled_recipe(recipe: Recipe, values: Mapping[str, Level]) -> Recipe:
-    """The recipe with every hole filled that has a value, and the holes in these values too."""
+    """Return the recipe with every hole filled that has a value, and the holes in these values too."""
     for _ in range(len(values)):  # a hole in a value is filled in the next round
         present = {name: values[name] for name in recipe.holes if name in values}
         if not present:

@@ -39,20 +39,20 @@ class Trial:
         return f"<Trial {self.id} of {self.study}: {levels}>"
 
     def to_json(self) -> str:
-        """The trial as text that `from_json` reads."""
+        """Return the trial as text that `from_json` reads."""
         record = {"study": self.study, "levels": dict(self.levels)}
         return json.dumps({**record, "settings": settings_to_json(self.settings)})
 
     @classmethod
     def from_json(cls, text: str) -> Trial:
-        """The trial that `to_json` wrote; its id is computed anew."""
+        """Return the trial that `to_json` wrote; its id is computed anew."""
         record = json.loads(text)
         settings = settings_from_json(record["settings"])
         return cls(study=record["study"], levels=record["levels"], settings=settings)
 
 
 def settings_to_json(settings: TrialSettings) -> str:
-    """The settings as rows and checkpoints keep them, each under its name in ids."""
+    """Return the settings as rows and checkpoints keep them, each under its name in ids."""
     return settings.model_dump_json(by_alias=True)
 
 
@@ -89,18 +89,19 @@ def model_from_json(text: str) -> ModelSettings:
 
 
 def _known_keys(task: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row has of the keys that its task has now, by their names."""
+    """Return the keys of a row's task that the task still has, by their names."""
     fields = require_task(task["name"]).settings.model_fields
     stored = {name: task.get(field.serialization_alias or name) for name, field in fields.items()}
     return {name: value for name, value in stored.items() if value is not None}
 
 
 def trial_id(settings: TrialSettings) -> str:
-    """The id of the trial with these settings: the first 16 hex digits of a SHA-256.
+    """Return the id of the trial with these settings: the first 16 hex digits of a SHA-256.
 
-    The hash covers the settings as canonical JSON without values that equal their defaults, with the recipe's
-    identity text, the digests of the plug-ins' source, and RESULTS_VERSION. So a key added later with a
-    default does not change older ids; a renamed key keeps its old name here, as its serialization alias.
+    The hash covers the settings as canonical JSON without values that equal their defaults, with the
+    recipe's identity text, the digests of the plug-ins' source, and RESULTS_VERSION. So a key added later
+    with a default does not change older ids; a renamed key keeps its old name here, as its serialization
+    alias.
     """
     record = settings.model_dump(mode="json", exclude_defaults=True, by_alias=True)
     record["model"]["recipe"] = read_recipe(settings.model.recipe).identity

@@ -30,14 +30,14 @@ _UNDECIDED = (ValueStatus.BEGUN, ValueStatus.PENDING, ValueStatus.INCOMPLETE, Va
 
 
 def follow_path(study: Study, store: Store) -> Study:
-    """A path with all rounds that the store decides, and the trials of the next."""
+    """Return a path with all rounds that the store decides, and the trials of the next."""
     while (step := _best_step(study, store)) is not None:
         study = with_steps(study, (*study.design.taken, step))
     return study
 
 
 def _best_step(study: Study, store: Store) -> str | None:
-    """The factor whose change the round keeps; None if it is not over, or no change has all its seeds."""
+    """Return the factor whose change the round keeps; None if it is undecided, or no change has all seeds."""
     design = study.design
     tried = {
         name: [trial for trial in study.cells if _has(trial, levels)]
@@ -66,14 +66,14 @@ def _has(trial: Trial, levels: Mapping[str, Level]) -> bool:
 
 
 def _outcomes(store: Store, metric: str, ids: set[str]) -> pl.DataFrame:
-    """The latest attempts at these trials, and which of them diverged."""
+    """Return the latest attempts at these trials, with diverged ones marked."""
     outcomes = store.trials({metric}).filter(pl.col("trial").is_in(list(ids)))
     doubtful = outcomes.filter(may_diverge())
     return tell_divergence(outcomes, store.metric_course("loss", doubtful), ignorant_losses(doubtful))
 
 
 def with_steps(study: Study, taken: tuple[str, ...]) -> Study:
-    """The study whose path has kept these changes, with the cells of its next round; raises StudyError."""
+    """Return the study whose path has kept these changes, with the next round's cells; raise StudyError."""
     document = parse_document(study.name, study.text, study.overrides)
     diagnostics = Diagnostics(document)
     design = replace(study.design, taken=taken)

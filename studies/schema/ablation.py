@@ -17,9 +17,9 @@ _PATH = ("model", RECIPE)
 
 
 def expand_ablation(diagnostics: Diagnostics) -> None:
-    """Put the factor first among the document's, with the whole recipe as its first level; faults are noted.
+    """Put the factor first among the document's, with the whole recipe as its first level; report faults.
 
-    A recipe that is none is left as it is, and told where recipes are checked.
+    An invalid recipe stays as it is and is reported where recipes are checked.
     """
     data = cast("dict[str, Any]", diagnostics.document.data)
     model, factors = data.get("model"), data.get("factors", {})

@@ -19,7 +19,7 @@ Conditions = Mapping[str, Mapping[str, tuple[Level, ...]]]
 
 
 def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Collection[str]) -> Conditions:
-    """The conditions of factors; faulty ones are noted and left out.
+    """Return the conditions of factors; report and drop faulty ones.
 
     `names` are the factors without the seed, `fixed` those of them that are in every cell.
     """
@@ -51,7 +51,7 @@ def read_conditions(diagnostics: Diagnostics, names: Collection[str], fixed: Col
 
 
 def settled(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Level]:
-    """The levels of a cell, with ABSENT for each factor that is not there with the levels of others."""
+    """Return the levels of a cell, with ABSENT for each factor whose condition fails."""
     found = dict(levels)
     for name, condition in conditions.items():
         present = (other not in found or is_level(found[other], of) for other, of in condition.items())
@@ -61,17 +61,17 @@ def settled(conditions: Conditions, levels: Mapping[str, Level]) -> dict[str, Le
 
 
 def is_level(level: Level, levels: Collection[Level]) -> bool:
-    """Whether a level is one of these, of the same type."""
+    """Return whether a level is one of these, of the same type."""
     return any(type(level) is type(each) and level == each for each in levels)
 
 
 def describe_condition(condition: Mapping[str, tuple[Level, ...]]) -> str:
-    """A condition as a sentence says it: `mixer is conv(k={k}) or gru`."""
+    """Return a condition in words: `mixer is conv(k={k}) or gru`."""
     return " and ".join(f"{other} is {' or '.join(map(str, levels))}" for other, levels in condition.items())
 
 
 def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -> bool:
-    """Whether the last key of a path is another factor that a condition can name; if not, that is noted."""
+    """Return whether the last key of a path is another factor that a condition can name; report it if not."""
     _, name, other = path
     if other == SEED:
         diagnostics.report_error(path, "every cell is there with every seed", key=True)
@@ -85,7 +85,7 @@ def _is_other(diagnostics: Diagnostics, path: KeyPath, names: Collection[str]) -
 
 
 def _ordered(conditions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """The conditional factors, each behind those that it depends on; none of a circle."""
+    """Yield the conditional factors, each after those that it depends on; none of a circle."""
     done: set[str] = set()
     while ready := [
         name

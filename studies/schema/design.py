@@ -1,4 +1,4 @@
-"""Which cells a study has: the design that combines its factors, and the cells that it lists itself."""
+"""Cells of a study: the design that combines its factors, and the cells that it lists."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Design:
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that [study] names, `matched_size` the one name there that is not a
-    factor, with its value: the size that is solved. `around` has the factors that are crossed with a
-    design of the others. `target` has the levels that [study] names for the end of the design. `metric`
-    decides which change each round of a path keeps, in its `direction` if one is named, and `taken` are
-    those that it has kept. `resolution` is that of a fraction, `sample_cells` and `sample_seed` are those
-    of a sample, `labels` fill no holes, and factors with `conditions` are not in every cell: there their
-    level is ABSENT. `ladder` has the factors that are sizes of [ladder], in step from the smallest on.
-    `as_written` is the design of the file without its overrides, if there are any. `table_levels` has the
-    tables that levels stand for. `factors` has every factor
-    with all its levels: those of [factors], then those that only listed cells have.
+    factor, with its value: the size that is solved. `around` has the factors that are crossed with a design
+    of the others. `target` has the levels that [study] names for the end of the design. `metric` decides
+    which change each round of a path keeps, in its `direction` if one is named, and `taken` are the changes
+    kept so far. `resolution` is that of a fraction, `sample_cells` and `sample_seed` are those of a sample,
+    `labels` fill no holes, and factors with `conditions` have the level ABSENT in some cells. `ladder` has
+    the factors that are sizes of [ladder], in step from the smallest on. `as_written` is the design of the
+    file without its overrides, if there are any. `table_levels` has the tables that levels stand for.
+    `factors` has every factor with all its levels: those of [factors], then those that only listed cells
+    have.
     """
 
     kind: DesignKind
@@ -99,7 +99,7 @@ class Design:
         return dict(table) if table.get("name") == level else {"label": level, **table}
 
     def baseline_level(self, name: str) -> Level:
-        """The level of a factor in the baseline: the named one, else the first."""
+        """Return the level of a factor in the baseline: the named one, else the first."""
         return self.baseline[name] if name in self.baseline else self.factors[name][0]
 
     @property
@@ -108,17 +108,20 @@ class Design:
         return {name: levels for name, levels in self.crossed.items() if name not in self.around}
 
     def target_level(self, name: str) -> Level:
-        """The level of a factor at the end of the design: the named one, else the other one."""
+        """Return the level of a factor at the end of the design: the named one, else the other one."""
         baseline = self.baseline_level(name)
         others = (level for level in self.factors[name] if level_key(level) != level_key(baseline))
         return self.target[name] if name in self.target else next(others, baseline)
 
     def settled(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """The levels with ABSENT for each factor whose condition they do not meet."""
+        """Return the levels with ABSENT for each factor whose condition they do not meet."""
         return settled(self.conditions, levels) if self.conditions else dict(levels)
 
     def baseline_of(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """The cell with the levels that [study] names for the baseline, and these of all other factors."""
+        """Return the baseline's cell around these levels.
+
+        It has the levels that [study] names for the baseline, and these of all other factors.
+        """
         found = {**levels, **self.baseline}
         for name in self.conditions:
             if found.get(name) == ABSENT:
@@ -126,7 +129,10 @@ class Design:
         return self.settled(found)
 
     def count(self) -> int:
-        """An upper bound of the cells times seeds, without making those of a grid without conditions."""
+        """Return an upper bound of the cells times seeds.
+
+        It does not make those of a grid without conditions.
+        """
         if self.kind == "grid" and self.conditions:
             cells = sum(1 for _ in itertools.islice(self._nested_grid(), MAX_TRIALS + 1))
         elif self.kind == "grid":
@@ -138,7 +144,7 @@ class Design:
         return (cells + len(self.listed_cells)) * len(self.combined_factors[SEED])
 
     def rows(self) -> list[dict[str, Level]]:
-        """The cells of a design that is no grid, without the factors that cross it and the seeds."""
+        """Return the cells of a design that is no grid, without the factors that cross it and the seeds."""
         inner = self.inner
         if not all(inner.values()):
             return []  # a factor without levels is a fault of its own
@@ -176,19 +182,19 @@ class Design:
         }
 
     def way(self) -> list[dict[str, Level]]:
-        """The cells of a design that takes steps, each with one step more than the one before."""
+        """Return the cells of a design that takes steps, each with one step more than the one before."""
         start = {name: self.baseline_level(name) for name in self.inner}
         order = self.taken if self.kind == "path" else tuple(self.steps)
         return [start | {name: self.steps[name] for name in order[:count]} for count in range(len(order) + 1)]
 
     def tries(self) -> dict[str, dict[str, Level]]:
-        """By factor what the current round of a path tries: each change that is left."""
+        """Return by factor what the current round of a path tries: each change that is left."""
         base = self.way()[-1]
         left = {name: level for name, level in self.steps.items() if name not in self.taken}
         return {name: {**base, name: level} for name, level in left.items()}
 
     def _path_rows(self) -> list[dict[str, Level]]:
-        """The baseline, and what each round of a path has tried and tries now."""
+        """Return the baseline, and what each round of a path has tried and tries now."""
         rounds = (replace(self, taken=self.taken[:count]) for count in range(len(self.taken) + 1))
         return [self.way()[0], *(row for each in rounds for row in each.tries().values())]
 
@@ -198,7 +204,7 @@ class Design:
         return [name for name, levels in self.inner.items() if len(levels) == 2]
 
     def _two_level_rows(self, rows: Iterable[Row]) -> list[dict[str, Level]]:
-        """Runs of the factors with two levels, of which the baseline's are first; the others have one."""
+        """Return runs of the factors with two levels, the baseline's first; the others have one level."""
         ends = {name: (self.baseline_level(name), self.target_level(name)) for name in self.two_level}
         constant = {name: levels[0] for name, levels in self.inner.items() if name not in ends}
         return [
@@ -232,7 +238,7 @@ class Design:
                 yield {name: cell[name] for name in order}
 
     def combined_cells(self) -> Iterator[dict[str, Level]]:
-        """The cells that the design makes, without seeds; none if a study lists all of its cells."""
+        """Yield the cells that the design makes, without seeds; none if a study lists all of its cells."""
         if self.listed_cells and not self.crossed:
             return
         if self.kind == "grid":
@@ -244,7 +250,7 @@ class Design:
             yield from (self.settled({**row, **around}) for row in rows)
 
     def _nested_grid(self) -> Iterator[dict[str, Level]]:
-        """The cells of a grid, each once: a factor that is not there has one level."""
+        """Yield the cells of a grid, each once: an absent factor has one level."""
         order = [*(name for name in self.crossed if name not in self.conditions), *self.conditions]
 
         def extend(cell: dict[str, Level], names: Sequence[str]) -> Iterator[dict[str, Level]]:
@@ -260,7 +266,7 @@ class Design:
         return extend({}, order)
 
     def _seeded_grid(self) -> Iterator[dict[str, Level]]:
-        """The cells of a grid, where seeds stand among the factors as in the file."""
+        """Yield the cells of a grid with seeds in their place among the factors, as in the file."""
         if self.crossed or not self.listed_cells:
             for levels in itertools.product(*self.combined_factors.values()):
                 yield dict(zip(self.combined_factors, levels, strict=True))
@@ -272,15 +278,15 @@ class Design:
 
 
 def _at(factors: Mapping[str, tuple[Level, ...]], row: Row) -> dict[str, Level]:
-    """The levels of these numbers."""
+    """Return the levels of these numbers."""
     return {name: factors[name][number] for name, number in zip(factors, row, strict=True)}
 
 
 def level_key(level: Level) -> str:
-    """The key of a level, equal for equal levels of one type: `1` and `1.0` differ."""
+    """Return the key of a level, equal for equal levels of one type: `1` and `1.0` differ."""
     return repr(level)
 
 
 def has_level(levels: Iterable[Level], level: Level) -> bool:
-    """Whether a level is one of these, of the same type."""
+    """Return whether a level is one of these, of the same type."""
     return level_key(level) in map(level_key, levels)

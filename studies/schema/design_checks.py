@@ -1,4 +1,4 @@
-"""Whether a design fits its factors, and has the keys that it needs and no others."""
+"""Check that a design fits its factors, and has the keys that it needs and no others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DESIGN_KEYS = ("around", "labels", *_DESIGNS_WITH)
 def read_around(
     diagnostics: Diagnostics, header: StudySettings | None, factors: Mapping[str, tuple[Level, ...]]
 ) -> tuple[str, ...]:
-    """The factors with which the design is crossed; those that cannot be are noted and left out."""
+    """Return the factors with which the design is crossed; report and drop those that cannot be."""
     names = header.around if header else ()
     if names and header and header.design == "grid":
         message = "a grid crosses all of its factors: around belongs to another design"
@@ -65,7 +65,7 @@ def read_around(
 def read_labels(
     diagnostics: Diagnostics, header: StudySettings | None, crossed: Collection[str], names: Collection[str]
 ) -> tuple[str, ...]:
-    """The factors that only name cells; those that cannot are noted and left out."""
+    """Return the factors that only name cells; report and drop those that cannot."""
     labels = header.labels if header else ()
     path: KeyPath = ("study", "labels")
     for name in labels:
@@ -78,7 +78,7 @@ def read_labels(
 
 
 def check_design(diagnostics: Diagnostics, header: StudySettings, design: Design) -> Design:
-    """The design, or if its factors or keys do not fit it, which is noted, one that any factors fit."""
+    """Return the design; report faults of its factors or keys and return one that any factors fit."""
     misplaced, faults = [*_misplaced_keys(header)], [*_missing_keys(header), *_fitting_faults(design)]
     for path, message in misplaced:
         diagnostics.report_error(path, message, key=True)
@@ -170,7 +170,7 @@ def _cumulative_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _path_faults(design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """A path with a size to solve, and a metric that cannot decide."""
+    """Yield faults of a path: a size to solve, and a metric that cannot decide."""
     path: KeyPath = ("study", "metric")
     if design.matched_size is not None:
         yield ("study", "match"), "a path changes one factor at a time, and no size with it"

@@ -26,10 +26,10 @@ BASELINE_PATH: KeyPath = ("study", "baseline")
 
 
 def read_design(diagnostics: Diagnostics, header: StudySettings | None) -> Design:
-    """The design of a study; faulty parts are noted and left out.
+    """Return the design of a study; report and drop faulty parts.
 
-    A study without factors has those that its cells name, in the order in which they are met. A cell has
-    the baseline's level of each factor that it does not name.
+    A study without factors has those that its cells name, in the order of appearance. A cell has the
+    baseline's level of each factor that it does not name.
     """
     table_levels = expand_table_levels(diagnostics)
     said = header or StudySettings(name="unread", title="unread")
@@ -107,7 +107,7 @@ def _check_repeated(
 
 
 def _tables(diagnostics: Diagnostics) -> list[Mapping[str, Any]]:
-    """The tables of [[cells]]; none of them if one is not a table."""
+    """Return the tables of [[cells]]; none of them if one is not a table."""
     tables = diagnostics.document.data.get(TABLE, [])
     if isinstance(tables, list) and all(isinstance(table, Mapping) for table in tables):
         return tables
@@ -116,7 +116,7 @@ def _tables(diagnostics: Diagnostics) -> list[Mapping[str, Any]]:
 
 
 def _is_level(diagnostics: Diagnostics, path: KeyPath, level: object, names: Collection[str]) -> bool:
-    """Whether a key is a factor's name and its value can be a level of it; if not, that is noted."""
+    """Return whether a key is a factor's name and its value can be a level of it; report it if not."""
     name = str(path[-1])
     if name == SEED:
         diagnostics.report_error(path, "seeds cross every cell: list them in [factors]", key=True)
@@ -140,9 +140,9 @@ def _is_cell(
     baseline: Collection[str],
     conditions: Conditions,
 ) -> bool:
-    """Whether a table of [[cells]] has a level for each factor of the cell that the baseline has none for.
+    """Return whether a table of [[cells]] has a level for each factor without one in the baseline.
 
-    Unknown factors, invalid levels and those of absent factors are noted too, each at its key or value.
+    Reports unknown factors, invalid levels and those of absent factors, each at its key or value.
     """
     fits = [_is_level(diagnostics, (*path, name), level, cell) for name, level in table.items()]
     absent = [name for name, level in cell.items() if level == ABSENT]
@@ -159,9 +159,9 @@ def _is_cell(
 def _baseline(
     diagnostics: Diagnostics, header: StudySettings | None, names: Collection[str]
 ) -> dict[str, Level]:
-    """The levels of factors in the baseline.
+    """Return the levels of factors in the baseline.
 
-    Other names are noted, unless `match` is given and they have a number, which may be the size to solve.
+    Reports other names, unless `match` is given and they have a number, which may be the size to solve.
     """
     if diagnostics.has_search:
         return {}  # a point, which is checked once the dimensions are known
@@ -176,7 +176,7 @@ def _baseline(
 def _target(
     diagnostics: Diagnostics, header: StudySettings | None, names: Collection[str]
 ) -> dict[str, Level]:
-    """The levels of factors at the end of a design; what is no level of a factor is noted."""
+    """Return the levels of factors at the end of a design; report what is no level of a factor."""
     return {
         name: level
         for name, level in (header.target if header else {}).items()
@@ -185,7 +185,7 @@ def _target(
 
 
 def _sizes(header: StudySettings, names: Collection[str]) -> dict[str, int | float]:
-    """The numbers in the baseline whose names are not factors."""
+    """Return the numbers in the baseline whose names are not factors."""
     others = {name: value for name, value in header.baseline.items() if name not in (*names, SEED)}
     return {name: value for name, value in others.items() if type(value) in (int, float)}  # not bool
 
@@ -193,9 +193,10 @@ def _sizes(header: StudySettings, names: Collection[str]) -> dict[str, int | flo
 def _size(
     diagnostics: Diagnostics, header: StudySettings | None, names: Collection[str]
 ) -> tuple[str, int] | None:
-    """The size that `match` solves: the one name of the baseline that is not a factor, with its value.
+    """Return the size that `match` solves.
 
-    None without `match`, or if there is not exactly one with an integer, which is noted.
+    It is the one name of the baseline that is not a factor, with its value. Returns None without `match`;
+    reports it if there is not exactly one with an integer.
     """
     if header is None or header.match is None:
         if header and "tolerance" in header.model_fields_set:

@@ -1,4 +1,4 @@
-"""Which metrics a trial has: after each of its epochs, after the last alone, or with which other settings."""
+"""Metrics of a trial: after each epoch, only after the last, or with other settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .training import GradientMeasure
 
 
 def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Their names, without those of which an epoch may have none and those that depend on the machine."""
+    """Return the metrics of every epoch, without those that may be missing or depend on the machine."""
     kind = settings.task.spec.kind
     registered = (
         name
@@ -33,7 +33,7 @@ def epoch_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """All that a trial may have at its end."""
+    """Return all metrics that a trial may have at its end."""
     added = (name for each in settings.train.callbacks for name in sorted(CALLBACKS[each.name].metrics))
     best = ("best_epoch",) if settings.train.keep == "best" else ()
     others = (*settings.train.measure, "tokens_per_s", *best, *added, *last_metrics(settings))
@@ -41,7 +41,7 @@ def final_metrics(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def last_metrics(settings: TrialSettings) -> tuple[str, ...]:
-    """Those of which only the last epoch has any: of the test split, of outputs, of a task that is solved."""
+    """Return the metrics of the last epoch only: of the test split, of outputs, of a solved task."""
     task, kind = settings.task, settings.task.spec.kind
     if isinstance(task, AlgorithmicSettings):
         return ("test_loss", "test_accuracy", "test_exact") if task.test_lengths else ()
@@ -88,7 +88,7 @@ def missing_metric(name: str, trials: Iterable[TrialSettings]) -> str:
 
 
 def _reports(name: str, settings: TrialSettings) -> bool:
-    """Whether a trial reports a metric; with an index only if one of its test sets has that name."""
+    """Return whether a trial reports a metric; one with an index needs a test set of that name."""
     family, task = metric_family(name), settings.task
     index = name.removeprefix(family).strip("[]")
     if family not in final_metrics(settings):
@@ -142,7 +142,7 @@ def _measured(settings: TrialSettings) -> Iterator[str]:
 
 
 def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
-    """Those of the kind of task."""
+    """Return the metrics of the kind of task."""
     task = settings.task
     if isinstance(task, AlgorithmicSettings):
         grows = settings.train.lengths is None
@@ -167,7 +167,7 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
 
 
 def _of_examples(task: GeneratedTask) -> tuple[str, ...]:
-    """Those of a task that draws its examples."""
+    """Return the metrics of a task that draws its examples."""
     if task.spec.kind is TaskKind.REGRESSION:
         return ("dev_loss",)
     scaled = () if task.chance is None else ("dev_scaled_accuracy",)

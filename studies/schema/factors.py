@@ -38,7 +38,7 @@ def read_factors(
 
 
 def is_name(diagnostics: Diagnostics, path: KeyPath) -> bool:
-    """Whether the key at a path can be the name of a hole; if not, that is noted."""
+    """Return whether the key at a path can be the name of a hole; report it if not."""
     fits = _NAME.fullmatch(str(path[-1])) is not None
     if not fits:
         message = f"expected a letter, then letters, digits and '_', got {path[-1]!r}"
@@ -53,7 +53,7 @@ def _levels(
     *,
     may_repeat: bool,
 ) -> tuple[Level, ...]:
-    """The levels of a factor; faults of it and of its levels are noted.
+    """Return the levels of a factor; report faults of it and of its levels.
 
     Two levels are the same if both their types and their values are: `1` and `1.0` differ.
     """
@@ -73,7 +73,7 @@ def _levels(
 
 
 def level_fault(factor: str, level: object) -> str | None:
-    """What is wrong with a level by itself, or None."""
+    """Return what is wrong with a level on its own, or None."""
     if factor == SEED and (isinstance(level, bool) or not isinstance(level, int) or not 0 <= level < 2**63):
         most = " and below 2^63" if isinstance(level, int) and level >= 2**63 else ""
         return f"expected a whole number of at least 0{most}, got {format_value(level)}"

@@ -21,34 +21,34 @@ _ARGUMENTS = re.compile(r"(?<=\w)\([^()]*\)")
 
 
 def one_line(text: str) -> str:
-    """The text with single spaces, and a replacement for every character that cannot be printed."""
+    """Return the text with single spaces, and a replacement for every character that cannot be printed."""
     return replace_unprintable(" ".join(text.split()))
 
 
 def first_line(reason: str) -> str:
-    """The first line of a reason; a traceback may follow it."""
+    """Return the first line of a reason; a traceback may follow it."""
     return one_line(reason.partition("\n")[0])
 
 
 def level_text(level: Level) -> str:
-    """A factor's level as the study spells it, on one line; booleans as TOML has them."""
+    """Return a factor's level as the study spells it, on one line; booleans as TOML has them."""
     return str(level).lower() if isinstance(level, bool) else one_line(str(level))
 
 
 def level_name(level: Level) -> str:
-    """A level as readers see it: a fragment by its name alone, `{all_attn}` as `all_attn`."""
+    """Return a level for readers: a fragment by its name alone, `{all_attn}` as `all_attn`."""
     text = level_text(level)
     fragment = _FRAGMENT.fullmatch(text)
     return fragment[1] if fragment else text
 
 
 def value_name(value: Level) -> str:
-    """The value of a dimension as readers see it; ranges inside of it have values of their own."""
+    """Return the value of a dimension for readers; ranges inside of it have values of their own."""
     return f"{value:.4g}" if isinstance(value, float) else _RANGE.sub("…", level_name(value))
 
 
 def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """The levels of a factor as readers see them; those whose names would be equal are spelled out."""
+    """Return the levels of a factor for readers; those whose names would be equal are spelled out."""
     names = [level_name(level) for level in levels]
     counts = Counter(names)
     return tuple(
@@ -57,7 +57,7 @@ def level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
-    """The names of levels in a figure: without arguments that a block has wherever it occurs in them.
+    """Return the names of levels in a figure, without arguments that a block has wherever it occurs.
 
     `sa + conv(k=20)` beside `conv(k=20)` is `sa + conv`; beside `conv(k=3)` it keeps them.
     """
@@ -66,10 +66,10 @@ def short_level_names(levels: Sequence[Level]) -> tuple[str, ...]:
 
 
 def option_names(options: Sequence[Level]) -> tuple[str, ...]:
-    """The options of a dimension in a figure: what fills them by its name, without arguments that all share.
+    """Return the options of a dimension in a figure, by name and without arguments that all share.
 
-    `{attention} + conv(k={k})` beside `conv(k={k})` is `attention + conv`; where two would be equal,
-    all stay whole.
+    `{attention} + conv(k={k})` beside `conv(k={k})` is `attention + conv`; if two would be equal, all stay
+    whole.
     """
     texts = [_FRAGMENT.sub(r"\1", value_name(option)) for option in options]
     names = short_level_names(texts)
@@ -77,12 +77,12 @@ def option_names(options: Sequence[Level]) -> tuple[str, ...]:
 
 
 def omitted_arguments(levels: Sequence[Level]) -> tuple[str, ...]:
-    """The blocks whose arguments `short_level_names` leaves out, with the arguments: `conv(k=20)`."""
+    """Return the blocks whose arguments `short_level_names` leaves out, with the arguments: `conv(k=20)`."""
     return tuple(name + arguments for name, arguments in _shared_arguments(levels).items() if arguments)
 
 
 def _shared_arguments(levels: Sequence[Level]) -> dict[str, str]:
-    """The arguments of each name that has the same ones wherever it occurs."""
+    """Return the arguments of each name that has the same ones wherever it occurs."""
     calls: dict[str, set[str]] = {}
     for text in level_names(levels):
         for name, arguments in _CALL.findall(text):
@@ -166,7 +166,7 @@ def _text(name: object) -> str | None:
 
 
 def _number(name: object) -> float | None:
-    """The number that a name is; None for a truth value and for other texts."""
+    """Return the number that a name is; None for a truth value and for other texts."""
     if isinstance(name, bool) or not isinstance(name, str | int | float):
         return None
     try:
@@ -176,7 +176,7 @@ def _number(name: object) -> float | None:
 
 
 def _identity(name: object) -> str | None:
-    """The identity of the recipe that a name is, if it is one."""
+    """Return the identity of the recipe that a name is, if it is one."""
     if not isinstance(name, str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a search optimises and what its points must keep to: quantities by name, measured or of the text."""
+"""Objectives and limits of a search: quantities by name, measured or known from the text."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ class SearchObjective:
         return self.direction == "max"
 
     def loss(self, value: float) -> float:
-        """The value as something of which less is better."""
+        """Return the value with its sign turned so that less is better."""
         return -value if self.maximise else value
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A bound of a quantity, as `seconds < 60` has it; a mean over seeds must keep to it."""
+    """A bound of a quantity, such as `seconds < 60`; a mean over seeds must respect it."""
 
     name: str
     sign: str
     bound: float
 
     def holds(self, value: float) -> bool:
-        """Whether a value keeps to it."""
+        """Return whether a value respects the bound."""
         return _HOLDS[self.sign](value, self.bound)
 
     def excess(self, value: float) -> float:
-        """How far a value is beyond it: above 0 only if it does not hold."""
+        """Return how far a value is beyond the bound: above 0 only if it does not hold."""
         beyond = value - self.bound if self.sign.startswith("<") else self.bound - value
         return beyond if self.holds(value) or beyond > 0 else 1e-12  # at a bound that is excluded
 
@@ -62,7 +62,7 @@ class Limit:
 
 
 def read_limit(name: str, text: str) -> Limit:
-    """The limit of a text such as `< 60`; ValueError for any other."""
+    """Return the limit of a text such as `< 60`; raise ValueError for any other."""
     found = _LIMIT.fullmatch(text)
     if found is None:
         raise ValueError(f"expected <, <=, > or >= and a number, as in '< 60', got {text!r}")
@@ -70,22 +70,22 @@ def read_limit(name: str, text: str) -> Limit:
 
 
 def is_known_before(name: str) -> bool:
-    """Whether a quantity is known from the text of a point, before it is trained."""
+    """Return whether a quantity is known from the text of a point, before it is trained."""
     return name in MODEL_COSTS
 
 
 def find_quantity(name: str) -> Metric | None:
-    """The metric, the cost of a training or that of a model by this name; None if there is none."""
+    """Return the metric, the cost of a training or that of a model by this name; None if there is none."""
     return MODEL_COSTS.get(name) or COSTS.get(name) or METRICS.get(name)
 
 
 def quantity_fault(name: str) -> str:
-    """What is wrong with a name that is no quantity."""
+    """Return what is wrong with a name that is no quantity."""
     return unknown_metric(name, dict.fromkeys((*METRICS, *COSTS, *MODEL_COSTS)))
 
 
 def usual_direction(name: str) -> Direction | None:
-    """Which way is better of a quantity by itself; None where neither is known to be."""
+    """Return which way of a quantity is better; None if neither is known to be."""
     metric = find_quantity(name)
     if metric is None or metric.higher_is_better is None:
         return None

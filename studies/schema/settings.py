@@ -53,7 +53,7 @@ Penalty = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _wrap_in_list(names: object) -> object:
-    """A single name as a list of one; ValueError for what is neither."""
+    """Return a single name as a list of one; raise ValueError for what is neither."""
     if isinstance(names, str):
         return (names,)
     if not isinstance(names, list | tuple):
@@ -70,7 +70,7 @@ _recipes: dict[str, Recipe] = {}
 
 
 def read_recipe(text: str) -> Recipe:
-    """The recipe of a text, each parsed once; RecipeError if it is not one."""
+    """Return the recipe of a text, each parsed once; raise RecipeError if it is invalid."""
     found = _recipes.get(text)
     if found is None:
         found = parse(text)
@@ -216,32 +216,35 @@ class ModelSettings(StrictModel):
     @field_validator("norm_kind")
     @classmethod
     def check_norm_kind(cls, name: str) -> str:
-        """The name, if there is such a norm."""
+        """Return the name if there is such a norm."""
         return NORMS.check(name)
 
     @field_validator("position")
     @classmethod
     def check_position(cls, name: str) -> str:
-        """The name, if there is such a way."""
+        """Return the name if there is such a position encoding."""
         return POSITIONS.check(name)
 
     @field_validator("max_positions")
     @classmethod
     def omit_without_effect(cls, count: int, info: ValidationInfo) -> int:
-        """The default where it changes nothing, so that trials that differ in it alone are one."""
+        """Return the default if the value has no effect, so that trials that differ in it alone are one."""
         kind = POSITIONS.get(info.data.get("position", ""))
         return count if isinstance(kind, SizedPosition) else MAX_POSITIONS
 
     @field_validator("recipe", mode="before")
     @classmethod
     def expression_text(cls, recipe: object) -> object:
-        """The text of an expression; anything else as it is."""
+        """Return the text of an expression; return anything else unchanged."""
         return recipe.operand_text() if isinstance(recipe, Expression) else recipe
 
     @field_validator("recipe")
     @classmethod
     def canonical_recipe(cls, text: str) -> str:
-        """The canonical text of a recipe; ValueError if it is not one, or still has holes or dimensions."""
+        """Return the canonical text of a recipe.
+
+        Raises ValueError if it is invalid or has holes or dimensions.
+        """
         recipe = read_recipe(text)
         gaps = [*recipe.holes, *(name for name, _ in recipe.dimensions)]
         if gaps:
@@ -252,8 +255,8 @@ class ModelSettings(StrictModel):
 class TrialSettings(StrictModel):
     """Everything that determines the result of one trial.
 
-    `code` has the plug-ins' source that it is computed with, by what is used of it: "task mqar" is that of
-    "mqar.py 1a2b3c4d5e6f7081". It is empty where nothing is used of plug-ins.
+    `code` has the digests of the plug-in source that it is computed with, by what is used of it: "task
+    mqar" has "mqar.py 1a2b3c4d5e6f7081". It is empty if no plug-in is used.
     """
 
     model: ModelSettings

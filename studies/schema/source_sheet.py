@@ -31,7 +31,7 @@ _HOLE = re.compile(r"\{ *([A-Za-z]\w*) *\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a setting comes from: a section of the paper, a file of the program, or why it is ours."""
+    """The origin of a setting: a section of the paper, a file of the program, or why it is ours."""
 
     origin: Origin
     detail: str
@@ -61,7 +61,7 @@ class SourceSheet:
     is_given: bool
 
     def names(self, origin: Origin, *, is_default: bool = False) -> tuple[str, ...]:
-        """The names of the settings with this origin."""
+        """Return the names of the settings with this origin."""
         return tuple(
             setting.name
             for setting in self.settings
@@ -69,7 +69,7 @@ class SourceSheet:
         )
 
     def summary(self) -> str:
-        """Which settings are neither the paper's nor its program's, by name, as a sentence."""
+        """Return a sentence with the settings that are neither the paper's nor its program's."""
         if not self.is_given:
             return "The study does not say where its settings come from."
         ours, defaults = self.names("ours"), self.names("ours", is_default=True)
@@ -79,11 +79,11 @@ class SourceSheet:
 
 
 def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:
-    """The sheet of a study; faults of its table `[source]`, if it has one, are noted.
+    """Return the sheet of a study; report faults of its table `[source]`, if it has one.
 
     Every key that the file gives in [model], [task], [train], [recipes], [factors] and [decode] needs a
-    source, and so do its cells; the source of a table is that of all its keys. A hole has the source of what
-    fills it. An override is ours, and so is a default without a source of its own.
+    source, and so do its cells; the source of a table is that of all its keys. A hole has the source of
+    what fills it. An override is ours, and so is a default without a source of its own.
     """
     document = diagnostics.document
     is_given, data = TABLE in document.data, document.data
@@ -115,7 +115,7 @@ def _setting(path: KeyPath, value: object, source: Source | None, *, is_default:
 
 
 def _read(diagnostics: Diagnostics, path: KeyPath, value: object) -> Iterator[tuple[KeyPath, Source]]:
-    """The valid sources in a part of the table by the paths of their settings; invalid ones are noted."""
+    """Yield the valid sources in a part of the table by the paths of their settings; report invalid ones."""
     if isinstance(value, Mapping):
         for key, inner in cast("Mapping[str, object]", value).items():
             yield from _read(diagnostics, (*path, key), inner)
@@ -142,12 +142,12 @@ def _check_names(diagnostics: Diagnostics, sources: Iterable[KeyPath], settings:
 
 
 def _source_at(path: KeyPath, sources: Mapping[KeyPath, Source]) -> Source | None:
-    """The source of a path, or of the innermost table around it that has one."""
+    """Return the source of a path, or of the innermost table around it that has one."""
     return next((sources[path[:depth]] for depth in range(len(path), 0, -1) if path[:depth] in sources), None)
 
 
 def _written(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, object]]:
-    """The settings that a file gives, lists whole."""
+    """Yield the settings that a file gives, lists whole."""
     for name in _TABLES:
         if name in data:
             yield from _leaves((name,), data[name])
@@ -162,7 +162,7 @@ def _leaves(path: KeyPath, value: object) -> Iterator[tuple[KeyPath, object]]:
 
 
 def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator[tuple[KeyPath, object]]:
-    """The defaults of keys that are not given, also those of the study's tasks."""
+    """Yield the defaults of keys that are not given, also those of the study's tasks."""
     schemas = [("model", ModelSettings), ("train", TrainSettings)]
     specs = filter(None, map(lookup_task, _task_names_of(data)))
     schemas[1:1] = [("task", spec.settings) for spec in specs]
@@ -174,7 +174,7 @@ def _defaults(data: Mapping[str, Any], written: Collection[KeyPath]) -> Iterator
 
 
 def _named_tables(data: Mapping[str, Any]) -> dict[KeyPath, type[StrictModel]]:
-    """The tables of [train] whose keys depend on their names; those that come along have the same."""
+    """Return the tables of [train] whose keys depend on their names; built-in ones share theirs."""
     names = {path[0]: name for path, name in _leaves((), data.get("train")) if path[1:] == ("name",)}
     optimizer, schedule = (names.get(table) for table in ("optimizer", "schedule"))
     rule = OPTIMIZERS.get(optimizer) if isinstance(optimizer, str) else None
@@ -191,7 +191,7 @@ def _schema_defaults(
     given: Collection[KeyPath],
     named: Mapping[KeyPath, type[StrictModel]],
 ) -> Iterator[tuple[KeyPath, object]]:
-    """The defaults of a table's keys that are not given, and of its inner tables."""
+    """Yield the defaults of a table's keys that are not given, and of its inner tables."""
     for name, field in schema.model_fields.items():
         place = (*path, name)
         inner = named.get(place) or _table_of(field.annotation)
@@ -202,7 +202,10 @@ def _schema_defaults(
 
 
 def _table_of(annotation: object) -> type[StrictModel] | None:
-    """The class of a table, which may be optional; None for anything else, as for a list of tables."""
+    """Return the class of a table, which may be optional.
+
+    Returns None for anything else, such as a list of tables.
+    """
     if get_origin(annotation) is tuple:
         return None
     kinds = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, type)]
@@ -210,7 +213,7 @@ def _table_of(annotation: object) -> type[StrictModel] | None:
 
 
 def _task_names_of(data: Mapping[str, Any]) -> list[str]:
-    """The tasks of a study: the one that it names, or the levels of the factor that names it."""
+    """Return the tasks of a study: the one that it names, or the levels of the factor that names it."""
     leaves = dict(_leaves((), {name: data.get(name) for name in ("task", "factors", "cells")}))
     name = leaves.get(("task", "name"))
     hole = _HOLE.fullmatch(name) if isinstance(name, str) else None

@@ -64,7 +64,7 @@ def _placed_levels(data: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, Any]
 
 
 def _replaced(value: Any, path: KeyPath, names: Mapping[KeyPath, Level]) -> Any:  # noqa: ANN401 -- TOML
-    """A value with names in place of the tables at these paths."""
+    """Return a value with names in place of the tables at these paths."""
     if path in names:
         return names[path]
     if isinstance(value, Mapping):

@@ -39,7 +39,7 @@ class CurriculumSettings(StrictModel):
 
     @model_validator(mode="after")
     def check_end(self) -> CurriculumSettings:
-        """It ends no earlier than it begins."""
+        """Check that it ends no earlier than it begins."""
         if self.end is not None and self.end < self.start:
             raise ValueError(f"expected an end of at least the start, {self.start}, got {self.end}")
         return self
@@ -94,7 +94,7 @@ class ParameterGroupSettings(StrictModel):
 
     @model_validator(mode="after")
     def check_freeze(self) -> ParameterGroupSettings:
-        """What stays has no rate and no decay."""
+        """Check that frozen weights have no rate and no decay."""
         if self.freeze and (self.lr_scale != 1.0 or self.weight_decay is not None):
             key = "weight_decay" if self.lr_scale == 1.0 else "lr_scale"
             raise ValueError(f"frozen weights do not move, so {key} has no effect: leave it out")
@@ -102,7 +102,7 @@ class ParameterGroupSettings(StrictModel):
 
 
 class OptimizerChangeSettings(StrictModel):
-    """`[[train.changes]]`: what of the optimizer is otherwise once so many epochs are over."""
+    """Settings of `[[train.changes]]`: keys of the optimizer that change after `after` epochs."""
 
     after: int = Field(ge=1)
     """the epochs that are over by then"""
@@ -119,7 +119,7 @@ class OptimizerChangeSettings(StrictModel):
 
     @property
     def values(self) -> dict[str, Any]:
-        """What it changes, by key."""
+        """The changed keys with their values."""
         return self.model_dump(exclude={"after"}, exclude_none=True)
 
 
@@ -211,7 +211,7 @@ class TrainSettings(StrictModel):
 
     @model_validator(mode="after")
     def check_sampling(self) -> TrainSettings:
-        """A share that grows ends above its start."""
+        """Check that a share that grows ends above its start."""
         if (schedule := self.scheduled_sampling) is not None and schedule.start > self.sampling:
             raise ValueError(
                 f"scheduled_sampling grows from {schedule.start:g} to sampling, got {self.sampling:g}"
@@ -220,7 +220,7 @@ class TrainSettings(StrictModel):
 
     @model_validator(mode="after")
     def check_lengths(self) -> TrainSettings:
-        """The length grows or is drawn, from the shortest to the longest."""
+        """Check that the length grows or is drawn, from the shortest to the longest."""
         if self.lengths is not None and self.lengths[0] > self.lengths[1]:
             raise ValueError(f"expected lengths from the shortest to the longest, got {list(self.lengths)}")
         return self
@@ -245,7 +245,7 @@ class TrainSettings(StrictModel):
 
     @model_validator(mode="after")
     def check_changes(self) -> TrainSettings:
-        """Changes come before the last epoch."""
+        """Check that changes come before the last epoch."""
         if self.changes and (last := self.changes[-1].after) >= self.epochs:
             raise ValueError(f"changes: expected them after fewer epochs than all {self.epochs}, got {last}")
         return self
@@ -258,14 +258,14 @@ class TrainSettings(StrictModel):
         return self.early_stopping.metric if self.early_stopping else "dev_loss"
 
     def optimizer_after(self, epochs: int) -> OptimizerSettings:
-        """The settings of the optimizer once so many epochs are over."""
+        """Return the settings of the optimizer after that many epochs."""
         found = self.optimizer
         for each in self.changes:
             found = changed_optimizer(found, each.values) if each.after <= epochs else found
         return found
 
     def sequences(self, tokens: int) -> int:
-        """The sequences of a step whose longest has so many tokens."""
+        """Return the sequences of a step whose longest has this many tokens."""
         if self.batch_tokens is None:
             return self.batch_size
         return max(1, min(self.batch_size, self.batch_tokens // tokens))
@@ -287,7 +287,7 @@ class TrainSettings(StrictModel):
 
     @model_validator(mode="after")
     def check_noise(self) -> TrainSettings:
-        """Noise is told from gradients of two sizes of batches."""
+        """Check that the noise scale has gradients of two batch sizes."""
         if "gradient_noise" in self.measure and self.accumulate == 1:
             raise ValueError(
                 "gradient_noise needs the gradients of parts: expected accumulate of at least 2, got 1"
@@ -298,7 +298,10 @@ class TrainSettings(StrictModel):
 
     @model_validator(mode="after")
     def check_accumulate(self) -> TrainSettings:
-        """A batch is split into parts that differ by a sequence at most, equal where they are compared."""
+        """Check that a batch splits into parts that differ by at most a sequence.
+
+        They are equal if they are compared.
+        """
         if self.batch_size < self.accumulate:
             raise ValueError(
                 f"expected batch_size of at least accumulate = {self.accumulate}, got {self.batch_size}"
@@ -312,5 +315,5 @@ class TrainSettings(StrictModel):
 
     @property
     def needs_equal_parts(self) -> bool:
-        """Whether all parts of a batch must have as many sequences, as something compares their means."""
+        """Whether all parts of a batch must have equally many sequences, as their means are compared."""
         return bool(self.loss_terms) or "gradient_noise" in self.measure

@@ -29,12 +29,12 @@ class BestPoint:
 
     @property
     def mean(self) -> float:
-        """That of the first objective."""
+        """The mean of the first objective."""
         return self.means[0]
 
 
 def comparison_note(study: Study) -> str:
-    """What a search's metric does not compare where curricula come to other lengths; or empty."""
+    """Return what a search's metric does not compare when curricula reach other lengths; or empty."""
     search = study.search
     ends = [trial.settings for trial in study.boundary_trials()] if search else []
     names = [each.name for each in search.objectives] if search else []
@@ -48,7 +48,7 @@ def comparison_note(study: Study) -> str:
 
 
 def _grows(settings: TrialSettings, metric: str) -> bool:
-    """Whether a metric is one of sequences that become longer as a model gets better."""
+    """Return whether a metric is of sequences that grow as a model gets better."""
     task = settings.task
     return (
         isinstance(task, AlgorithmicSettings)
@@ -61,10 +61,10 @@ def _grows(settings: TrialSettings, metric: str) -> bool:
 
 
 def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
-    """The best few points of a search in the store's latest attempts, best first; none for a grid.
+    """Return the best few points of a search in the store's latest attempts, best first; none for a grid.
 
-    Of several objectives those that no other point beats, by the first objective. A point is none of them if
-    it exceeds a limit, or if one of its trainings diverged, where `outcomes` tell it.
+    Of several objectives it returns the points that no other beats, sorted by the first objective. Points
+    that exceed a limit, and points with a diverged training, are left out.
     """
     search = study.search
     if search is None:
@@ -73,7 +73,7 @@ def best_points(study: Study, outcomes: pl.DataFrame) -> list[BestPoint]:
 
 
 def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
-    """The same of points that have been read."""
+    """Return the best few of these points."""
     chosen = found.front() if len(found.goals) > 1 else found.ranked()[:MAX_POINTS]
     return [
         BestPoint(
@@ -86,6 +86,6 @@ def best_of(search: SearchSettings, found: SearchPoints) -> list[BestPoint]:
 
 
 def _known(value: float | None) -> float:
-    """What a point that counts has."""
+    """Return the value of a point that counts."""
     assert value is not None, "a point whose seeds all have a value"
     return value

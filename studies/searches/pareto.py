@@ -1,4 +1,4 @@
-"""Which of several points no other beats: of vectors of losses, where less is better in each place."""
+"""Pareto fronts of vectors of losses, where less is better in each place."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Losses = Sequence[float]
 
 
 def dominates(first: Losses, second: Losses) -> bool:
-    """Whether the first is nowhere worse, and somewhere better."""
+    """Return whether the first is nowhere worse, and somewhere better."""
     return all(a <= b for a, b in zip(first, second, strict=True)) and tuple(first) != tuple(second)
 
 
 def front(points: Sequence[Losses]) -> list[int]:
-    """The places of the points that no other dominates, by the first objective; of equal ones all.
+    """Return the places of the points that no other dominates, by the first objective; of equal ones all.
 
     Two objectives take a sort (Kung et al. 1975), more compare each with those of the front so far.
     """
@@ -37,7 +37,7 @@ def front(points: Sequence[Losses]) -> list[int]:
 
 
 def ranks(points: Sequence[Losses]) -> list[int]:
-    """The front that each point is on: 0 of the first, 1 of that which is left without it, and so on."""
+    """Return the front of each point: 0 for the first, 1 for the one that is left without it, and so on."""
     left, found, rank = list(range(len(points))), [0] * len(points), 0
     while left:
         first = {left[place] for place in front([points[each] for each in left])}
@@ -48,7 +48,10 @@ def ranks(points: Sequence[Losses]) -> list[int]:
 
 
 def crowding(points: Sequence[Losses]) -> list[float]:
-    """How far the neighbours of each point are, as shares of the ranges; ∞ at an end (Deb et al. 2002)."""
+    """Return how far the neighbours of each point are, as shares of the ranges.
+
+    It is ∞ at an end (Deb et al. 2002).
+    """
     found = [0.0] * len(points)
     for axis in range(len(points[0]) if points else 0):
         order = sorted(range(len(points)), key=lambda place: points[place][axis])

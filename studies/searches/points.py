@@ -60,16 +60,16 @@ class FoundPoint:
 
     @property
     def key(self) -> PointKey:
-        """What it is known by."""
+        """The key of its values."""
         return point_key(self.values)
 
     @property
     def counts(self) -> bool:
-        """Whether it can be compared: every seed has a value of what is optimised, all within the limits."""
+        """Whether it can be compared: every seed has a value of each objective, all within the limits."""
         return self.status == ValueStatus.DONE and self.feasible is True
 
     def mean(self, metric: str) -> float | None:
-        """The mean of a metric over the seeds; None where a seed has no value, or none is done."""
+        """Return the mean of a metric over the seeds; None if a seed has no value, or none is done."""
         found = self.measured.get(metric, {})
         return _mean(found.values()) if found and len(found) == self.seeds else None
 
@@ -78,7 +78,7 @@ class FoundPoint:
 class SearchPoints:
     """All points of a search that have ended, the earliest first.
 
-    `gaps` counts the trials without a value of what is optimised, by status; `trained` are the trials.
+    `gaps` counts the trials without a value of the objectives, by status; `trained` are the trials.
     `not_finite` has, for each objective, the values of trials that ended with one that is not finite.
     """
 
@@ -98,23 +98,23 @@ class SearchPoints:
 
     @property
     def beyond(self) -> int:
-        """How many points are beyond a limit of the search."""
+        """The number of points beyond a limit of the search."""
         return sum(point.feasible is False for point in self.points)
 
     @property
     def unknown(self) -> int:
-        """How many points have what is optimised, but not all that a limit is of."""
+        """The number of points with objectives but without a limited quantity."""
         return sum(point.status == ValueStatus.DONE and point.feasible is None for point in self.points)
 
     def sign(self, metric: Metric) -> int:
-        """1 where higher is better, as the search or the metric has it, else -1, as for costs."""
+        """Return 1 if higher is better, by the search or the metric, else -1, as for costs."""
         own = {goal.metric: goal.sign for goal in self.goals}
         return own.get(metric.name, 1 if metric.higher_is_better else -1)
 
     def ranked(self) -> tuple[FoundPoint, ...]:
-        """The complete points, the best first by what is optimised first; of equals the earlier one.
+        """Return the complete points, the best by the first objective first; of equals the earlier one.
 
-        Of several goals those come before all others that no other point surpasses in all.
+        With several goals, points that no other surpasses in all come before all others.
         """
         points, losses = self.complete, self._losses()
         best = set(front(losses)) if len(self.goals) > 1 else set(range(len(points)))
@@ -122,25 +122,25 @@ class SearchPoints:
         return tuple(points[number] for number in order)
 
     def front(self) -> tuple[FoundPoint, ...]:
-        """The complete points that no other surpasses in all, by the first goal; of equal ones all."""
+        """Return the complete points that no other surpasses in all, by the first goal; of equal ones all."""
         points = self.complete
         return tuple(points[place] for place in front(self._losses()))
 
     def _losses(self) -> list[list[float]]:
-        """What is optimised of each complete point, less being better."""
+        """Return the objectives of each complete point, less being better."""
         return [
             [-goal.sign * (point.mean(goal.metric) or 0.0) for goal in self.goals] for point in self.complete
         ]
 
 
 def search_goals(study: Study) -> tuple[SearchGoal, ...]:
-    """What a search optimises, the first thing first; nothing for a grid."""
+    """Return the objectives of a search, the first one first; nothing for a grid."""
     objectives = study.search.objectives if study.search else ()
     return tuple(SearchGoal(metric=each.name, sign=1 if each.maximise else -1) for each in objectives)
 
 
 def find_points(study: Study, outcomes: pl.DataFrame, metrics: Iterable[str] = ()) -> SearchPoints:
-    """The points of a search in the store's latest attempts, with what is optimised and further metrics."""
+    """Return the points of a search in the store's latest attempts, with objectives and further metrics."""
     goals = search_goals(study)
     tried = study_outcomes(study, outcomes)
     bounds = study.search.bounds if study.search else ()
@@ -190,14 +190,14 @@ def _are_whole(study: Study, tried: pl.DataFrame) -> list[bool]:
 
 
 def _with_rungs(point: FoundPoint, lower: Sequence[Mapping[str, Any]]) -> FoundPoint:
-    """A point with what its trainings on lower rungs took."""
+    """Return a point with the seconds of its trainings on lower rungs added."""
     return replace(point, seconds=fsum([point.seconds, *(row["seconds"] or 0.0 for row in lower)]))
 
 
 def _below(
     values: Mapping[str, Level], rows: Sequence[Mapping[str, Any]], measured: Iterable[str]
 ) -> FoundPoint:
-    """A point that has come to lower rungs alone, which are no result of it."""
+    """Return a point that has reached lower rungs only, which are no result of it."""
     return FoundPoint(
         values=values,
         trials=tuple(row["trial"] for row in rows),
@@ -210,12 +210,12 @@ def _below(
 
 
 def point_key(values: Mapping[str, Level]) -> PointKey:
-    """The key of a point's values."""
+    """Return the key of a point's values."""
     return tuple(sorted((name, level_key(level)) for name, level in values.items()))
 
 
 def _keeps_to(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[SearchGoal]) -> bool | None:
-    """Whether the means over the seeds that have what is optimised keep to the limits; None if not known."""
+    """Return whether the means over the seeds with objectives respect the limits; None if not known."""
     seeds = set.intersection(*(set(point.measured[goal.metric]) for goal in goals))
     known = [(bound, point.measured[bound.name]) for bound in bounds]
     if not seeds or any(seeds - values.keys() for _, values in known):
@@ -224,7 +224,7 @@ def _keeps_to(point: FoundPoint, bounds: Sequence[Limit], goals: Sequence[Search
 
 
 def _mean(values: Iterable[float]) -> float:
-    """The mean, the same to the last bit in any order of the values."""
+    """Return the mean, the same to the last bit in any order of the values."""
     values = list(values)
     return fsum(values) / len(values)
 
@@ -236,7 +236,7 @@ def _found(
     goals: Sequence[SearchGoal],
     study: Study,
 ) -> FoundPoint:
-    """The point of these rows, which lacks some as long as it is not whole."""
+    """Return the point of these rows; it lacks some while it is not whole."""
     across, seeds = len(study.point_levels), {int(row["seed"]) for row in rows}
     statuses = [measured[each.metric][row["trial"]][1] for each in goals for row in rows]
     if len(rows) < across * len(study.point_seeds(values)):
@@ -256,7 +256,7 @@ def _found(
 def _by_seed(
     found: Mapping[str, tuple[float, ValueStatus]], rows: Sequence[Mapping[str, Any]], across: int
 ) -> dict[int, float]:
-    """The value of each seed that is done at all that a point is trained at, the mean over these."""
+    """Return the mean value of each seed that is done at all levels of a point."""
     done: dict[int, list[float]] = {}
     for row in rows:
         value, status = found[row["trial"]]
@@ -266,7 +266,7 @@ def _by_seed(
 
 
 def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[float, ValueStatus]]:
-    """The value and the status of each trial; what its text tells, a trial has once it is done."""
+    """Return the value and the status of each trial; costs known from its text count once it is done."""
     if metric not in COSTS and is_known_before(metric):
         return _known_before(study, tried, metric)
     found = trial_values(study.name, tried["trial"], tried, metric)
@@ -274,7 +274,7 @@ def _values(study: Study, tried: pl.DataFrame, metric: str) -> dict[str, tuple[f
 
 
 def _known_before(study: Study, tried: pl.DataFrame, name: str) -> dict[str, tuple[float, ValueStatus]]:
-    """The cost of each trial's model, and how it ended."""
+    """Return the cost of each trial's model, and how the trial ended."""
     found: dict[str, tuple[float, ValueStatus]] = {}
     for trial, status, factors in tried.select("trial", "status", "factors").iter_rows():
         own = tried_trial(study, trial, json.loads(factors))

@@ -1,4 +1,4 @@
-"""What the rungs of a search cost: how many points come to each, and how much work that is."""
+"""Costs of a search's rungs: how many points reach each, and how much work that is."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RungCost:
 
 
 def rung_costs(study: Study) -> tuple[RungCost, ...]:
-    """The rungs of a search that has several, the smallest first."""
+    """Return the rungs of a search that has several, the smallest first."""
     if study.fidelity is None:
         return ()
     whole = _ends_at(study, study.fidelity.top)
@@ -47,7 +47,7 @@ def rung_costs(study: Study) -> tuple[RungCost, ...]:
 
 
 def _ends_at(study: Study, rung: int) -> Sequence[Trial]:
-    """The trials that represent a rung: every dimension at its first value, or at its last."""
+    """Return the trials that represent a rung: every dimension at its first value, or at its last."""
     assert study.fidelity is not None
     return study.boundary_trials(study.fidelity.level(rung))
 

@@ -1,4 +1,4 @@
-"""How many architectures a search chooses from."""
+"""Sizes of search spaces: how many architectures a search chooses from."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..text.units import plural
 
 
 def space_size(study: Study) -> Cardinality | None:
-    """The number of different recipes of a search; None of a grid, and where recipes are no space.
+    """Return the number of different recipes of a search; None for a grid, or if recipes are no space.
 
-    At most so many where a dimension may fill two holes of one recipe, which then have the same value.
+    It is an upper bound if a dimension may fill two holes of one recipe, which then have the same value.
     """
     if study.search is None or (pattern := RecipeSpace(study).pattern) is None:
         return None
@@ -44,7 +44,7 @@ def space_words(study: Study) -> str:
 
 
 def _uses(study: Study, text: str) -> Counter[str]:
-    """How often each name fills a hole of one recipe, at most."""
+    """Return how often each name fills a hole of one recipe, at most."""
     found = Counter[str]()
     for name in HOLE_PATTERN.findall(text):
         inner = Counter[str]()
@@ -55,7 +55,7 @@ def _uses(study: Study, text: str) -> Counter[str]:
 
 
 def _fillings(study: Study, name: str) -> list[str]:
-    """The texts of which one fills a hole."""
+    """Return the texts of which one fills a hole."""
     dimension = study.dimensions.get(name)
     if isinstance(dimension, ChoiceDimension):
         return [each for each in representative_values(dimension) if isinstance(each, str)]

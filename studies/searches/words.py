@@ -1,4 +1,4 @@
-"""What a search is after, in words."""
+"""Descriptions of a search in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from .rung_costs import RungCost
 
 
 def goal_words(search: SearchSettings) -> str:
-    """`the highest max_length and the lowest parameters, with seconds < 60`."""
+    """Return the objectives in words.
+
+    Example: `the highest max_length and the lowest parameters, with seconds < 60`.
+    """
     ways = {"max": "highest", "min": "lowest"}
     goals = [f"the {ways[each.direction]} {each.name}" for each in search.objectives]
     text = " and ".join(filter(None, [", ".join(goals[:-1]), goals[-1]]))
@@ -23,7 +26,7 @@ def goal_words(search: SearchSettings) -> str:
 
 
 def beyond_sentence(found: SearchPoints) -> Iterator[str]:
-    """How many points are left out since they are beyond a limit, or may be."""
+    """Yield how many points are left out because they are, or may be, beyond a limit."""
     words = [f"{plural(found.beyond, 'point')} beyond a limit of the search"] if found.beyond else []
     words += [f"{plural(found.unknown, 'point')} that may be"] if found.unknown else []
     if words:
@@ -54,7 +57,7 @@ def _value_word(value: float | None) -> str:
 
 
 def best_words(found: SearchPoints, shown: int) -> str:
-    """What the points are that are shown first."""
+    """Return a description of the points that are shown first."""
     of = f"{shown} of {plural(len(found.complete), 'point')}"
     if not shown:
         return "No point that counts is done yet."
