@@ -26,7 +26,7 @@ _load, _, __all__ = lazy_exports(__name__)
 
 
 def __getattr__(name: str) -> object:
-    """What is named: one of the promised names, else a block."""
+    """Return one of the promised names, else the block of that name."""
     if name in __all__ or name.startswith("_"):
         return _load(name)
     globals()[name] = value = getattr(import_module(".grammar.block_names", __name__), name)

@@ -1,4 +1,4 @@
-"""What is wrong with a text: faults with their spans, collected and drawn, and the nearest known name."""
+"""Faults of a text with their spans, drawn below its lines, and the nearest known name."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ MAX_QUOTE_LENGTH = 40
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong, from `start` up to `end` of the text.
+    """A fault of a text, from `start` up to `end`.
 
-    `found` is where reading noticed it, if not at its start; faults are told in the order of noticing.
+    `found` is where the parser noticed it, if not at its start; faults are reported in the order of
+    noticing.
     """
 
     start: int
@@ -37,7 +38,7 @@ class Fault:
 
     @property
     def sort_key(self) -> tuple[int, int]:
-        """Where reading noticed the fault, then where it is."""
+        """The place where the parser noticed the fault, then the fault's own."""
         return (self.start if self.detected_at is None else self.detected_at, self.start)
 
 
@@ -59,7 +60,7 @@ class FaultCollector:
 
     @property
     def is_full(self) -> bool:
-        """Whether so much is wrong that nothing more need be looked for."""
+        """Whether there are so many faults that the search for more can stop."""
         return len(self._faults) >= MAX_FAULTS
 
     def add(self, start: int, end: int, message: str, detected_at: int | None = None) -> None:
@@ -68,7 +69,7 @@ class FaultCollector:
             self._faults.append(Fault(start, end, message, detected_at))
 
     def quote(self, start: int, end: int) -> str:
-        """A piece of the text as a message quotes it: printable and short."""
+        """Return a piece of the text as messages quote it: printable and short."""
         return _truncate(printable(self.text[start:end].strip()))
 
 
@@ -111,7 +112,7 @@ def nearest_hint(word: str, known: Iterable[str]) -> str:
 
 
 def draw_carets(text: str, start: int, end: int) -> tuple[str, str]:
-    """A line, of a long one only what is around the span, and the carets that go below; at least one."""
+    """Return the line of a span, cut around it if long, and the carets below; at least one."""
     shown, offset = text, 0
     if len(text) > MAX_UNCUT_WIDTH:
         first, end = max(start - CONTEXT_WIDTH, 0), min(end, start + CONTEXT_WIDTH)
@@ -121,7 +122,7 @@ def draw_carets(text: str, start: int, end: int) -> tuple[str, str]:
 
 
 def describe_character(character: str) -> str:
-    """A character by itself if it can be printed, and by its code point and name if it is not plain ASCII."""
+    """Return a character if it can be printed, and its code point and name if it is not plain ASCII."""
     if character.isascii() and character.isprintable():
         return f"'{character}'"
     code = f"U+{ord(character):04X}"
@@ -131,7 +132,7 @@ def describe_character(character: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with white space as spaces and every character that is not one column wide as a stand-in."""
+    """Return the text with white space as spaces and a stand-in for every character not one column wide."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -140,10 +141,11 @@ def printable(text: str) -> str:
 
 
 def replace_unprintable(text: str) -> str:
-    """The text, line ends and tabs included, with a stand-in for every character that is not to be shown.
+    """Return the text with a stand-in for every character that is not to be shown.
 
-    Controls are such, and what turns the direction of writing: of what others wrote nothing else may reach a
-    terminal or a page, since a terminal obeys it.
+    Line ends and tabs are replaced, too. These are control characters and those that
+    turn the direction of writing: text of others may not bring them to a terminal, which obeys them, or to
+    a page.
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
@@ -151,12 +153,12 @@ def replace_unprintable(text: str) -> str:
 
 
 def _is_shown(character: str) -> bool:
-    """Whether a character is printed, or is a space of any width."""
+    """Return whether a character is printed, or is a space of any width."""
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 def _is_one_column(character: str) -> bool:
-    """Whether a terminal gives the character one column: not wide, not combining, not a control."""
+    """Return whether a terminal gives the character one column: not wide, not combining, not a control."""
     if character.isascii():
         return character.isprintable()
     wide = unicodedata.east_asian_width(character) in "WF" or unicodedata.combining(character) > 0
@@ -164,5 +166,5 @@ def _is_one_column(character: str) -> bool:
 
 
 def _truncate(text: str) -> str:
-    """The text, or its beginning with an ellipsis."""
+    """Return the text, or its beginning with an ellipsis."""
     return text if len(text) <= MAX_QUOTE_LENGTH else text[: MAX_QUOTE_LENGTH - 1] + "…"

@@ -28,7 +28,7 @@ class Tokenizer:
         self._pattern = re.compile(pattern, re.DOTALL | flags)
 
     def __call__(self, text: str) -> Iterator[Token]:
-        """The tokens of a text in order, and the end."""
+        """Yield the tokens of a text in order, and the end."""
         for match in self._pattern.finditer(text):
             kind = match.lastgroup
             assert kind is not None, f"no rule fits at {match.start()}"
@@ -54,5 +54,5 @@ class TokenReader:
         return token
 
     def _end(self) -> int:
-        """Where the last token that was read ends."""
+        """Return the end of the last token."""
         return self._tokens[self._at - 1].end if self._at else 0

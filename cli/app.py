@@ -32,7 +32,7 @@ class _CommandGroup(TyperGroup):
     """Commands of which each takes plug-ins."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
-        """The command with the option `--plugin`; a group's own commands have it, the group has not."""
+        """Return the command with the option `--plugin`, which commands of a group have and groups lack."""
         command = super().get_command(ctx, cmd_name)
         is_group = isinstance(command, TyperGroup)
         if command and not is_group and all(parameter.name != "plugin" for parameter in command.params):
@@ -58,7 +58,7 @@ class _Program(_CommandGroup):
 
 
 def _message(error: ActivememError | OSError) -> str:
-    """What an error says; of one of the system the file and the words for it, without their number."""
+    """Return an error's message; for a system error the file and its description, without the number."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     return str(error)

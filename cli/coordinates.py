@@ -19,7 +19,7 @@ Checks = Mapping[str, Sequence[LayerChange]]
 
 
 def ladder_groups(study: Study) -> dict[str, dict[int, list[TrialSettings]]]:
-    """The trials of a ladder by what they have besides their size, and by d_model.
+    """Return the trials of a ladder by what they have besides their size, and by d_model.
 
     Raises CoordinateError for a study without a ladder.
     """
@@ -49,7 +49,7 @@ def verdict(layers: Sequence[LayerChange]) -> str:
 
 
 def format_coordinates(study: Study, steps: int, checks: Checks) -> str:
-    """A table for each model: layers by width, with the exponents, and the verdict."""
+    """Return a table for each model: layers by width, with the exponents, and the verdict."""
     return "\n".join(_lines(study, steps, checks))
 
 
@@ -83,7 +83,7 @@ def _table(layers: Sequence[LayerChange]) -> Iterator[str]:
 
 
 def coordinates_page(study: Study, steps: int, checks: Checks) -> dict[str, Any]:
-    """The same for programs."""
+    """Return a coordinate check for programs."""
     return {
         "study": study.name,
         "steps": steps,

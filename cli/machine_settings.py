@@ -43,7 +43,7 @@ class SettingsError(ActivememError):
 
 
 class TrackSettings(StrictModel):
-    """The programs that are told of a running study: for each the folder of its files, or its server."""
+    """Programs that follow a running study: for each the folder of its files, or its server."""
 
     tensorboard: str | None = Field(default=None, min_length=1)
     mlflow: str | None = Field(default=None, min_length=1)
@@ -54,7 +54,7 @@ class TrackSettings(StrictModel):
 class MachineSettings(StrictModel):
     """All settings: folders, the cluster, a trial's resources and limits, the format of tables, plug-ins.
 
-    `track` has those of other programs that show trials.
+    `track` has the settings of programs that show trials.
     """
 
     results: str = "results"
@@ -98,7 +98,7 @@ class MachineSettings(StrictModel):
     @field_validator("address")
     @classmethod
     def validate_address(cls, text: str | None) -> str | None:
-        """Check that a driver can be told of a cluster this way; Ray's clients cannot run studies."""
+        """Check that a driver can connect to a cluster by this address; Ray's clients cannot run studies."""
         if text and not _ADDRESS.fullmatch(text):
             client = "; run the command on a machine of the cluster" if text.startswith("ray://") else ""
             raise ValueError(f"expected auto or HOST:PORT, got {text!r}{client}")
@@ -107,13 +107,13 @@ class MachineSettings(StrictModel):
     @field_validator("checkpoint_every", mode="before")
     @classmethod
     def read_duration(cls, given: object) -> object:
-        """The seconds of a text such as 5m."""
+        """Return the seconds of a text such as 5m."""
         return parse_duration(given) if isinstance(given, str) else given
 
     @field_validator("pack", mode="before")
     @classmethod
     def read_pack(cls, given: object) -> object:
-        """A number of trials, which the environment and the command line have as text, or a word."""
+        """Return a number of trials, which is text in the environment and on the command line, or a word."""
         read = int(given) if isinstance(given, str) and given.isdecimal() else given
         whole = isinstance(read, int) and not isinstance(read, bool) and read >= 1
         if not whole and read not in ("auto", "off"):
@@ -158,7 +158,7 @@ class MachineSettings(StrictModel):
 
 
 def read_bytes(text: str) -> int:
-    """The bytes of a size such as 4GB or 512 MiB; raises ValueError."""
+    """Return the bytes of a size such as 4GB or 512 MiB; raise ValueError."""
     if not (found := _SIZE.fullmatch(text)) or not float(found[1]):
         raise ValueError(f"expected a size such as 4GB or 512MiB, got {text!r}")
     return int(float(found[1]) * _UNITS[found[2]])
@@ -173,10 +173,10 @@ _ONLY_IN_FILE = "track"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedSettings:
-    """The values in force and the source of each; paths are relative to the working directory.
+    """Settings in force and the source of each; paths are relative to the working directory.
 
-    `results` is a text where it is the address of an object store. `track` has the places of those programs
-    that are to be told of studies.
+    `results` is a text if it is the address of an object store. `track` has the places of the programs that
+    follow studies.
     """
 
     values: MachineSettings
@@ -210,7 +210,7 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> ResolvedSettings:
-    """The settings of a command that runs in a folder, by default the working directory.
+    """Return the settings of a command that runs in a folder, by default the working directory.
 
     None on the command line means that the option was not given. Raises SettingsError.
     """
@@ -233,7 +233,7 @@ def load_settings(
     values = MachineSettings(**given)
 
     def locate(name: str, written: str) -> Path:
-        """A path of a file's is relative to the folder of that file."""
+        """Return a path; one from a file is relative to that file's folder."""
         folder = path.parent if path and sources[name] == str(path) else Path()
         return folder / Path(written).expanduser()
 
@@ -251,9 +251,9 @@ def load_settings(
 
 
 def configured_plugins() -> tuple[Path, ...]:
-    """The plug-ins of the environment, or of activemem.toml, whatever else is wrong with either.
+    """Return the plug-ins of the environment, or of activemem.toml, whatever else is wrong with either.
 
-    Their names are needed to read the rest. Where they are no paths themselves, `load_settings` says so.
+    Their names are needed to read the rest. If they are no paths, `load_settings` reports it.
     """
     path = find_settings_file(Path.cwd())
     layers = [*([(path.parent, _file(path))] if path else []), (Path(), _environment(os.environ))]
@@ -275,13 +275,13 @@ def _file(path: Path) -> _Layer:
 
 
 def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault:
-    """A fault of the file, with its position."""
+    """Return a fault of the file, with its position."""
     text, place = document.places[problem.path if problem.path in document.places else problem.path[:1]]
     return fault_at(text, place.key if problem.key else place.value, problem.message)
 
 
 def _ray(environment: Mapping[str, str]) -> _Layer:
-    """The cluster that Ray's own variable names, for whoever names none to activemem."""
+    """Return the cluster of Ray's own variable, used if activemem's settings name none."""
     address = environment.get(_RAY_ADDRESS, "")
     values = {"address": address} if address not in ("", "local") else {}
     wrong = tuple(
@@ -291,7 +291,7 @@ def _ray(environment: Mapping[str, str]) -> _Layer:
 
 
 def _environment(environment: Mapping[str, str]) -> _Layer:
-    """The settings in variables such as ACTIVEMEM_CPUS; an empty one counts as absent."""
+    """Return the settings in variables such as ACTIVEMEM_CPUS; an empty one counts as absent."""
     texts = {
         name: text
         for name, text in environment.items()
@@ -311,7 +311,7 @@ def _variable(name: str) -> str:
 
 
 def _value(name: str, text: str) -> float | bool | str | list[str]:
-    """A variable's text, as a number or a truth value where the setting is one; paths are parted."""
+    """Return a variable's text, as a number or a truth value if the setting is one; paths are split."""
     if name == "plugins":
         return [each for each in text.split(os.pathsep) if each]
     if name in ("cpus", "gpus", "time_limit_s"):

@@ -31,18 +31,18 @@ _STYLE = re.compile("(\x1b\\[[012]m)")
 
 
 def print_stderr(text: str, *, styled: bool = False) -> None:
-    """Write a line to standard error, without control characters but those of a style."""
+    """Write a line to standard error, without control characters except those of a style."""
     print(_printable(text, styled=styled), file=sys.stderr, flush=True)
 
 
 def print_stdout(text: str, *, styled: bool = False) -> None:
-    """Write data to standard output, without control characters but those of a style."""
+    """Write data to standard output, without control characters except those of a style."""
     shown = _printable(text, styled=styled)
     print(shown, end="" if shown.endswith("\n") else "\n")
 
 
 def _printable(text: str, *, styled: bool) -> str:
-    """Return a text without control characters but those of a style."""
+    """Return a text without control characters except those of a style."""
     pieces = _STYLE.split(text) if styled else [text]
     pieces[::2] = map(replace_unprintable, pieces[::2])  # the rest are styles
     return "".join(pieces)
@@ -107,7 +107,7 @@ class LogHandler(logging.Handler):
 
 
 def output_width() -> int:
-    """The width of the terminal on standard output, or 80 if there is none."""
+    """Return the width of the terminal on standard output, or 80 without one."""
     return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else WIDTH
 
 

@@ -21,7 +21,7 @@ def plan_here(
     settings: ResolvedSettings,
     only: Collection[str] | None = None,
 ) -> Plan:
-    """The plan of a study, or of some trials of a grid, with this machine's store, devices and data."""
+    """Return the plan of a study, or of some trials of a grid, with this machine's store and devices."""
     from ..studies.planning.memory_estimates import MemoryEstimator
     from ..studies.planning.plan import make_plan
 
@@ -44,7 +44,7 @@ def _locate(folder: Path, dataset: Dataset) -> str:
 
 
 def group_sizes_of(study: Study) -> list[GroupSize]:
-    """The sizes of the groups of weights in a study; torch is loaded only where there are any."""
+    """Return the sizes of the weight groups in a study; torch is loaded only if there are any."""
     settings = [trial.settings for trial in study.trials or study.boundary_trials()]
     if not any(each.train.groups for each in settings):
         return []
@@ -63,7 +63,7 @@ def count_state(settings: TrialSettings) -> WeightState | None:
 
 
 def longest_below(folder: Path) -> FindLongest:
-    """What finds the longest sequences in training; torch is loaded only where a task's may be prepared."""
+    """Return a finder of the longest training sequences; torch is loaded only for prepared tasks."""
     from ..studies.resolve.costs import reads_lines
 
     found: list[FindLongest] = []

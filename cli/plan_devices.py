@@ -1,4 +1,4 @@
-"""Where trials will train, how many of them have room there at once, and which cannot have several GPUs."""
+"""Devices of a plan: where trials will train, and how many have room there at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def free_for_run(study: str, store: Store) -> int | None:
-    """What the run that trains a study here now found free of each GPU; None without such a run."""
+    """Return the free memory of each GPU that the study's run on this machine found; None without a run."""
     found = (store.records.load(study) or {}).get("gpu")
     if found is None:
         return None
@@ -43,11 +43,11 @@ def where(
     run_free: int | None = None,
     at_once: int | None = None,
 ) -> str:
-    """Which device trains: `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`.
+    """Return which device trains.
 
-    Where a run of the study trains here now, `run_free` is what it found free of each GPU, and all that it
-    goes by: its own trials hold a part of that by now. No more of the study's trials than `at_once` can train
-    at once; None is any number.
+    For example `this machine's GPU, NVIDIA H100: 12 such trials at once, as many as fit …`. If a run of the study trains here now, `run_free` is the
+    memory that it found free on each GPU, since its own trials now use a part of it. At most `at_once` of
+    the study's trials can train at once; None is any number.
     """
     gpus, address = machine.gpus, machine.address
     if address is not None:
@@ -66,7 +66,7 @@ def _where_here(
     *,
     local: bool = False,
 ) -> str:
-    """The device of this machine."""
+    """Return the device of this machine."""
     gpus = machine.gpus
     if not gpus:
         return "this machine's CPU, as gpus = 0"
@@ -84,7 +84,7 @@ def _where_here(
 
 
 def _without_gpu(gpus: Gpus) -> str:
-    """Where trials that may have a GPU train on a machine on which torch finds none."""
+    """Return where trials that may have a GPU train on a machine without one."""
     if (fault := gpu_fault()) is not None:
         return f"nowhere: torch finds no GPU here, as CUDA fails: {fault}"
     if gpus == "auto":
@@ -93,7 +93,7 @@ def _without_gpu(gpus: Gpus) -> str:
 
 
 def _others(gpu: Gpu, run_free: int | None) -> str:
-    """What others hold of a GPU, or that a run under way found less than all, if so."""
+    """Return what others use of a GPU, or that a running study found less than all of it, if so."""
     if gpu.free == gpu.bytes:
         return ""
     held = f"others hold {format_bytes(gpu.bytes - gpu.free)}"
@@ -103,7 +103,7 @@ def _others(gpu: Gpu, run_free: int | None) -> str:
 def _shared(
     held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings, *, others: str, at_once: int | None
 ) -> str:
-    """How many trials stand on each of this machine's GPUs, why no more, and how they share it."""
+    """Return how many trials share each GPU of this machine, why no more, and how they share it."""
     if (cpus := cpus_here()) < machine.cpus:
         here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
         return f"not one such trial, as cpus = {machine.cpus:g} and {here}; with --local one"
@@ -128,17 +128,17 @@ def _shared(
 
 
 def _asked(gpus: Gpus) -> int | None:
-    """How many trials a share of a GPU has room beside; None where no share is set."""
+    """Return how many trials a share of a GPU allows; None if no share is set."""
     return None if gpus == "auto" or not gpus else max(1, int(1 / gpus))
 
 
 def room_for(held: StepMemory, device_bytes: int, gpus: Gpus) -> GpuRoom:
-    """The room for trials with such a share of a GPU of that size, whose CPUs stand beside it."""
+    """Return the room for trials with such a share of a GPU of that size and this machine's CPUs."""
     return room_on_gpu(held, device_bytes, asked=_asked(gpus))
 
 
 def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, place: str) -> str:
-    """How many trials train on a GPU at once, and what keeps more from it."""
+    """Return how many trials train on a GPU at once, and what limits them."""
     size = format_bytes(device_bytes)
     if not found.by_memory:
         parts = held.parts_that_fit(device_bytes)
@@ -169,9 +169,9 @@ def room(held: StepMemory, device_bytes: int, machine: MachineSettings) -> str:
 
 
 def count_at_once(study: Study, plan: Plan, settings: ResolvedSettings) -> int | None:
-    """How many of the trials to run can train at once, packs as one; None if none is left.
+    """Return how many of the trials to run can train at once, packs as one; None if none is left.
 
-    Torch is loaded where packs are asked for.
+    Torch is loaded if packs are asked for.
     """
     machine = settings.values
     if study.search is not None or machine.pack == "off":
@@ -184,7 +184,7 @@ def count_at_once(study: Study, plan: Plan, settings: ResolvedSettings) -> int |
 
 
 def _trials_to_run(study: Study, plan: Plan, settings: ResolvedSettings) -> list[Trial]:
-    """The trials that a run looks at before it begins: of a search the ends of its dimensions."""
+    """Return the trials that a run checks before it begins: for a search the ends of its dimensions."""
     from ..studies.planning.trials_to_run import trials_to_run
 
     if study.search is not None:

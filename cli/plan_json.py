@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 def plan_page(
     study: Study, plan: Plan, settings: ResolvedSettings, *, device_bytes: int | None = None
 ) -> dict[str, Any]:
-    """A plan made with a machine's settings, and of a search what its results can tell from noise."""
+    """Return a plan made with a machine's settings.
+
+    A search also has what its results can tell from noise.
+    """
     page = plan_to_dict(
         study,
         plan,
@@ -47,7 +50,7 @@ def plan_to_dict(
     device_bytes: int | None = None,
     machine: MachineSettings | None = None,
 ) -> dict[str, Any]:
-    """The plan with all its trials, for a program; seconds are null where nothing is known."""
+    """Return the plan with all its trials, for a program; seconds are null if nothing is known."""
     return {
         "study": study.name,
         "title": study.title,
@@ -87,7 +90,7 @@ def plan_to_dict(
 
 
 def _models(study: Study, plan: Plan) -> dict[str, list[dict[str, Any]]]:
-    """The models, those that are refused or were trained by other code, and how far models see."""
+    """Return the models, those that are refused or were trained by other code, and how far models see."""
     return {
         "models": [
             {
@@ -128,7 +131,7 @@ def _model_to_dict(model: ModelCost) -> dict[str, Any]:
 
 
 def _match(study: Study, model: ModelCost) -> dict[str, Any]:
-    """The size solved for a model, and how far its parameters are from the baseline's."""
+    """Return the size solved for a model, and the difference of its parameters from the baseline's."""
     if study.design.matched_size is None or model.size_match is None:
         return {}
     name, found = study.design.matched_size[0], model.size_match

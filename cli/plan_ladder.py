@@ -1,4 +1,4 @@
-"""The sizes of a ladder as plans tell them: parameters, steps, tokens and the learning rate of each."""
+"""Sizes of a ladder in a plan: parameters, steps, tokens and the learning rate of each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def planned_rungs(study: Study) -> list[PlannedRung]:
 
 
 def format_rungs(study: Study) -> Iterator[str]:
-    """The sizes as a table with a line above; nothing without a ladder."""
+    """Yield the sizes as a table with a line above; nothing without a ladder."""
     rungs = planned_rungs(study)
     if not rungs or study.ladder is None:
         return
@@ -76,7 +76,7 @@ def format_rungs(study: Study) -> Iterator[str]:
 
 
 def _cells(rung: PlannedRung) -> tuple[str, ...]:
-    """The size of a rung, and its numbers."""
+    """Return the size of a rung, and its numbers."""
     return (
         rung.size,
         f"{rung.parameters:,}",

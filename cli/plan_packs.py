@@ -1,4 +1,4 @@
-"""How many trials of a plan can train together, and why others cannot, where packs are asked for."""
+"""Packs in a plan: how many trials can train together, and why others cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plug-ins of a command: those of its options, and those of the environment or of activemem.toml."""
+"""Plug-ins of a command: those of its options, and those of the environment or of activemem.toml."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LISTED = {"block", "task", "metric", "optimizer", "callback", "norm", "sampler"
 
 
 def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itself
-    """The option `--plugin`, which every command has."""
+    """Return the option `--plugin`, which every command has."""
     carrier = typer.Typer(add_completion=False)
 
     @carrier.command()
@@ -44,7 +44,7 @@ def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itsel
             ),
         ] = None,
     ) -> None:
-        """A command that has the option alone."""
+        """Take the option alone."""
 
     return next(option for option in typer.main.get_command(carrier).params if option.name == "plugin")
 
@@ -60,7 +60,7 @@ def load_configured() -> None:
 
 
 def given_plugins(context: typer.Context) -> list[str]:
-    """The plug-ins among the options of a command, for one that continues it."""
+    """Return the plug-ins among a command's options, for one that continues it."""
     return list(context.find_root().meta.get(_GIVEN, ()))
 
 
@@ -98,7 +98,7 @@ def _load_given(context: typer.Context, value: list[str] | None) -> None:
 
 
 def _load(path: Path) -> None:
-    """Load a plug-in; one that is broken is told and left out."""
+    """Load a plug-in; report and skip a broken one."""
     before = broken_plugins()
     try:
         load_plugin(path)

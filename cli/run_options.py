@@ -98,7 +98,7 @@ DeviceMemoryOption = Annotated[
 
 
 def read_device_memory(size: str | None) -> int | None:
-    """The bytes of a device, None if none was given; BadParameter for what is no size."""
+    """Return the bytes of a device, None if none was given; raise BadParameter for what is no size."""
     from .machine_settings import read_bytes
 
     try:
@@ -132,19 +132,19 @@ class RunOptions:
     plugin: Sequence[str]
 
     def settings(self) -> dict[str, object]:
-        """What stands in place of the machine's settings."""
+        """Return the settings that the options replace."""
         names = ("results", "address", "checkpoint_every", "pack")
         return {name: getattr(self, name) for name in names}
 
     def command(self, overrides: Sequence[str]) -> str:
-        """The command that continues the run of a study that has these overrides."""
+        """Return the command that continues the run of a study that has these overrides."""
         given = {"ray": self.local is False, **{name: getattr(self, name) for name in _REPEATED}}
         return command_line("study", "run", self.study, set=overrides, **given)
 
     def budget_s(self) -> float | None:
-        """How many seconds added seeds may train, None for any; BadParameter for options that contradict.
+        """Return how many seconds added seeds may train, None for any.
 
-        Seeds are added to whole studies only.
+        Raises BadParameter for contradictions. Seeds are added to whole studies only.
         """
         if not self.until_decided:
             if self.budget is not None:

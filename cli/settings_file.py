@@ -1,4 +1,4 @@
-"""Where the settings of a machine are written: activemem.toml, and variables of the environment."""
+"""Places of a machine's settings: activemem.toml, and variables of the environment."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ TOKEN_VARIABLE = ENV_PREFIX + "TOKEN"
 
 
 def find_settings_file(folder: Path) -> Path | None:
-    """The activemem.toml in force in a folder: its own, or the nearest above it."""
+    """Return the activemem.toml in force in a folder: its own, or the nearest above it."""
     places = (each / SETTINGS_FILE_NAME for each in (folder.resolve(), *folder.resolve().parents))
     return next((place for place in places if place.is_file()), None)

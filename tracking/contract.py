@@ -1,4 +1,4 @@
-"""What a program that shows trials can do: the one contract that every library is fitted to."""
+"""The contract of trackers, which every library is fitted to."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Setting = str | float | bool
 
 
 class TrackingError(ActivememError):
-    """A program that shows trials cannot be told of any; the message says what is missing."""
+    """A tracker that cannot be used; the message says what is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedTrial:
-    """A trial as it is shown: its study, a name for people that ends in its id, its factors and settings."""
+    """A trial for trackers: its study, a name for people that ends in its id, its factors and settings."""
 
     id: str
     study: str
@@ -28,7 +28,7 @@ class TrackedTrial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackedEnd:
-    """How a trial has ended: its status, why it is not "done", its final metrics, and when that was."""
+    """The end of a trial: its status, why it is not "done", its final metrics, and the time."""
 
     status: str
     reason: str | None
@@ -47,7 +47,7 @@ class TrackedTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a program knows of a trial already: the epochs that have metrics, and how it ended, if it has."""
+    """The parts of a trial that a tracker has already: epochs with metrics, and its end, if any."""
 
     epochs: frozenset[int] = field(default_factory=frozenset[int])
     status: str | None = None
@@ -56,14 +56,14 @@ class Known:
 class Tracker(ABC):
     """One place of one program: a folder of its files, or a server.
 
-    Its constructor takes the place and raises TrackingError where nothing can be told there. A trial is known
-    by its study and id, across processes: who begins it again goes on where it was. All is called by one
-    thread, and may raise anything. Times are seconds since 1970.
+    Its constructor takes the place and raises TrackingError if it cannot be written. A trial is known by
+    its study and id, across processes: beginning it again resumes it. All methods are called by one thread,
+    and may raise anything. Times are seconds since 1970.
     """
 
     @abstractmethod
     def known(self, trial: TrackedTrial) -> Known:
-        """What is known of a trial, which may be none; it is not open."""
+        """Return what the tracker has of a trial, which may be nothing; it is not open."""
 
     @abstractmethod
     def begin(self, trial: TrackedTrial, at: float) -> None:
@@ -79,7 +79,7 @@ class Tracker(ABC):
 
     @abstractmethod
     def pause(self, trial: TrackedTrial) -> None:
-        """Keep a trial that goes on later or elsewhere; it is no longer open."""
+        """Keep a trial that resumes later or elsewhere; it is no longer open."""
 
     @abstractmethod
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
@@ -87,4 +87,4 @@ class Tracker(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let nothing that was told be lost."""
+        """Write everything that is still buffered."""

@@ -1,4 +1,4 @@
-"""What a store holds of a study, told to a tracker that does not know it yet."""
+"""Export of a study in a store to a tracker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .trials import tracked_trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyExport:
-    """What a tracker was told: trials of which it knew not all, their epochs, tables; trials that it knew."""
+    """The parts of a study that a tracker received: trials, their epochs, tables; and trials that it had."""
 
     trials: int
     epochs: int
@@ -27,9 +27,9 @@ class StudyExport:
 
 
 def export_study(study: Study, store: Store, tracker: Tracker) -> StudyExport:
-    """Tell a tracker of all outcomes of a study in a store, and of its tables; the tracker is then closed.
+    """Send a tracker all outcomes of a study in a store and its tables; the tracker is then closed.
 
-    A trial that it knows wholly is left alone, and no epoch is told twice. Raises TrackingError.
+    A trial that it has whole is skipped, and no epoch is sent twice. Raises TrackingError.
     """
     try:
         return _export(study, store, tracker)
@@ -57,7 +57,7 @@ def _export(study: Study, store: Store, tracker: Tracker) -> StudyExport:
 def _export_trial(
     trial: Trial, row: Mapping[str, Any], course: Mapping[int, Mapping[str, float]], tracker: Tracker
 ) -> int | None:
-    """Tell a tracker what it does not know of a trial: how many epochs; None if it knows it wholly."""
+    """Send a tracker what it lacks of a trial; return how many epochs, None if it lacks nothing."""
     shown, finished = tracked_trial(trial), row["finished"].timestamp()
     known = tracker.known(shown)
     new = {epoch: metrics for epoch, metrics in course.items() if epoch not in known.epochs}
@@ -72,7 +72,7 @@ def _export_trial(
 
 
 def _courses(store: Store, trials: Sequence[str]) -> dict[str, dict[int, dict[str, float]]]:
-    """The metrics of trials by epoch."""
+    """Return the metrics of trials by epoch."""
     courses: dict[str, dict[int, dict[str, float]]] = {}
     for trial, epoch, name, value in (
         store.courses(trials).select("trial", "epoch", "name", "value").iter_rows()

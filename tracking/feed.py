@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A trial begins or goes on, after so many epochs."""
+    """A trial begins or resumes, after `epochs` epochs."""
 
     trial: TrackedTrial
     epoch: int
@@ -60,7 +60,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """A trial goes on elsewhere."""
+    """A trial resumes elsewhere."""
 
     trial: TrackedTrial
 
@@ -77,11 +77,11 @@ News = Begun | Measured | Finished | Left | Tables
 
 
 class Feed:
-    """Tells a tracker in the order of `put`, until `close`.
+    """Thread that passes news to a tracker in the order of `put`, until `close`.
 
-    A tracker that raises is warned of once in the log, and tried again later. What it was not told is in
-    `missing`: epochs by trial, with `END` for its end, and `tables_missing`. An epoch is told once: the
-    tracker says at the beginning which it knows.
+    A tracker that raises is reported once in the log, and tried again later. `missing` has what it did not
+    receive: epochs by trial, with `END` for its end, and `tables_missing`. An epoch is sent once: the
+    tracker says at the beginning which it has.
     """
 
     def __init__(self, name: str, tracker: Tracker) -> None:
@@ -97,14 +97,17 @@ class Feed:
         self._thread.start()
 
     def put(self, news: News) -> None:
-        """Tell something soon; never waits."""
+        """Queue news; never wait."""
         if self._queue.qsize() < MAX_QUEUED:
             self._queue.put(news)
         else:
             self._miss(news)
 
     def close(self) -> bool:
-        """Tell what is left, pause what is open, and end; False if the tracker takes too long for that."""
+        """Send what is left, pause what is open, and end.
+
+        Returns False if the tracker takes too long for that.
+        """
         self._queue.put(None)
         self._thread.join(CLOSE_S)
         return not self._thread.is_alive()
@@ -119,7 +122,7 @@ class Feed:
             self._tracker.close()
 
     def _try(self, news: News) -> bool:
-        """Tell it; whether that has succeeded."""
+        """Send news; return whether that succeeded."""
         try:
             self._tell(news)
         except Exception as error:  # noqa: BLE001 -- whatever a library raises, a training goes on
@@ -153,7 +156,10 @@ class Feed:
                 self._tracker.show_tables(news.study, news.tables)
 
     def _known(self, trial: TrackedTrial, before: int, at: float) -> set[int]:
-        """The epochs known of a trial, which is begun if it is not open; others before are missing."""
+        """Return the epochs that a tracker has of a trial, begun if it is not open.
+
+        Others before are missing.
+        """
         if trial.id not in self._open:
             known = set(self._tracker.known(trial).epochs)
             self._tracker.begin(trial, at)

@@ -1,4 +1,4 @@
-"""Tells trackers of a study while it runs: a listener that passes everything on to another one."""
+"""Tracking of a running study: a listener that passes everything to another one and to trackers."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Tracking(Relay):
         super().on_planned(trials)
 
     def on_event(self, event: Event) -> None:
-        """Pass it on, and tell the trackers of it when they have time."""
+        """Pass an event to the next listener, and queue it for the trackers."""
         super().on_event(event)
         if (news := self._news(event, time.time())) is not None:
             self._tell(news)
 
     def show_tables(self, study: str, tables: Sequence[TrackedTable]) -> None:
-        """Tell the trackers of a study's tables."""
+        """Send a study's tables to the trackers."""
         if tables:
             self._tell(Tables(study=study, tables=tables))
 
     def close(self) -> list[str]:
-        """Tell what is left, for some seconds; a line for each tracker that was not told everything."""
+        """Send what is left, for some seconds; return a line for each tracker that lacks something."""
         return [line for feed in self._feeds if (line := _close(feed))]
 
     def _tell(self, news: News) -> None:
@@ -66,7 +66,7 @@ class Tracking(Relay):
 def tracking(
     listener: Listener, trackers: Mapping[str, Tracker], tell: Callable[[str], None]
 ) -> Iterator[Tracking]:
-    """Tracks a study for the time of a context, at whose end it tells what trackers were not told."""
+    """Track a study within a context; at its end pass to `tell` what trackers did not receive."""
     tracked = Tracking(listener, trackers)
     try:
         yield tracked

@@ -1,4 +1,4 @@
-"""Trackers by the names of their programs; a library that is not installed is told with how to install it."""
+"""Trackers by the names of their programs; an error says how to install a missing library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .places import EXPORT_NAMES, TRACKER_NAMES
 
 
 def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
-    """The trackers of these places, by name; TrackingError, with every fault, before any is told anything."""
+    """Return the trackers of these places, by name; raise TrackingError with every fault first."""
     faults = [fault for name in places if (fault := library_fault(name))]
     opened: dict[str, Tracker] = {}
     for name, place in places.items() if not faults else ():
@@ -28,7 +28,7 @@ def open_trackers(places: Mapping[str, str]) -> dict[str, Tracker]:
 
 
 def library_fault(name: str) -> str | None:
-    """Why a program of this name cannot be told of anything here, if that is so."""
+    """Return why a program of this name cannot be used here, if so."""
     if name not in TRACKER_NAMES:
         return f"there is no tracker '{name}'{nearest_hint(name, EXPORT_NAMES)}"
     if (found := find_spec(name)) is None or found.origin is None:  # a folder `wandb` here is no library

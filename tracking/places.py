@@ -1,4 +1,4 @@
-"""The programs that can be told of trials, and where: names and texts alone, without any library."""
+"""Names and places of trackers, without any library."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ EXPORT_NAMES = (*TRACKER_NAMES, SEARCH_EXPORT)
 
 
 def is_uri(place: str) -> bool:
-    """Whether a place is an address, such as that of a server, and no folder."""
+    """Return whether a place is an address, such as that of a server, and no folder."""
     return "://" in place

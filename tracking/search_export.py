@@ -53,7 +53,7 @@ def export_search(study: Study, store: Store, place: str) -> StudyExport:
 def _add_points(
     written: optuna.Study, study: Study, points: StoredPoints, ended: Sequence[SearchPoint], place: str
 ) -> StudyExport:
-    """Add those of these points that are not there, and say how many they are."""
+    """Add the points that are missing, and return how many they are."""
     courses = points.courses(ended)
     known = {_key(trial.user_attrs.get(_OURS)) for trial in written.get_trials(deepcopy=False)}
     told, epochs = 0, 0
@@ -91,7 +91,7 @@ def _cut_short(trial: optuna.trial.FrozenTrial, rung: int) -> None:
 
 @contextmanager
 def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
-    """The study of this name in a file, which is made if it is not there; it is closed at the end."""
+    """Yield the study of this name in a file, which is made if it is missing; it is closed at the end."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     Path(place).parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -106,7 +106,7 @@ def _opened(study: Study, place: str) -> Iterator[optuna.Study]:
 
 
 def _find(study: Study, storage: optuna.storages.RDBStorage, place: str) -> optuna.Study:
-    """The study of this name in a storage, which is made if it is not there."""
+    """Return the study of this name in a storage, which is made if it is missing."""
     assert study.search is not None
     goals = study.search.objectives
     names = [each.name for each in goals]
@@ -142,7 +142,7 @@ def _has_ended(points: StoredPoints, trial: str) -> bool:
 
 
 def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a reader of Optuna's pages wants to know of a point; metrics are means over its seeds."""
+    """Return the attributes of a point for readers of Optuna's pages; metrics are means over its seeds."""
     metrics: dict[str, list[float]] = {}
     for row in attempts:
         for each in row["metrics"]:
@@ -159,10 +159,10 @@ def _notes(point: SearchPoint, attempts: Sequence[Mapping[str, Any]]) -> dict[st
 
 
 def _key(attempts: object) -> str:
-    """Attempts in an order, to compare."""
+    """Return attempts in a fixed order, to compare."""
     return json.dumps(attempts, sort_keys=True)
 
 
 def _local(moment: datetime) -> datetime:
-    """A moment as Optuna keeps it, in this machine's time."""
+    """Return a moment as Optuna keeps it, in this machine's time."""
     return moment.astimezone().replace(tzinfo=None)

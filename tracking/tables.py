@@ -9,7 +9,7 @@ from .contract import TrackedTable
 
 
 def tracked_tables(study: Study, store: Store) -> list[TrackedTable]:
-    """All tables of a study as they stand in the store; none where its file asks for none."""
+    """Return all tables of a study from the store; none if its file has none."""
     shown = StudyResults(study, store).tables() if study.tables else []
     return [
         TrackedTable(name=each.table.name, markdown=each.render("markdown"), csv=each.render("csv"))

@@ -16,7 +16,7 @@ _NOT_IN_NAMES = re.compile(r"[^\w.=+-]+", re.ASCII)
 
 
 def tracked_trial(trial: Trial) -> TrackedTrial:
-    """A trial with all that it was trained with, as `train.batch_size`, and the levels of its factors."""
+    """Return a trial with all its settings, as `train.batch_size`, and the levels of its factors."""
     levels = {name: level_name(level) for name, level in trial.levels.items()}
     named = {**levels, "seed": str(trial.settings.seed)}
     words = _NOT_IN_NAMES.sub("_", ",".join(f"{name}={text}" for name, text in named.items()))

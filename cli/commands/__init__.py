@@ -1,8 +1,8 @@
-"""A command parses its arguments and delegates: one file a group of commands.
+"""Commands: one file for each group, which parses arguments and delegates.
 
-`catalog` has those of what a study can name; then there are `recipe`, `study`, `probe`, `model`, `table`,
-`curve`, `claim`, `report`, `store`, `data` and `config`; `study_points`, `study_search`,
-`study_noise` and `study_coordinates` are more commands of `study`.
+`catalog` lists what a study can name; then there are `recipe`, `study`, `probe`, `model`, `table`, `curve`,
+`claim`, `report`, `store`, `data` and `config`; `study_points`, `study_search`, `study_noise` and
+`study_coordinates` are more commands of `study`.
 """
 
 from . import (

@@ -59,11 +59,11 @@ def check(
 
 
 def _data(checked: ClaimResult) -> dict[str, Any]:
-    """A claim for a program.
+    """Return a claim for a program.
 
-    `looks` are the numbers of seeds at which is looked. `level` is the claim's own and `interval_level`
-    that of all intervals, by Hochberg's procedure. `deciding` is the index in `comparisons` of the one on
-    which the verdict depends.
+    `looks` are the numbers of seeds at which it is tested. `level` is the claim's own and `interval_level`
+    that of all intervals, by Hochberg's procedure. `deciding` is the index in `comparisons` of the
+    comparison that decides the verdict.
     """
     spec = checked.spec
     return {
@@ -83,7 +83,7 @@ def _data(checked: ClaimResult) -> dict[str, Any]:
 
 
 def _finding(finding: ComparisonResult) -> dict[str, Any]:
-    """A comparison for a program; `missing` has a sentence for each gap."""
+    """Return a comparison for a program; `missing` has a sentence for each gap."""
     return {
         "text": finding.text,
         "verdict": finding.verdict,

@@ -67,7 +67,7 @@ def _write_images(curves: list[CurveDisplay], paths: list[Path], image_format: F
 def _output_files(
     study: str, names: list[str], out: str | None, image_format: FigureFormat | None
 ) -> tuple[FigureFormat, list[Path]]:
-    """The format, and the file of each figure: the given one, or one named after the figure in a folder."""
+    """Return the format, and the file of each figure: the given one, or one named after it in a folder."""
     from ...reporting.curves.curve import CurveError
 
     if out is None or out.endswith("/") or Path(out).is_dir():

@@ -243,7 +243,7 @@ def _load(model: str, results: str | None) -> TrainedModel:
 
 
 def _find(model: str, results: str | None) -> Path:
-    """The file of a model: given by its path, its folder, or its trial."""
+    """Return the file of a model, given by its path, its folder, or its trial."""
     from pathlib import Path
 
     from ...engine.inference.trained_model import HUB_WEIGHTS

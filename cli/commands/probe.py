@@ -148,7 +148,7 @@ def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterat
 
 
 def _has_encoder(study: Study) -> bool:
-    """Whether any model of a study has a recurrent encoder; of a search nothing is known."""
+    """Return whether any model of a study has a recurrent encoder; False for a search."""
     from ...studies.planning.probe_targets import encoder_arguments
 
     recipes = {trial.settings.model.recipe for trial in study.trials}
@@ -177,7 +177,7 @@ def _require_weights(study: Study, store: Store, train_command: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """Of probes: counts by status, why trials were left, and whether one was that could be measured."""
+    """Results of probes: counts by status, why trials were left, and whether any could be measured."""
 
     counts: Counter[str]
     left: dict[str, str]
@@ -185,7 +185,7 @@ class _Report:
 
 
 def _page(study: Study, reports: Sequence[_Report]) -> dict[str, object]:
-    """What probes did, for a program."""
+    """Return the results of probes for a program."""
     counts = sum((report.counts for report in reports), Counter[str]())
     left = {trial: why for report in reports for trial, why in report.left.items()}
     measured = {verb: counts[verb] for verb in ("probed", "tuned")}
@@ -221,7 +221,7 @@ def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "pro
 
 
 def _headline(metrics: Mapping[str, float]) -> str:
-    """The main metric of a model, as text."""
+    """Return the main metric of a model as text."""
     from ...studies.catalog.metrics import TUNED_METRIC, find_metric
 
     if TUNED_METRIC not in metrics and "memory_change" in metrics:

@@ -217,7 +217,7 @@ def sample(
 def _sample_to_dict(
     space: Space, remaining: BudgetShare | None, seed: int, members: Sequence[Recipe]
 ) -> dict[str, Any]:
-    """A sample for a program, with the count of the space that it is drawn from."""
+    """Return a sample for a program, with the count of its space."""
     return {
         "recipe": space.recipe.text,
         **count_to_dict(space.count),
@@ -228,12 +228,12 @@ def _sample_to_dict(
 
 
 def count_to_dict(count: Cardinality) -> dict[str, Any]:
-    """A count for a program: the number, or "infinite"; not exact where it is an upper bound."""
+    """Return a count for a program: the number, or "infinite"; not exact if it is an upper bound."""
     return {"architectures": "infinite" if count.infinite else count.forms, "exact": count.exact}
 
 
 def _remaining_to_dict(remaining: BudgetShare | None) -> dict[str, Any]:
-    """What a budget leaves, for a program; `drawn` is the sample's size, 0 if every member was checked."""
+    """Return what a budget leaves, for a program; `drawn` is the sample's size, 0 if all were checked."""
     if remaining is None:
         return {}
     share = {"share": remaining.share, "error": remaining.standard_error, "drawn": remaining.samples}
@@ -250,7 +250,10 @@ def _parse_budget(
     causal: bool,
     norm: Norm,
 ) -> Budget | None:
-    """The budget that the options give; BadParameter for a bound without the sizes that it depends on."""
+    """Return the budget of the options.
+
+    Raises BadParameter for a bound without the sizes that it depends on.
+    """
     from ...grammar import Budget
 
     bounds = {"--max-parameters": max_parameters, "--max-flops": max_flops}

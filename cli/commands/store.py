@@ -19,10 +19,10 @@ DryOption = Annotated[bool, typer.Option("--dry-run", help="Tell what would be d
 
 @app.command()
 def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None:
-    """Read every file of a store, and tell what is wrong; nothing is changed.
+    """Read every file of a store, and report what is wrong; nothing is changed.
 
-    Ends with status 1 if something is damaged, cannot be read, or a trial lacks its metrics. What is foreign,
-    has no seal, or is left over is told alone.
+    Ends with status 1 if something is damaged, cannot be read, or a trial lacks its metrics. Foreign files,
+    files without a seal and left-over files are only reported.
     """
     from ..views import store_upkeep as views
 
@@ -73,7 +73,7 @@ def clean(*, dry_run: DryOption = False, results: ResultsOption = None, as_json:
 
 
 def _open_store(results: str | None) -> Store:
-    """The store of a command; StoreError for a folder that is named and not there, as by a typo."""
+    """Return the store of a command; raise StoreError for a named folder that does not exist."""
     from ...storage import StoreError
     from ..machine_settings import load_settings
 

@@ -1,4 +1,4 @@
-"""What a person sees of a running study: a live display on a terminal, a line a finished trial elsewhere."""
+"""Display of a running study: live on a terminal, one line for each finished trial elsewhere."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ RAY_AGAIN_MESSAGE = "starting Ray again (attempt {attempt}): its processes took 
 def live_display(
     name: str, progress: StudyProgress, names: TrialNames, headline: Headline
 ) -> Iterator[Listener]:
-    """A listener that shows a study on standard error while it runs; nothing stays on a terminal."""
+    """Yield a listener that shows a study on standard error while it runs; nothing stays on a terminal."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield LineDisplay(progress, names, headline)
@@ -63,7 +63,7 @@ def drawing(console: Console, render: Callable[[], Group]) -> Iterator[None]:
 
 
 def draw(name: str, progress: Progress, columns: TrialNames, width: int, below: Sequence[str]) -> Group:
-    """A study as it stands: a bar, its running trials, and lines below, as wide as the terminal allows."""
+    """Return a study's display: a bar, its running trials, and lines below, within the terminal's width."""
     bar = ProgressBar(total=1, completed=progress.share, complete_style="green")
     heading = Table.grid(padding=(0, 1))
     heading.add_column(max_width=24, no_wrap=True)
@@ -124,7 +124,7 @@ class Display(Listener):
                 self._last = _ended_line(event, self._progress, self._columns, self._headline)
 
     def render(self) -> Group:
-        """The bar and the lines as they are now, as wide as the terminal allows."""
+        """Return the bar and the lines, within the terminal's width."""
         below = [self._last] if self._last else []
         below += [trial_lines.format_others(self._others)] if self._others else []
         below += [STOPPING_MESSAGE] if self._stopping else []

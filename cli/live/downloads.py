@@ -1,4 +1,4 @@
-"""What a person sees of a download: a bar on a terminal, and nothing elsewhere."""
+"""Display of a download: a bar on a terminal, and nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...engine import corpora
 
 @contextmanager
 def download_progress() -> Iterator[corpora.Progress]:
-    """A function that shows the progress of files on standard error, until the context ends."""
+    """Yield a function that shows the progress of files on standard error, until the context ends."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:

@@ -8,7 +8,7 @@ from ...engine.core.events import ClusterNode
 
 
 def format_nodes(nodes: Sequence[ClusterNode]) -> Iterator[str]:
-    """A line for each node, below a heading."""
+    """Yield a heading and a line for each node."""
     width = max(4, *(len(node.host) for node in nodes)) if nodes else 4
     yield f"{'node':<{width}}   CPUs   GPUs"
     for node in nodes:

@@ -56,7 +56,7 @@ def _print_data_warnings(study: Study) -> None:
 
 
 def _request(options: RunOptions, study: Study) -> RunRequest:
-    """The run that is asked for, of the trials that are selected."""
+    """Return the requested run of the selected trials."""
     parts = [select_trials(study, options.only)] if options.only else []
     parts += [select_shard(study, options.shard)] if options.shard is not None else []
     return RunRequest(

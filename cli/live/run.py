@@ -117,7 +117,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
 
 
 def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
-    """What a failure of a machine is told as; without the head of its cluster this process ends here."""
+    """Return the error for a failed machine; if its cluster's head is gone, end this process."""
     from ...engine.run.head_watch import HeadLostError
 
     told = f"stopped, and no trial has failed by it: {failure}. Continue: {request.resume_command}"
@@ -128,7 +128,7 @@ def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
 
 
 def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
-    """What trains, and what it may use."""
+    """Return the resources of trials."""
     values = settings.values
     return Machine(
         cpus=values.cpus,
@@ -145,7 +145,7 @@ def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
 
 
 def _names(study: Study) -> TrialNames:
-    """What lines call the trials of a study."""
+    """Return the names of a study's trials in lines."""
     return TrialNameColumns() if study.search is None else PointNames(study)
 
 
@@ -188,7 +188,7 @@ def print_first_table(study: Study, store: Store) -> None:
 
 
 def _has_run_out(request: RunRequest, status: StudyStatus) -> bool:
-    """Whether a search that was run to its end has fewer points than it asks for."""
+    """Return whether a search that ran to its end has fewer points than it asks for."""
     if request.study.search is None or request.max_trials is not None or status.spent:
         return False
     return status.num_remaining > 0 and not status.begun and not status.waiting

@@ -65,7 +65,7 @@ def print_end(now: StudyNow) -> bool:
 
 
 def _read(reader: StoreReader, study: Study) -> StudyNow | None:
-    """The study at this moment, None before it has begun; raises StudyError where its record is broken."""
+    """Return the study at this moment, None before it has begun; raise StudyError for a broken record."""
     found = reader.current().studies.get(study.name)
     if isinstance(found, StudyError):
         raise found
@@ -73,14 +73,14 @@ def _read(reader: StoreReader, study: Study) -> StudyNow | None:
 
 
 def _not_begun(study: Study, store: Store) -> StudyNow:
-    """A study that has not run into the store yet, though others may have trained trials of it."""
+    """Return a study that has not run into the store yet, though others may have trained trials of it."""
     own = study_outcomes(study, store.trials())
     return StudyNow(study=study, store=store, outcomes=own, begun=(), probed=False, rows="", begun_key="")
 
 
 @contextmanager
 def _display(now: StudyNow) -> Iterator[_Show]:
-    """What shows a study as it stands: a live display on a terminal, lines elsewhere."""
+    """Yield a display of a study: live on a terminal, lines elsewhere."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield _Lines(now).show
@@ -91,7 +91,7 @@ def _display(now: StudyNow) -> Iterator[_Show]:
 
 
 class StoredProgress:
-    """How far a study is by its store, as displays read it."""
+    """Progress of a study by its store, for displays."""
 
     def __init__(self, progress: ProgressNow) -> None:
         self._eta_s = progress.eta_s
@@ -107,7 +107,7 @@ class StoredProgress:
         }
 
     def remaining_s(self) -> float | None:
-        """The seconds that are left, None while nobody trains."""
+        """Return the seconds that are left, None while nobody trains."""
         return self._eta_s
 
 
@@ -125,7 +125,7 @@ class _Drawn:
         self._shown = now.study.name, StoredProgress(progress), columns, below
 
     def render(self) -> Group:
-        """The bar and the lines as they are now."""
+        """Return the bar and the lines."""
         if self._shown is None:
             return Group()
         name, progress, columns, below = self._shown
@@ -133,7 +133,10 @@ class _Drawn:
 
 
 class _Lines:
-    """How far a study is at first, a line for each trial that ends, and one now and then if none does."""
+    """Lines of a study's progress.
+
+    There is one at first, one for each trial that ends, and one now and then otherwise.
+    """
 
     def __init__(self, now: StudyNow) -> None:
         self._attempts = dict(now.outcomes.select("trial", "attempt").iter_rows())
@@ -154,7 +157,7 @@ class _Lines:
             self._printed_at = clock
 
     def _ended(self, now: StudyNow, shown: StoredProgress) -> Iterator[str]:
-        """A line for each outcome that is new."""
+        """Yield a line for each new outcome."""
         rows = now.outcomes.filter(pl.col("status") != "incomplete").sort("finished")
         new = [
             row for row in rows.iter_rows(named=True) if self._attempts.get(row["trial"]) != row["attempt"]
@@ -170,6 +173,6 @@ class _Lines:
 
 
 def _abandoned(progress: ProgressNow) -> list[str]:
-    """A line if trials have begun that nobody trains."""
+    """Return a line if trials have begun that nobody trains."""
     count = len(progress.stopped)
     return [f"  {plural(count, 'trial')} begun that nobody trains now"] if count else []

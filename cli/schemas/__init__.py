@@ -1,7 +1,7 @@
-"""What a command prints for programs has one form, and the number of that form.
+"""JSON output of commands, in forms with one number.
 
-`forms` has the form of each command; `catalogs`, `studies` and `stores` are these, `recipes` are what is
-known of recipes, `search_points` the lines of searches beside programs.
+`forms` has the form of each command; `catalogs`, `studies`, `stores` and `recipes` define them,
+`search_points` the lines of searches beside programs.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What commands print for programs of what there is: blocks, tasks, metrics, corpora, settings."""
+"""JSON output of catalogues: blocks, tasks, metrics, corpora, settings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BlockShowPage(BlockEntry):
 
 
 class TaskEntry(TypedDict):
-    """A task; symbols and lengths are of tasks that have them."""
+    """A task; only some tasks have symbols and lengths."""
 
     name: str
     summary: str
@@ -119,7 +119,7 @@ class SamplerListPage(TypedDict):
 
 
 class DatasetEntry(TypedDict):
-    """A corpus with the sizes of its kind, and what of it is here; `faults` are told where it was checked."""
+    """A corpus with the sizes of its kind, and which files are here; `faults` need a check."""
 
     kind: str
     name: str
@@ -157,7 +157,7 @@ class FetchedEntry(TypedDict):
 
 
 class DataFetchPage(TypedDict):
-    """What was fetched."""
+    """The fetched files."""
 
     schema: int
     datasets: list[FetchedEntry]

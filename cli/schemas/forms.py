@@ -1,4 +1,4 @@
-"""The form of what each command prints for programs, by command, and whether a page has it."""
+"""Forms of commands' JSON output, by command, and a check of pages against them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def check_page(command: str, page: object) -> None:
 
 
 def json_schema() -> dict[str, Any]:
-    """The forms of all commands as JSON Schema, by command."""
+    """Return the forms of all commands as JSON Schema, by command."""
     return {command: _reader(command).json_schema() for command in FORMS}
 
 
@@ -82,7 +82,7 @@ def _reader(command: str) -> TypeAdapter[Any]:
 
 
 def _entries() -> list[Any]:
-    """All forms, those inside of others too."""
+    """Return all forms, also those inside of others."""
     modules = (catalogs, recipes, search_points, stores, studies)
     return [
         value

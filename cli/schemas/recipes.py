@@ -1,4 +1,4 @@
-"""What the commands of `activemem recipe` print for programs."""
+"""JSON output of `activemem recipe`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RecipeFaultEntry(TypedDict):
-    """What is wrong from `start` up to `end` of a text, in characters from 0."""
+    """A fault of a text from `start` up to `end`, in characters from 0."""
 
     start: int
     end: int
@@ -52,7 +52,7 @@ class RecipeRenderPage(TypedDict):
 
 
 class RecipeCostsEntry(TypedDict):
-    """What a recipe costs: FLOPs of a forward pass, memory of training in bytes, state in numbers.
+    """The cost of a recipe: FLOPs of a forward pass, memory of training in bytes, state in numbers.
 
     An unbounded reach is "all". `parts` are its parts as a tree, `difference` is from the first recipe.
     """
@@ -80,7 +80,7 @@ class RecipeCostsEntry(TypedDict):
 
 
 class RecipeShowPage(RecipeCostsEntry):
-    """What each part of a recipe costs."""
+    """The cost of each part of a recipe."""
 
     schema: int
 
@@ -105,7 +105,7 @@ class RecipeSamplePage(TypedDict):
 
 
 class StoredResultEntry(TypedDict):
-    """What became of a recipe in one cell of a study, over seeds; `ended` counts trainings by status."""
+    """The results of a recipe in one cell of a study, over seeds; `ended` counts trainings by status."""
 
     study: str
     task: str
@@ -139,7 +139,7 @@ class NearestPage(TypedDict):
 
 
 def nearest_page(recipe: str, found: Sequence[NearRecipe]) -> NearestPage:
-    """The nearest recipes for a program."""
+    """Return the nearest recipes for a program."""
     asked = parse(recipe)
     entries: list[NearRecipeEntry] = [
         {

@@ -28,7 +28,7 @@ class MetricOverSeeds(TypedDict):
 
 
 class ProposalLine(TypedDict):
-    """A point that a search would try next; `study tell` takes the line as it is."""
+    """A point that a search would try next; `study tell` accepts the line unchanged."""
 
     schema: int
     id: str
@@ -43,7 +43,7 @@ class ProposalLine(TypedDict):
 
 
 class OutcomeEntry(TypedDict):
-    """How a training of a known point ended."""
+    """The outcome of a training of a known point."""
 
     trial: str
     seed: int
@@ -53,7 +53,7 @@ class OutcomeEntry(TypedDict):
 
 
 class AnswerLine(TypedDict):
-    """What becomes of a point that was handed in by a line, counted from 1."""
+    """The answer to a point that was handed in by a line, counted from 1."""
 
     schema: int
     line: int
@@ -67,7 +67,7 @@ class AnswerLine(TypedDict):
 
 
 def proposal_line(proposal: Proposal) -> ProposalLine:
-    """A proposal for a program."""
+    """Return a proposal for a program."""
     point, first = proposal.point, proposal.point.trials[0].settings
     settings = json.loads(settings_to_json(first))
     del settings["seed"]
@@ -87,7 +87,7 @@ def proposal_line(proposal: Proposal) -> ProposalLine:
 
 
 def answer_line(number: int, handed_in: HandedIn) -> AnswerLine:
-    """The answer to a line for a program; results are over the trainings of a known point that are done."""
+    """Return the answer to a line for a program; results are over the done trainings of a known point."""
     line: AnswerLine = {"schema": SCHEMA, "line": number, "answer": handed_in.answer.value}
     if handed_in.point is not None:
         line["id"] = handed_in.point.name

@@ -1,4 +1,4 @@
-"""What commands print for programs of stores, and of the models in them."""
+"""JSON output about stores, and about the models in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ModelListPage(TypedDict):
 
 
 class ModelShowPage(TypedDict):
-    """All that a model's file says of itself; `uses` are the commands that it can be used with."""
+    """All facts in a model's file; `uses` are the commands that accept it."""
 
     schema: int
     trial: str
@@ -41,7 +41,7 @@ class ModelShowPage(TypedDict):
 
 
 class ModelScorePage(TypedDict):
-    """How surely a model predicts a text."""
+    """The score of a text under a model."""
 
     schema: int
     nats: float
@@ -54,7 +54,7 @@ class ModelScorePage(TypedDict):
 
 
 class ModelPredictLine(TypedDict):
-    """The answer of a model to one line, as `activemem.engine.inference.predictions.Prediction` has it."""
+    """The answer of a model to one line, as in `activemem.engine.inference.predictions.Prediction`."""
 
     schema: int
     output: str | list[str | None]
@@ -72,7 +72,7 @@ class ModelGeneratePage(TypedDict):
 
 
 class ModelExportPage(TypedDict):
-    """Where a model was written, and by how much outputs differ there at most, where that was tried."""
+    """The place of an exported model, and the largest difference of its outputs if compared."""
 
     schema: int
     path: str
@@ -80,7 +80,7 @@ class ModelExportPage(TypedDict):
 
 
 class StoreCheckPage(TypedDict):
-    """What is wrong with a store's files."""
+    """Faults of a store's files."""
 
     schema: int
     files: int
@@ -90,13 +90,13 @@ class StoreCheckPage(TypedDict):
 
 
 class StoreRepairPage(StoreCheckPage):
-    """What was moved to quarantine, and what is wrong still."""
+    """The files that were moved to quarantine, and the faults that are left."""
 
     moved: list[dict[str, Any]]
 
 
 class StoreCleanPage(TypedDict):
-    """What nothing reads any more, and whether it was removed."""
+    """Files that nothing reads any more, and whether they were removed."""
 
     schema: int
     removed: bool

@@ -1,4 +1,4 @@
-"""What commands print for programs of studies: plans, settings, status, tables, claims."""
+"""JSON output about studies: plans, settings, status, tables, claims."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing_extensions import TypedDict
 
 
 class StudyPlanPage(TypedDict):
-    """What a run would train: `models` with their costs, `trials` with their status and time in seconds.
+    """The plan of a run: `models` with their costs, `trials` with their status and time in seconds.
 
     A model's `memory` are the bytes that a training step holds at most over its trials; `memory` next to it
-    is the largest, in its parts. A `device` has room for `trials` at once: by `gpus` where that is set, else
+    is the largest, in its parts. A `device` has room for `trials` at once: by `gpus` if that is set, else
     as many as its memory and its CPUs have room for and NVIDIA's service takes, at least one. `fit` is the
-    number that its memory has room for; `parts` the number of parts of a batch in which one trial fits, null
-    where none are small enough. `refused` are over the budget, `stale` were trained with other code,
+    number that its memory has room for; `parts` the number of parts of a batch in which one trial fits,
+    null if none are small enough. `refused` are over the budget, `stale` were trained with other code,
     `ceilings` are lengths out of reach, `elsewhere` are the points of a search that other studies have
-    trained, `ladder` are sizes of [ladder], `rungs` those of a search with another fidelity than epochs,.
+    trained, `ladder` are sizes of [ladder], `rungs` those of a search with another fidelity than epochs.
     """
 
     schema: int
@@ -48,7 +48,7 @@ class StudyPlanPage(TypedDict):
 
 
 class StudyCoordinatesPage(TypedDict):
-    """How much each layer of each model changes in a few steps, by width, and whether that is flat."""
+    """The change of each layer of each model in a few steps, by width, and whether it is flat."""
 
     schema: int
     study: str
@@ -78,11 +78,11 @@ class StudyShowPage(TypedDict):
 
 
 class StudyStatusEntry(TypedDict):
-    """How far a study is: trials by status, those that have begun, and why others failed.
+    """The status of a study: trials by status, those that have begun, and why others failed.
 
-    `spent` names the budget or the space that a search has used up, as "space of 2 points", else it is null.
-    `waiting` are those of a search that were handed in and that nobody has begun. `weightless` are done and
-    lack the weights that the study keeps; of one that cannot be read there is an `error` alone.
+    `spent` names the budget or the space that a search has used up, as "space of 2 points", else it is
+    null. `waiting` are those of a search that were handed in and that nobody has begun. `weightless` are
+    done and lack the weights that the study keeps; a study that cannot be read has only an `error`.
     """
 
     study: str
@@ -103,7 +103,7 @@ class StudyStatusEntry(TypedDict):
 
 
 class StudyStatusPage(StudyStatusEntry):
-    """How far a study is, the best points of a search, and why how many others are not ranked."""
+    """The status of a study, the best points of a search, and why how many others are not ranked."""
 
     schema: int
     best: list[dict[str, Any]]
@@ -112,10 +112,10 @@ class StudyStatusPage(StudyStatusEntry):
 
 
 class RunEntry(TypedDict):
-    """How a run ended: whether it was `stopped`, or the `reason` why it stopped itself.
+    """The end of a run: whether it was `stopped`, or the `reason` why it stopped itself.
 
-    `given_up` says what happened to trials whose workers died too often; `resume` is the command that goes
-    on, where something is left.
+    `given_up` names trials whose workers died too often; `resume` is the command that continues, if
+    something is left.
     """
 
     stopped: bool
@@ -125,7 +125,7 @@ class RunEntry(TypedDict):
 
 
 class StudyRunPage(StudyStatusPage):
-    """How a run ended, and how its study stands."""
+    """The end of a run, and the status of its study."""
 
     run: RunEntry
 
@@ -138,7 +138,7 @@ class StudyListPage(TypedDict):
 
 
 class StudyForgetPage(TypedDict):
-    """What was removed of a study, or would be: trials, rows of each dataset, files and their bytes."""
+    """The removed parts of a study, or those that would be: trials, rows of each dataset, files and bytes."""
 
     schema: int
     removed: bool
@@ -159,7 +159,7 @@ class StudyRenamePage(TypedDict):
 
 
 class StudyExportPage(TypedDict):
-    """What another program was told of a study."""
+    """The parts of a study that another program received."""
 
     schema: int
     study: str
@@ -185,7 +185,7 @@ class NoiseFloorEntry(TypedDict):
 
 
 class StudyNoisePage(TypedDict):
-    """What a study's seeds can show, by metric; null where no cell has two seeds."""
+    """The differences that a study's seeds can show, by metric; null if no cell has two seeds."""
 
     schema: int
     study: str
@@ -227,7 +227,7 @@ class ClaimCheckPage(TypedDict):
 
 
 class ProbeRunPage(TypedDict):
-    """How many trained models were measured now or are `stored` from before, and why others were `left`."""
+    """The numbers of trained models measured now or before (`stored`), and why others were `left`."""
 
     schema: int
     study: str
@@ -246,7 +246,7 @@ class ReportBuildPage(TypedDict):
 
 
 class ProbeComparePage(TypedDict):
-    """How surely what trained models wrote differs."""
+    """How surely the outputs of trained models differ."""
 
     schema: int
     differences: list[dict[str, Any]]

@@ -28,9 +28,9 @@ _MAX_SIGNATURE_WIDTH = 30
 
 
 def parse_block(text: str) -> nodes.BlockNode:
-    """The block of a name, with small values for its required parameters, or of a name with arguments.
+    """Return the block of a name, with small values for its required parameters.
 
-    Raises RecipeError, with the nearest name, if there is no such block.
+    The text may also be a name with arguments. Raises RecipeError, with the nearest name, for an unknown block.
     """
     spec = lookup(text)
     if spec is not None:
@@ -44,7 +44,7 @@ def parse_block(text: str) -> nodes.BlockNode:
 
 
 def format_blocks(specs: Sequence[Spec]) -> str:
-    """A line for each block, those of a package together, this package's first."""
+    """Return a line for each block, grouped by package, this package's first."""
     texts = {spec.name: signature(spec) for spec in specs}
     width = min(max(map(len, texts.values())), _MAX_SIGNATURE_WIDTH)
     roles = max(len(spec.role) for spec in specs)
@@ -62,7 +62,7 @@ def format_blocks(specs: Sequence[Spec]) -> str:
 
 
 def blocks_to_dict(specs: Sequence[Spec], problems: Sequence[PluginProblem]) -> dict[str, Any]:
-    """What `format_blocks` shows, in full, and what is wrong with blocks of other packages."""
+    """Return the blocks in full as data, and what is wrong with blocks of other packages."""
     return {
         "blocks": [_summary(spec) for spec in specs],
         "problems": [
@@ -97,7 +97,7 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
 
 
 def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any]:
-    """What `format_block` shows, with all digits; an unbounded reach is "all"."""
+    """Return a block with all digits as data; an unbounded reach is "all"."""
     spec = spec_of(block.name)
     cost = block_cost(block, context)
     return {
@@ -122,7 +122,7 @@ def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any
 
 
 def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterator[tuple[str, str]]:
-    """What a block costs and how far it sees, each with its name."""
+    """Yield a block's costs and reach, each with its name."""
     cost = block_cost(block, context)
     shared = "".join(f", and {count:,} in the {key}" for key, count in cost.shared.items())
     unit, size = si_prefix(cost.flops / context.length)
@@ -135,7 +135,7 @@ def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterat
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:
-    """A line for each parameter: its name, its values, its default, and what it means."""
+    """Yield a line for each parameter: its name, its values, its default, and its meaning."""
     width = max(len(parameter.name) for parameter in parameters)
     for parameter in parameters:
         given = default_text(parameter)
@@ -167,6 +167,6 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """The text within 80 columns, lines after the first indented by two more."""
+    """Return the text within 80 columns, lines after the first indented by two more."""
     first, others = " " * indent, " " * (indent + 2)
     return wrap(text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)

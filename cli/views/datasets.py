@@ -16,7 +16,10 @@ _MILLION = 1_000_000
 
 
 def format_datasets(availabilities: Sequence[Availability]) -> str:
-    """A heading for each kind; for each dataset its name, size, place, description, licence and source."""
+    """Return a heading for each kind.
+
+    Each dataset has its name, size, place, description, licence and source.
+    """
     width = max(len(each.dataset.name) for each in availabilities)
     sizes = max(len(_size(each.dataset)) for each in availabilities)
     parts: list[str] = []
@@ -28,7 +31,7 @@ def format_datasets(availabilities: Sequence[Availability]) -> str:
 
 
 def dataset_to_dict(availability: Availability) -> dict[str, Any]:
-    """A dataset for a program."""
+    """Return a dataset for a program."""
     dataset = availability.dataset
     return {
         "kind": next(heading for heading, kind in KINDS.items() if isinstance(dataset, kind)),
@@ -50,7 +53,7 @@ def dataset_to_dict(availability: Availability) -> dict[str, Any]:
 
 
 def format_check(availability: Availability) -> str:
-    """The result of a check: one line, or one for each fault and each missing file."""
+    """Return the result of a check: one line, or one for each fault and each missing file."""
     name = availability.dataset.name
     if availability.faults or (availability.files and not availability.complete):
         return "\n".join(
@@ -85,7 +88,7 @@ def _lines(availability: Availability, width: int, sizes: int) -> str:
 
 
 def _kind_to_dict(dataset: Dataset) -> dict[str, Any]:
-    """The keys that only one kind has."""
+    """Return the keys that only one kind has."""
     match dataset:
         case Corpus():
             return {

@@ -35,7 +35,7 @@ def format_kept_models(models: Sequence[KeptModel], metric: str | None) -> list[
 
 
 def kept_model_to_dict(model: KeptModel) -> dict[str, Any]:
-    """All that is known of a kept model, as plain data."""
+    """Return all facts about a kept model, as plain data."""
     return {
         "trial": model.trial,
         "levels": dict(model.levels),
@@ -45,7 +45,7 @@ def kept_model_to_dict(model: KeptModel) -> dict[str, Any]:
 
 
 def model_to_dict(trained: TrainedModel) -> dict[str, Any]:
-    """All that a model's file says of itself, as plain data."""
+    """Return all facts in a model's file, as plain data."""
     file = trained.file
     return {
         "trial": file.trial.id,
@@ -63,7 +63,7 @@ def model_to_dict(trained: TrainedModel) -> dict[str, Any]:
 
 
 def format_model(trained: TrainedModel) -> Iterator[str]:
-    """All that a person asks of a model, in lines."""
+    """Yield the facts about a model in lines."""
     file, task = trained.file, trained.file.trial.settings.task
     levels = ", ".join(f"{name} = {level}" for name, level in file.trial.levels.items())
     yield trained.recipe
@@ -81,7 +81,7 @@ def format_model(trained: TrainedModel) -> Iterator[str]:
 
 
 def score_to_dict(score: TextScore) -> dict[str, Any]:
-    """A text's score as plain data."""
+    """Return a text's score as plain data."""
     return {
         "nats": score.nats,
         "tokens": score.tokens,
@@ -94,7 +94,7 @@ def score_to_dict(score: TextScore) -> dict[str, Any]:
 
 
 def format_score(score: TextScore) -> list[str]:
-    """A text's score in lines."""
+    """Return a text's score in lines."""
     return [
         f"{score.tokens:,} tokens, {score.words:,} words",
         f"  loss              {score.loss:.4f} nats per token",
@@ -114,5 +114,5 @@ def _value(model: KeptModel, metric: str) -> str:
 
 
 def _format(name: str, value: float) -> str:
-    """A metric's value with its decimals; one of a plug-in that is not loaded with six digits."""
+    """Return a metric's value with its decimals; six digits for a plug-in's metric that is not loaded."""
     return find_metric(name).format(value) if metric_family(name) in METRICS_AND_COSTS else f"{value:.6g}"

@@ -26,7 +26,7 @@ _GAP = "  "
 
 
 def format_answer(answer: pl.DataFrame, text_format: Literal["rich", "markdown", "csv"]) -> str:
-    """The answer as text; rich is for a person."""
+    """Return the answer as text; rich is for a person."""
     match text_format:
         case "rich":
             return format_columns(answer, output_width())
@@ -59,19 +59,19 @@ def format_columns(answer: pl.DataFrame, width: int) -> str:
 
 
 def format_markdown(answer: pl.DataFrame) -> str:
-    """A table with pipes, numbers on the right; a pipe in a text is escaped."""
+    """Return a table with pipes, numbers on the right; a pipe in a text is escaped."""
     sides = ["--:" if series.dtype.is_numeric() else ":--" for series in answer]
     rows = [answer.columns, sides, *([_text(value) for value in row] for row in answer.iter_rows())]
     return "\n".join(["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows] + [""])
 
 
 def records(answer: pl.DataFrame) -> list[dict[str, Any]]:
-    """The rows as data for JSON: times in ISO format, numbers that JSON lacks as null."""
+    """Return the rows as data for JSON: times in ISO format, numbers that JSON lacks as null."""
     return [{name: _json_value(value) for name, value in row.items()} for row in answer.iter_rows(named=True)]
 
 
 def _column(series: pl.Series) -> list[str]:
-    """The name and the values of a column, all equally wide; numbers on the right."""
+    """Return the name and the values of a column, all equally wide; numbers on the right."""
     texts = [truncate(_text(value), _MAX_TEXT_WIDTH) for value in series]
     width = max(map(len, (series.name, *texts)))
     side = ">" if series.dtype.is_numeric() else "<"
@@ -79,7 +79,7 @@ def _column(series: pl.Series) -> list[str]:
 
 
 def _group_columns(texts: Sequence[list[str]], width: int) -> Iterator[list[list[str]]]:
-    """As many columns side by side as there is room for, at least one."""
+    """Yield as many columns side by side as there is room for, at least one."""
     group: list[list[str]] = []
     for column in texts:
         if group and sum(len(each[0]) + len(_GAP) for each in (*group, column)) - len(_GAP) > width:
@@ -91,7 +91,7 @@ def _group_columns(texts: Sequence[list[str]], width: int) -> Iterator[list[list
 
 
 def _text(value: object) -> str:
-    """A value on one line: six digits of a number, empty where there is none."""
+    """Return a value on one line: six digits of a number, empty for null."""
     match value:
         case None:
             return ""
@@ -106,7 +106,7 @@ def _text(value: object) -> str:
 
 
 def _json_value(value: object) -> object:
-    """A value for JSON: infinities and NaN become null, values of other types become text."""
+    """Return a value for JSON: infinities and NaN become null, values of other types become text."""
     match value:
         case float():
             return value if value - value == 0 else None
@@ -123,12 +123,12 @@ def _json_value(value: object) -> object:
 
 
 def _escaped(text: str) -> str:
-    """The text with pipes and backslashes escaped."""
+    """Return the text with pipes and backslashes escaped."""
     return text.replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _csv(answer: pl.DataFrame) -> str:
-    """The answer as CSV with a head; QueryError for what CSV cannot hold, such as lists."""
+    """Return the answer as CSV with a head; raise QueryError for what CSV cannot hold, such as lists."""
     try:
         return answer.write_csv()
     except pl.exceptions.ComputeError as error:

@@ -1,4 +1,4 @@
-"""What is registered, as it is listed: a line for each metric, optimiser, sampler or the like."""
+"""Lists of registered names: a line for each metric, optimiser, sampler or the like."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ...studies.text.units import WIDTH
 
 
 def registered(registries: Mapping[str, OpenRegistry[Any]]) -> list[dict[str, str]]:
-    """All that is in registries, as plain data: under which key a study names it, its name, source, owner.
+    """Return all entries of registries as plain data: the study key, name, source and owner of each.
 
-    With a title where the registry has titles.
+    Entries have a title if the registry has titles.
     """
     return [
         {"key": key, "name": name, **_told(item), "owner": registry.owner(name)}
@@ -25,7 +25,7 @@ def registered(registries: Mapping[str, OpenRegistry[Any]]) -> list[dict[str, st
 
 
 def format_registered(listed: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """A heading for each key; below it each name with its source, and the owner of those of plug-ins."""
+    """Yield a heading for each key; below it each name with its source, and the owner of plug-ins' ones."""
     names = max((len(each["name"]) for each in listed), default=0)
     for key, group in groupby(listed, lambda each: each["key"]):
         yield key
@@ -36,12 +36,12 @@ def format_registered(listed: Sequence[Mapping[str, str]]) -> Iterator[str]:
 
 
 def _told(item: Any) -> dict[str, str]:  # noqa: ANN401 -- of any registry
-    """What is said of something registered."""
+    """Return the description of a registered item."""
     return {**({"title": item.title} if hasattr(item, "title") else {}), "source": item.source}
 
 
 def format_metrics(metrics: Sequence[Metric]) -> list[str]:
-    """Each metric by its name, with its title; the owner behind those of plug-ins."""
+    """Return each metric's name with its title, and the owner of plug-ins' ones."""
     names = max(len(_heading(metric)) for metric in metrics)
     indent = " " * (names + 3)
     owners = (_owner(METRICS.owner(metric.name)) for metric in metrics)
@@ -53,7 +53,7 @@ def format_metrics(metrics: Sequence[Metric]) -> list[str]:
 
 
 def metric_to_dict(metric: Metric) -> dict[str, Any]:
-    """All that is known of a metric, as plain data."""
+    """Return all facts about a metric, as plain data."""
     return {
         "name": metric.name,
         "title": metric.title,

@@ -13,7 +13,7 @@ from ...studies.text.units import WIDTH, plural
 
 
 def format_settings(study: Study, *, sources: bool) -> str:
-    """The lines of `study show`: every setting and its value, with `sources` also where it comes from."""
+    """Return the lines of `study show`: every setting and its value, with `sources` also its source."""
     sheet = study.source_sheet
     lines = [*wrap(f"{study.name} · {study.title}", WIDTH), ""]
     width = max(len(each.name) for each in sheet.settings)
@@ -27,7 +27,7 @@ def format_settings(study: Study, *, sources: bool) -> str:
 
 
 def settings_to_dict(study: Study) -> dict[str, Any]:
-    """The same for a program; `origin` and `detail` are null where the study does not say."""
+    """Return the settings for a program; `origin` and `detail` are null if the study has no source."""
     return {
         "study": study.name,
         "title": study.title,
@@ -46,7 +46,7 @@ def settings_to_dict(study: Study) -> dict[str, Any]:
 
 
 def _summary(sheet: SourceSheet) -> str:
-    """How many settings come from where."""
+    """Return how many settings come from which source."""
     count = plural(len(sheet.settings), "setting")
     if not sheet.is_given:
         return f"{count}; the study does not say where they come from, since it has no table [source]"

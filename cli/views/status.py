@@ -29,14 +29,14 @@ _MAX_REASON_WIDTH = 60
 
 
 def format_failures(reasons: Sequence[tuple[str, int]]) -> list[str]:
-    """A line for each reason why trials failed."""
+    """Return a line for each reason why trials failed."""
     return [f"  {count} failed   {truncate(reason, _MAX_REASON_WIDTH)}" for reason, count in reasons]
 
 
 def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
-    """A line for each trial that has begun, the latest first: how far it came, and how long ago.
+    """Return a line for each trial that has begun, the latest first: how far it got, and how long ago.
 
-    Then for those of a search that wait.
+    Trials of a search that wait come last.
     """
     trials = {**{trial.id: trial for trial in study.trials}, **study_status.begun}
     clock = datetime.now(UTC)
@@ -56,7 +56,7 @@ def format_unfinished(study: Study, study_status: StudyStatus) -> list[str]:
 
 
 def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
-    """The status for a program: counts of trials, progress of those that have begun, reasons of failures."""
+    """Return the status for a program: counts of trials, progress of begun ones, reasons of failures."""
     counts = study_status.counts
     return {
         "trials": study_status.total,
@@ -87,7 +87,7 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
 
 
 def status_page(study: Study, store: Store) -> dict[str, object]:
-    """A study's status for a program, with the best points of a search."""
+    """Return a study's status for a program, with the best points of a search."""
     found = StudyResults(study, store).points
     best = best_of(study.search, found) if study.search and found else []
     points = [{"values": each.values, "mean": each.mean, "means": list(each.means)} for each in best]
@@ -97,7 +97,7 @@ def status_page(study: Study, store: Store) -> dict[str, object]:
 
 
 def run_page(study: Study, store: Store, summary: Summary | None, resume_command: str) -> dict[str, object]:
-    """How a run ended, for a program, and how its study stands; without a summary it was left at once."""
+    """Return a run's end and its study's status for a program; without a summary the run was left at once."""
     run: dict[str, object] = {"stopped": True, "reason": None, "given_up": [], "resume": resume_command}
     if summary is not None:
         ended = not (summary.stopped or summary.stop_reason)
@@ -111,7 +111,7 @@ def run_page(study: Study, store: Store, summary: Summary | None, resume_command
 
 
 def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], place: int) -> list[str]:
-    """The texts `accuracy 0.900` of each point, all as wide."""
+    """Return the texts `accuracy 0.900` of each point, all equally wide."""
     metric = find_quantity(objective.name)
     assert metric is not None, "an objective of a study that was read"
     means = [metric.format(each.means[place]) for each in best]
@@ -120,7 +120,7 @@ def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], pla
 
 
 def _finite_or_null(metrics: Mapping[str, float]) -> dict[str, float | None]:
-    """The metrics with null for infinities and NaN, which JSON lacks."""
+    """Return the metrics with null for infinities and NaN, which JSON lacks."""
     return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a store's files: a line for each, the gravest first, and the same for a program."""
+"""Faults of a store's files: a line for each, the gravest first, and the same for a program."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOTALS = {
 
 
 def format_check(store: Store, found: StoreCheck) -> list[str]:
-    """The totals, a line for each finding, and the command that mends what can be mended."""
+    """Return the totals, a line for each finding, and the command that mends what can be mended."""
     lines = [_totals(store, found), *_lines(store, found.findings)]
     kinds = {finding.kind for finding in found.findings}
     if FindingKind.DAMAGED in kinds:
@@ -31,13 +31,13 @@ def format_check(store: Store, found: StoreCheck) -> list[str]:
 
 
 def format_repair(store: Store, mended: Sequence[Finding], left: StoreCheck) -> list[str]:
-    """What was moved to quarantine, and what is still wrong."""
+    """Return the files that were moved to quarantine, and what is still wrong."""
     moved = f"{plural(len(mended), 'damaged file')} moved to {store.place}/quarantine"
     return [moved if mended else "nothing is damaged", *_lines(store, mended), *format_check(store, left)]
 
 
 def format_clean(store: Store, found: Sequence[Finding], *, dry: bool) -> list[str]:
-    """What was removed, or would be, and its size."""
+    """Return the files that were removed, or would be, and their size."""
     if not found:
         return ["nothing is left over"]
     size = format_bytes(sum(finding.size for finding in found))
@@ -46,7 +46,7 @@ def format_clean(store: Store, found: Sequence[Finding], *, dry: bool) -> list[s
 
 
 def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
-    """What was removed of a study, or would be."""
+    """Return what was removed of a study, or would be."""
     if not gone.trials:
         return [f"{study}: there is nothing of it to forget"]
     verb = "would be removed" if dry else "removed"
@@ -58,13 +58,13 @@ def format_forgotten(study: str, gone: Forgotten, *, dry: bool) -> list[str]:
 
 
 def forgotten_to_dict(store: Store, gone: Forgotten) -> dict[str, object]:
-    """What was removed, for a program."""
+    """Return what was removed, for a program."""
     files = [str(path.relative_to(store.root)) for path in gone.files]
     return {"trials": list(gone.trials), "rows": dict(gone.rows), "files": files, "bytes": gone.size}
 
 
 def check_to_dict(store: Store, found: StoreCheck) -> dict[str, object]:
-    """A check for a program."""
+    """Return a check for a program."""
     number, size = found.quarantined
     return {
         "files": found.files,
@@ -75,7 +75,7 @@ def check_to_dict(store: Store, found: StoreCheck) -> dict[str, object]:
 
 
 def findings_to_dicts(store: Store, findings: Sequence[Finding]) -> list[dict[str, object]]:
-    """Findings for a program."""
+    """Return findings for a program."""
     return [
         {
             "kind": finding.kind.value,

@@ -1,4 +1,4 @@
-"""The studies that there are: those of the package, and those that ran into a store; what is exported."""
+"""Lists of studies: shipped ones, those that ran into a store, and exported ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def studies_with_status(store: Store) -> dict[str, tuple[str, StudyStatus] | StudyError]:
-    """Every study's title by its name and how it stands in the store, or why it cannot be read."""
+    """Return every study's title and status by its name, or why it cannot be read."""
     outcomes = store.trials()
     return {
         name: study if isinstance(study, StudyError) else (study.title, _status(study, store, outcomes))
@@ -38,7 +38,7 @@ def _status(study: Study | StudyOutline, store: Store, outcomes: pl.DataFrame) -
 
 
 def format_studies(found: Mapping[str, tuple[str, StudyStatus] | StudyError]) -> list[str]:
-    """A line for each study: its name, how many of its trials are done, its title."""
+    """Return a line for each study: its name, how many of its trials are done, its title."""
     rows = [
         (name, "unreadable", one.faults[0].message)
         if isinstance(one, StudyError)
@@ -58,5 +58,5 @@ def format_exported(study: str, program: str, place: str, exported: StudyExport)
 
 
 def exported_to_dict(exported: StudyExport) -> dict[str, int]:
-    """The same for a program."""
+    """Return an export for a program."""
     return asdict(exported)

@@ -13,7 +13,7 @@ from ...studies.text.units import WIDTH
 
 
 def format_tasks(specs: Sequence[TaskSpec]) -> list[str]:
-    """Each task by its name, with its input and output; the owner behind those of plug-ins."""
+    """Return each task's name with its input and output, and the owner of plug-ins' ones."""
     names = max(len(spec.name) for spec in specs)
     indent = " " * (names + 3)
     texts = (f"{spec.name:<{names}}   {spec.summary}{_owner(spec)}" for spec in specs)
@@ -21,7 +21,7 @@ def format_tasks(specs: Sequence[TaskSpec]) -> list[str]:
 
 
 def task_to_dict(spec: TaskSpec) -> dict[str, Any]:
-    """All that is known of a task, as plain data."""
+    """Return all facts about a task, as plain data."""
     known = {
         "name": spec.name,
         "summary": spec.summary,
@@ -38,7 +38,7 @@ def task_to_dict(spec: TaskSpec) -> dict[str, Any]:
 
 
 def format_task(spec: TaskSpec, drawn: tuple[str, str] | None) -> Iterator[str]:
-    """All that is known of a task, in lines; of one that draws its examples the input and target of one."""
+    """Yield all facts about a task, in lines; with an example's input and target for one that draws them."""
     rows = [("needs", spec.kind.value), ("source", spec.source)]
     if (owner := TASKS.owner(spec.name)) != OWN:
         file = TASKS.source(spec.name)

@@ -29,7 +29,10 @@ _METRICS = (
 
 
 def format_counts(progress: Progress) -> str:
-    """How many trials have ended and run, and the time that is left: `61/144   1 running   ETA 39 s`."""
+    """Return how many trials have ended and run, and the time that is left.
+
+    For example `61/144   1 running   ETA 39 s`.
+    """
     counts, left_s = progress.counts, progress.remaining_s()
     words = [f"{len(progress.running)} running"]
     words += [f"{counts[status]} {status}" for status in ("failed", "pruned") if counts[status]]
@@ -38,7 +41,7 @@ def format_counts(progress: Progress) -> str:
 
 
 def format_running(progress: Progress, columns: TrialNames, width: int) -> list[str]:
-    """A line for each of the first running trials, and how many more there are."""
+    """Return a line for each of the first running trials, and how many more there are."""
     trials = [
         (each.trial, progress_words(each.trial, each.epoch, each.metrics))
         for each in progress.running.values()
@@ -49,7 +52,7 @@ def format_running(progress: Progress, columns: TrialNames, width: int) -> list[
 def format_trials(
     trials: Sequence[tuple[Trial, Sequence[str]]], columns: TrialNames, width: int
 ) -> list[str]:
-    """A line for each of the first trials, with its words, and how many more there are."""
+    """Return a line for each of the first trials, with its words, and how many more there are."""
     shown = trials[:MAX_RUNNING_LINES]
     words = _align_columns([words for _, words in shown])
     room = width - max(map(len, words), default=0)
@@ -62,7 +65,7 @@ def format_trials(
 
 
 def progress_words(trial: Trial, epoch: int, metrics: Mapping[str, float]) -> list[str]:
-    """How far a trial has come, in words: `epoch 61/100`, `acc 0.998`."""
+    """Return how far a trial got, in words: `epoch 61/100`, `acc 0.998`."""
     shown = _format_metrics(metrics, ("length", "accuracy")) or _format_metrics(metrics, ("loss",))
     return [f"epoch {epoch}/{trial.settings.train.epochs}", *shown]
 
@@ -83,7 +86,10 @@ def format_ended(
 
 
 def format_others(others: Sequence[Taken]) -> str:
-    """Who trains the trials that are waited for: `another driver trains 3 of them: process 71 on node2`."""
+    """Return who trains the trials that a run waits for.
+
+    For example `another driver trains 3 of them: process 71 on node2`.
+    """
     counts = Counter((each.host, each.pid) for each in others)
     who = "another driver trains" if len(counts) == 1 else "other drivers train"
     owners = [f"process {pid} on {host}" for host, pid in sorted(counts)]
@@ -93,7 +99,7 @@ def format_others(others: Sequence[Taken]) -> str:
 
 
 def first_line(reason: str) -> str:
-    """What a reason says before its traceback."""
+    """Return a reason without its traceback."""
     return reason.partition("\n")[0]
 
 

@@ -31,24 +31,25 @@ _LevelTexts = Mapping[Level | None, str]
 
 
 class TrialNames(Protocol):
-    """What sets trials apart, as lines show it."""
+    """Names that set trials apart in lines."""
 
     def add(self, trials: Iterable[Trial]) -> None:
         """Make room for these trials too."""
         ...
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """The texts that name an added trial, padded to their columns."""
+        """Return the texts that name an added trial, padded to their columns."""
         ...
 
 
 class TrialNameColumns:
-    """What sets trials apart: a column for each factor and one for the seed, over all trials added so far.
+    """Columns that set trials apart.
 
-    Columns that do not fit into a line are shortened until they do: first factors of one level and those that
-    follow from another's words are left out; then arguments and words that all levels of a factor share; then
-    the middles of wide texts, which still differ if possible; then the ends of the names before numbers, at
-    last these names.
+    There is one for each factor and one for the seed, over all trials added so far. Columns that do not fit into a
+    line are shortened step by step. First, factors of one level and those implied by another's words are
+    left out. Then arguments and words that all levels of a factor share are dropped, then the middles of
+    wide texts, which still differ if possible. Last come the ends of the names before numbers, and these
+    names.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
@@ -70,14 +71,17 @@ class TrialNameColumns:
         self._fits.clear()
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """The texts that name an added trial, padded to their columns; `_GAP` spaces go before each."""
+        """Return the texts that name an added trial, padded to their columns.
+
+        `_GAP` spaces go before each.
+        """
         if max_width not in self._fits:
             self._fits[max_width] = self._fit(max_width)
         levels, columns = _levels(trial), self._fits[max_width]
         return [f"{shown[levels.get(factor)]:<{_width(shown)}}" for factor, shown in columns.items()]
 
     def _fit(self, max_width: int) -> dict[str, _LevelTexts]:
-        """The columns in the first form that fits, or the last."""
+        """Return the columns in the first form that fits, or the last."""
         levels, informative = self._levels, self._informative
         columns: dict[str, _LevelTexts] = {}
         numeric = [factor for factor, each in informative.items() if _numbers(factor, each)]
@@ -97,9 +101,9 @@ class TrialNameColumns:
 
 
 class PointNames:
-    """What sets the points of a search apart, in one text: `filter=16  conv(k=…)  conv.k=8`.
+    """Names that set the points of a search apart, in one text: `filter=16 conv(k=…) conv.k=8`.
 
-    The first points of a search say nothing of those that come, so that columns would change with each line.
+    Later points may have other values, so columns would change with each line.
     """
 
     def __init__(self, study: Study) -> None:
@@ -112,7 +116,7 @@ class PointNames:
         """Nothing: a point is named without the others."""
 
     def cells(self, trial: Trial, max_width: int) -> list[str]:
-        """The text that names a trial, as wide as the widest so far."""
+        """Return the text that names a trial, as wide as the widest so far."""
         values = {name: trial.levels[name] for name in self._dimensions if name in trial.levels}
         apart = [level_name(trial.levels[name]) for name in self._across]
         apart += [f"{self._rungs}={level}" for name, level in trial.levels.items() if name == self._rungs]
@@ -130,22 +134,22 @@ class PointNames:
 
 
 def value_text(value: Level) -> str:
-    """A value without the ranges of an option that is taken, whose values stand beside it."""
+    """Return a value without the ranges of a chosen option, whose values are separate."""
     return _RANGE.sub("…", format_level(value))
 
 
 def _short(name: str, value: Level) -> str:
-    """A value that says by itself what it is as it is, another with the last part of its name."""
+    """Return a self-explanatory value unchanged, another with the last part of its name."""
     return value_text(value) if isinstance(value, str) else f"{brief_name(name)}={value_text(value)}"
 
 
 def format_level(level: Level) -> str:
-    """A level with four digits at most."""
+    """Return a level with four digits at most."""
     return f"{level:.4g}" if isinstance(level, float) else level_name(level)
 
 
 def brief_name(factor: str) -> str:
-    """The last part of a factor's name, with its number if it has one: `k.2` of `conv.k.2`."""
+    """Return the last part of a factor's name, with its number if it has one: `k.2` of `conv.k.2`."""
     parts = factor.split(".")
     return ".".join(parts[-2:]) if parts[-1].isdigit() else parts[-1]
 
@@ -155,7 +159,7 @@ def _levels(trial: Trial) -> dict[str, Level]:
 
 
 def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByFactor) -> _LevelsByFactor:
-    """The factors without those of one level and those that follow from the words of another."""
+    """Return the factors without those of one level and those implied by the words of another."""
     kept = {factor: levels for factor, levels in seen.items() if len(levels) > 1}
     for factor in reversed(tuple(kept)):
         if any(_is_implied_by(factor, word, points) for word in kept if word != factor):
@@ -164,7 +168,7 @@ def _informative_factors(points: Sequence[Mapping[str, Level]], seen: _LevelsByF
 
 
 def _is_implied_by(factor: str, other: str, points: Sequence[Mapping[str, Level]]) -> bool:
-    """Whether the words of one factor, each of several trials, always come with one level of the other."""
+    """Return whether the words of a factor always occur with one level of the other."""
     words = Counter(point.get(other) for point in points)
     pairs = {(point.get(other), point.get(factor)) for point in points}
     several = min(words.values()) > 1 and all(isinstance(each, str) for each in words)
@@ -185,7 +189,7 @@ def _full_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """As `_full_texts`, without arguments and first and last words that all of the factor's words share."""
+    """Return `_full_texts` without arguments and outer words that all of the factor's words share."""
     words = [level for level in levels if isinstance(level, str)]
     return {
         **_full_texts(factor, levels),
@@ -194,7 +198,7 @@ def _short_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
 
 
 def _initials(factors: Sequence[str]) -> dict[str, str]:
-    """The beginning of each factor's name that no other has: `d` and `m` of `delay` and `momentum`."""
+    """Return the beginning of each factor's name that no other has: `d` and `m` of `delay` and `momentum`."""
     names = {factor: brief_name(factor) for factor in factors}
     return {
         factor: next(
@@ -212,7 +216,7 @@ def _initials(factors: Sequence[str]) -> dict[str, str]:
 def _initialled_texts(
     factor: str, levels: Sequence[Level | None], *, initials: Mapping[str, str]
 ) -> _LevelTexts:
-    """As `_short_texts`, numbers with the beginnings of their factors' names: `d=4`."""
+    """Return `_short_texts`, numbers with the beginnings of their factors' names: `d=4`."""
     numbers = _numbers(factor, levels)
     return {
         **_short_texts(factor, levels),
@@ -221,13 +225,13 @@ def _initialled_texts(
 
 
 def _numbers(factor: str, levels: Sequence[Level | None]) -> Sequence[Level]:
-    """The levels that are numbers, but for seeds and truth values, which keep the names of their factors."""
+    """Return the numeric levels without seeds and truth values, which keep the names of their factors."""
     numbers = [level for level in levels if isinstance(level, int | float) and not isinstance(level, bool)]
     return [] if factor == _SEED else numbers
 
 
 def _unnamed_texts(factor: str, levels: Sequence[Level | None]) -> _LevelTexts:
-    """As `_short_texts`, numbers without names; seeds and truth values keep theirs."""
+    """Return `_short_texts`, numbers without names; seeds and truth values keep theirs."""
     bare = {level: format_level(level) for level in _numbers(factor, levels)}
     return {**_short_texts(factor, levels), **bare}
 
@@ -247,14 +251,14 @@ def _strip_shared_words(names: Sequence[str]) -> Sequence[str]:
 
 
 def _shared_prefix_length(words: Sequence[Sequence[str]]) -> int:
-    """How many words at the beginning are the same in all."""
+    """Return how many words at the beginning are the same in all."""
     return sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, zip(*words, strict=False)))
 
 
 def _shrink_columns(
     columns: Mapping[str, _LevelTexts], max_width: int, min_width: int
 ) -> dict[str, _LevelTexts]:
-    """The columns, the widest made narrower until all fit or none but the seed's is above `min_width`."""
+    """Return the columns, the widest narrowed until all fit or only the seed's is above `min_width`."""
     widths = {factor: _width(shown) for factor, shown in columns.items()}
     while sum(widths.values()) + _GAP * len(widths) > max_width:
         widest = max((factor for factor in widths if factor != _SEED), key=widths.__getitem__, default=_SEED)

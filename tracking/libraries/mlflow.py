@@ -33,7 +33,7 @@ _VARIABLES = {
 
 
 def open_tracker(place: str) -> Tracker:
-    """A server, or a database, as a tracker; it need not answer yet."""
+    """Return a server, or a database, as a tracker; it need not answer yet."""
     if not is_uri(place):
         text = "an address such as http://127.0.0.1:5000 or sqlite:///mlflow.db"
         raise TrackingError(f"expected {text}, got {place!r}")
@@ -54,7 +54,7 @@ class MlflowRuns(Tracker):
         self._runs: dict[str, str] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """What the server says."""
+        """Return what the server has of a trial."""
         if (run := self._find(trial.study, trial.id)) is None:
             return Known()
         id_, names = run.info.run_id, [name for name in run.data.metrics if not name.startswith("final/")]
@@ -89,7 +89,7 @@ class MlflowRuns(Tracker):
         self._client.set_terminated(id_, _RUN_STATUS.get(end.status, "FAILED"), end_time=_ms(end.at))
 
     def pause(self, trial: TrackedTrial) -> None:
-        """Say that the run goes on later."""
+        """Mark the run as one that resumes later."""
         if id_ := self._runs.pop(trial.id, None):
             self._client.update_run(id_, status="SCHEDULED")
 
@@ -112,12 +112,12 @@ class MlflowRuns(Tracker):
         return self._experiments[study]
 
     def _find(self, study: str, trial: str) -> Any:  # noqa: ANN401 -- of a library that may not be here
-        """The run of a trial; None without one."""
+        """Return the run of a trial; None without one."""
         wanted = f"tags.`{_TRIAL}` = '{trial}'"
         return next(iter(self._client.search_runs([self._experiment(study)], wanted, max_results=1)), None)
 
     def _create(self, study: str, trial: str, name: str, at: float) -> str:
-        """The id of a new run."""
+        """Return the id of a new run."""
         run = self._client.create_run(
             self._experiment(study), start_time=_ms(at), tags={_TRIAL: trial}, run_name=name
         )
@@ -129,7 +129,7 @@ class MlflowRuns(Tracker):
 
 
 def _name(name: str) -> str:
-    """A name without what MLflow refuses: `bleu[10-20]` as `bleu.10-20`."""
+    """Return a name without what MLflow refuses: `bleu[10-20]` as `bleu.10-20`."""
     return _NOT_IN_NAMES.sub("_", name.replace("[", ".").replace("]", ""))
 
 

@@ -15,7 +15,7 @@ _TABLES = "tables"
 
 
 def open_tracker(place: str) -> Tracker:
-    """A folder as a tracker."""
+    """Return a folder as a tracker."""
     return TensorBoardFiles(place)
 
 
@@ -34,7 +34,7 @@ class TensorBoardFiles(Tracker):
         self._open: dict[str, Any] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """What the trial's event files say."""
+        """Return what the trial's event files have."""
         epochs, status = set[int](), None
         for event in self._read(self._folder(trial)):
             for value in event.summary.value:
@@ -83,7 +83,7 @@ class TensorBoardFiles(Tracker):
         self._open.clear()
 
     def _folder(self, trial: TrackedTrial) -> Path:
-        """The folder of a trial, whatever its levels were called when it was made."""
+        """Return the folder of a trial, whatever its levels were called when it was made."""
         study = self._root / trial.study
         return next(study.glob(f"*-{trial.id}"), study / trial.name)
 

@@ -1,6 +1,6 @@
 """Trackio: a project for each study, a run for each trial, one for the study's tables, in SQLite files.
 
-They are written by Trackio's own storage, without its server, so that what was told is on disk.
+Trackio's own storage writes them, without its server, so that everything is on disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NO_METRICS = ("step", "timestamp")
 
 
 def open_tracker(place: str) -> Tracker:
-    """A folder as a tracker; a process has one, which Trackio learns as it is loaded."""
+    """Return a folder as a tracker; a process has one, which Trackio reads when it is loaded."""
     if is_uri(place):
         raise TrackingError(f"expected a folder, got {place!r}")
     folder = Path(place).absolute()
@@ -44,7 +44,7 @@ class TrackioProjects(Tracker):
         self._shown: dict[str, dict[str, Any]] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """What the project says."""
+        """Return what the project has of a trial."""
         rows = self._storage.get_logs(trial.study, run_id=trial.id)
         epochs = {row["step"] for row in rows if any(_is_metric(name) for name in row)}
         config = self._storage.get_run_config(trial.study, run_id=trial.id) or {}
@@ -95,5 +95,5 @@ class TrackioProjects(Tracker):
 
 
 def _is_metric(name: str) -> bool:
-    """Whether a value of a row is a metric of an epoch."""
+    """Return whether a value of a row is a metric of an epoch."""
     return name not in _NO_METRICS and not name.startswith(_FINAL)

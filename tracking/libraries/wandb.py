@@ -1,8 +1,8 @@
 """Weights & Biases, offline: a project for each study, a run for each trial, one for the study's tables.
 
-Nothing is sent anywhere: the library writes a folder for each run, which its own `wandb sync` uploads. A run
-that goes on later is written anew with what it had, in place of the earlier folder, since its steps must be
-in order and an upload takes a run as one file.
+Nothing is sent anywhere: the library writes a folder for each run, which its own `wandb sync` uploads. A
+run that resumes later is written anew with its earlier steps, in place of the earlier folder, since its
+steps must be in order and an upload takes a run as one file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WHOLE, _FIRST, _LAST = 1, 2, 4
 
 
 def open_tracker(place: str) -> Tracker:
-    """A folder as a tracker."""
+    """Return a folder as a tracker."""
     if is_uri(place):
         raise TrackingError(f"expected a folder, whose runs `wandb sync` uploads, got {place!r}")
     try:
@@ -51,7 +51,7 @@ def open_tracker(place: str) -> Tracker:
 
 @dataclass(frozen=True, slots=True)
 class _StoredRun:
-    """What the folders of a run have: the items of each step, and the summary."""
+    """The folders of a run: the items of each step, and the summary."""
 
     folders: list[Path] = field(default_factory=list[Path])
     steps: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
@@ -113,7 +113,7 @@ class OfflineRuns(Tracker):
         self._open: dict[str, _OpenRun] = {}
 
     def known(self, trial: TrackedTrial) -> Known:
-        """What the files of its run say."""
+        """Return what the files of its run have."""
         stored = self._read(trial.study, trial.id)
         status = stored.summary.get(_STATUS)
         return Known(epochs=frozenset(stored.steps), status=None if status == _UNFINISHED else status)
@@ -133,7 +133,7 @@ class OfflineRuns(Tracker):
         self._open.pop(trial.id).finish(summary, failed=end.status == "failed")
 
     def pause(self, trial: TrackedTrial) -> None:
-        """Close the run, and say that it goes on later."""
+        """Close the run, and mark it as one that resumes later."""
         if (opened := self._open.pop(trial.id, None)) is not None:
             opened.finish({_STATUS: _UNFINISHED}, failed=False)
 
@@ -164,7 +164,7 @@ class OfflineRuns(Tracker):
         return _OpenRun(new, before, lambda: any(each.HasField("exit") for each in self._records_of(path)))
 
     def _read(self, study: str, run: str) -> _StoredRun:
-        """What is there of a run of a study; of folders that a kill has left, all that can be read."""
+        """Return what exists of a run of a study; of folders that a kill has left, all that can be read."""
         found = _StoredRun()
         for path in sorted(self._place.glob(f"wandb/offline-run-*-{run}/run-{run}.wandb")):
             records = self._records_of(path)
@@ -183,13 +183,13 @@ class OfflineRuns(Tracker):
 
 
 def _items(items: Any) -> dict[str, Any]:  # noqa: ANN401 -- of a library that may not be here
-    """The values of items by name, without what W&B adds itself; the time of a step stays."""
+    """Return the values of items by name, without what W&B adds itself; the time of a step stays."""
     named = {each.key or "/".join(each.nested_key): json.loads(each.value_json) for each in items}
     return {name: value for name, value in named.items() if name == "_timestamp" or not name.startswith("_")}
 
 
 def _records(data: bytes) -> Iterator[bytes]:
-    """The records of a file, up to one that is torn."""
+    """Yield the records of a file, up to one that is torn."""
     position, parts = _HEADER_SIZE, b""
     while position + _RECORD_HEAD.size <= len(data):
         if (left := _BLOCK_SIZE - position % _BLOCK_SIZE) < _RECORD_HEAD.size:

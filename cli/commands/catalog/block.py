@@ -1,4 +1,4 @@
-"""`activemem block`: the blocks that recipes are made of, this package's and those of others."""
+"""`activemem block`: the blocks of recipes, built-in ones and those of plug-ins."""
 
 from __future__ import annotations
 

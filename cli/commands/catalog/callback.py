@@ -13,9 +13,9 @@ app = typer.Typer(help="List the loss terms and callbacks that a study can name.
 
 @app.command("list")
 def list_(as_json: JsonOption = False) -> None:
-    """List all loss terms and callbacks: each name, what it is, who has thought of it, and whose it is.
+    """List all loss terms and callbacks: each name, its description, its source, and who provides it.
 
-    All are of plug-ins; those that cannot be used are listed on standard error.
+    All of them come from plug-ins; plug-ins that cannot be used are listed on standard error.
     """
     from ....plugins import broken_plugins
     from ....studies.catalog.callbacks import CALLBACKS

@@ -1,4 +1,4 @@
-"""`activemem norm`: what norms compute, and how positions are told apart."""
+"""`activemem norm`: norms and position encodings."""
 
 from __future__ import annotations
 
