@@ -30,7 +30,8 @@ _MAX_SIGNATURE_WIDTH = 30
 def parse_block(text: str) -> nodes.BlockNode:
     """Return the block of a name, with small values for its required parameters.
 
-    The text may also be a name with arguments. Raises RecipeError, with the nearest name, for an unknown block.
+    The text may also be a name with arguments. Raises RecipeError, with the nearest name, for an unknown
+    block.
     """
     spec = lookup(text)
     if spec is not None:

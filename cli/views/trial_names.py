@@ -45,11 +45,11 @@ class TrialNames(Protocol):
 class TrialNameColumns:
     """Columns that set trials apart.
 
-    There is one for each factor and one for the seed, over all trials added so far. Columns that do not fit into a
-    line are shortened step by step. First, factors of one level and those implied by another's words are
-    left out. Then arguments and words that all levels of a factor share are dropped, then the middles of
-    wide texts, which still differ if possible. Last come the ends of the names before numbers, and these
-    names.
+    There is one for each factor and one for the seed, over all trials added so far. Columns that do not
+    fit into a line are shortened step by step. First, factors of one level and those implied by another's
+    words are left out. Then arguments and words that all levels of a factor share are dropped, then the
+    middles of wide texts, which still differ if possible. Last come the ends of the names before numbers,
+    and these names.
     """
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
