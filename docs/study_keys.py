@@ -10,18 +10,13 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
+from activemem.reporting.curves.cell_figure import CellFigure
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.spec import ClaimSpec
 from activemem.studies.ladder import LadderSettings
-from activemem.studies.presentation.curve import CurveSpec
-from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
-from activemem.studies.presentation.effects import EffectsSpec
-from activemem.studies.presentation.scaling import ScalingSpec, ScalingTableSpec
-from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
-from activemem.studies.presentation.search import FrontSpec, IncumbentSpec, PointsSpec
-from activemem.studies.presentation.table import TableSpec
+from activemem.studies.presentation.kinds import kinds_of
 from activemem.studies.schema import search_settings, settings, training
 from activemem.studies.text.key_words import default_words, type_words
 from activemem.studies.text.strict_model import StrictModel
@@ -35,19 +30,10 @@ TABLES: Mapping[str, type[StrictModel]] = {
     "ladder": LadderSettings,
     "search": search_settings.SearchSettings,
     "decode": settings.DecodeSettings,
-    "table": TableSpec,
-    "table_effects": EffectsSpec,
-    "table_aggregate": AggregateSpec,
-    "table_scaling": ScalingTableSpec,
-    "table_points": PointsSpec,
-    "curve": CurveSpec,
-    "curve_effects": EffectsCurveSpec,
-    "curve_interaction": InteractionSpec,
-    "curve_profile": ProfileSpec,
-    "curve_scaling": ScalingSpec,
-    "curve_incumbent": IncumbentSpec,
-    "curve_front": FrontSpec,
     "claim": ClaimSpec,
+    "table": kinds_of("table")["cells"],
+    **{f"table_{name}": kind for name, kind in kinds_of("table").items()},
+    **{f"curve_{name}": kind for name, kind in kinds_of("curve").items()},
 }
 """Each table of a study file whose keys are known, with its model."""
 
@@ -59,6 +45,22 @@ def keys(table: str) -> str:
     """
     rows, texts = _rows(TABLES[table], ""), [] if _is_described(TABLES[table]) else _docstrings(TABLES[table])
     return "\n".join([_markdown_table(rows), *texts])
+
+
+def cell_figure_keys() -> str:
+    """A Markdown table of the keys of all figures of cells, each with the kinds that have it."""
+    kinds = {name: kind for name, kind in kinds_of("curve").items() if issubclass(kind, CellFigure)}
+    rows: dict[str, list[str]] = {}
+    takers: dict[str, list[str]] = {}
+    for name, kind in kinds.items():
+        for row in _rows(kind, ""):
+            rows.setdefault(row[0], row)
+            takers.setdefault(row[0], []).append(name)
+    rows["`kind`"][1] = " or ".join(f'`"{name}"`' for name in kinds)
+    for key, row in rows.items():
+        if len(takers[key]) < len(kinds):
+            row[3] += f" ({', '.join(takers[key])})"
+    return _markdown_table(list(rows.values()))
 
 
 def task_keys() -> str:
@@ -83,7 +85,8 @@ def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
     rows: list[list[str]] = []
     for key, field in model.model_fields.items():
         name = f"{prefix}{key}"
-        meaning = [" ".join(field.description.split())] if field.description else []
+        description = _description(model, key)
+        meaning = [" ".join(description.split())] if description else []
         rows.append([f"`{name}`", _type(field), _default(field), *meaning])
         for kind in _tables_in(field.annotation):
             rows += _rows(kind, f"{name}.")
@@ -97,7 +100,14 @@ def _tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type 
 
 
 def _is_described(model: type[StrictModel]) -> bool:
-    return all(field.description for field in model.model_fields.values())
+    return all(_description(model, key) for key in model.model_fields)
+
+
+def _description(model: type[StrictModel], key: str) -> str | None:
+    """Return what is said of a key, by the model or the nearest one that it inherits from."""
+    bases = [base for base in model.__mro__ if issubclass(base, StrictModel) and key in base.model_fields]
+    found = (base.model_fields[key].description for base in bases)
+    return next((each for each in found if each), None)
 
 
 def _docstrings(model: type[StrictModel]) -> list[str]:
@@ -118,5 +128,8 @@ def _default(field: FieldInfo) -> str:
     return words if words in ("required", "none", "empty", "its keys'") else f"`{words}`"
 
 
-KEYS = {f"keys_{table}": partial(keys, table) for table in TABLES} | {"keys_task": task_keys}
+KEYS = {f"keys_{table}": partial(keys, table) for table in TABLES} | {
+    "keys_task": task_keys,
+    "keys_curve": cell_figure_keys,
+}
 """What can stand between the marks of a document, by name."""

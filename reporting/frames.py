@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import polars as pl
 
@@ -11,7 +11,7 @@ from ..storage.rows import METRICS as METRIC_COLUMNS
 from ..storage.rows import TRIALS as TRIAL_COLUMNS
 from ..studies.catalog.metrics import METRICS
 from ..studies.planning.status import study_outcomes
-from ..studies.planning.trial_values import final_value
+from ..studies.planning.trial_values import final_value, trial_values
 from ..studies.schema.factors import ABSENT, SEED
 from ..studies.schema.level_names import level_text
 from ..studies.schema.settings import Level
@@ -23,6 +23,34 @@ _SHARED_FACTORS = ("task", SEED)
 _RESERVED_COLUMNS = {*TRIAL_COLUMNS, *METRIC_COLUMNS, *METRICS}.difference(_SHARED_FACTORS)
 
 _INT64_LIMIT = 2**63  # integers below fit a column
+
+
+def value_frame(
+    study: str,
+    trials: Iterable[str],
+    outcomes: pl.DataFrame,
+    names: Iterable[str],
+    *,
+    history: pl.DataFrame | None = None,
+    begun: Collection[str] = (),
+) -> pl.DataFrame:
+    """Return the tidy frame of trials and metrics: the columns metric, trial, seed, value, status and why.
+
+    Tables, figures and claims are all made of such rows, one for each trial and metric. `history` are the
+    stored metrics, whose last values count for metrics with an index; `begun` are trials with a checkpoint.
+    """
+    ids = list(dict.fromkeys(trials))
+    return pl.concat(
+        trial_values(study, ids, outcomes, name, metrics=history, begun=begun).select(
+            metric=pl.lit(name), trial="trial", seed="seed", value="value", status="status", why="why"
+        )
+        for name in dict.fromkeys(names)
+    )
+
+
+def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+    """Return the final values of metrics or costs, a row for each outcome and a column for each name."""
+    return outcomes.select("trial", *(final_value(name).alias(name) for name in dict.fromkeys(names)))
 
 
 def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
@@ -62,8 +90,9 @@ def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
     The factors come first, then status, reason and final metrics, null where a trial has none, then all else
     that the store holds.
     """
-    names = _metric_names(outcomes)
-    measured = outcomes.select("trial", *(final_value(name).alias(name) for name in names))
+    known = metric_names(outcomes)
+    names = [name for name in METRICS if name in known or not known] + sorted(known.difference(METRICS))
+    measured = final_values(outcomes, names)
     factors = levels.columns[1:]
     first = ("trial", "study", *factors, "status", "reason", *names)
     rest = [name for name in TRIAL_COLUMNS if name not in ("metrics", *first)]
@@ -84,10 +113,9 @@ def metrics_frame(metrics: pl.LazyFrame, levels: pl.DataFrame) -> pl.LazyFrame:
     )
 
 
-def _metric_names(outcomes: pl.DataFrame) -> list[str]:
-    """The metrics that some trial has, in their own order; all that are known where none has any."""
-    found = set(outcomes["metrics"].explode().struct.field("name").drop_nulls())
-    return [name for name in METRICS if name in found or not found] + sorted(found.difference(METRICS))
+def metric_names(outcomes: pl.DataFrame) -> set[str]:
+    """Return the names of the metrics that some of the outcomes have."""
+    return set(outcomes["metrics"].explode().struct.field("name").drop_nulls())
 
 
 def _present(level: Level | None) -> Level | None:

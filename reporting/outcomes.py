@@ -14,9 +14,6 @@ from ..studies.claims.comparisons import iter_comparisons, iter_quantities
 from ..studies.planning.divergence import ignorant_losses, may_diverge, tell_divergence
 from ..studies.planning.status import study_outcomes
 from ..studies.planning.trial_values import ValueStatus
-from ..studies.presentation.curve import CurveSpec
-from ..studies.presentation.scaling import ScalingSpec, ScalingTableSpec
-from ..studies.presentation.table import TableSpec
 from ..studies.study import Study
 
 
@@ -54,16 +51,8 @@ def named_metrics(*studies: Study) -> set[str]:
 
 def _iter_metric_names(study: Study) -> Iterator[str]:
     """The metrics of a study's tables, figures and claims."""
-    for spec in study.tables:
-        yield from spec.value
-        if isinstance(spec, TableSpec) and spec.otherwise:
-            yield spec.otherwise
-        if isinstance(spec, ScalingTableSpec):
-            yield spec.x
-    for spec in study.curves:
-        yield from [spec.value] if isinstance(spec.value, str) else spec.value
-        if isinstance(spec, CurveSpec | ScalingSpec):
-            yield spec.x
+    for spec in (*study.tables, *study.curves):
+        yield from (name for _, name in spec.named_metrics())
     for claim in study.claims:
         for comparison in iter_comparisons(claim.statement):
             yield from (quantity.metric for quantity in iter_quantities(comparison))

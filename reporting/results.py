@@ -17,8 +17,7 @@ from ..studies.last_run import load_last_run
 from ..studies.planning.plan import Plan, make_plan
 from ..studies.planning.status import StudyStatus, started_trials, study_status
 from ..studies.planning.subset import select_trials
-from ..studies.presentation.reader import AnyCurveSpec, AnyTableSpec
-from ..studies.presentation.search import PointsSpec
+from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.level_names import one_line
 from ..studies.searches.best_points import BestPoint, best_of
 from ..studies.searches.points import SearchPoints, find_points
@@ -34,15 +33,15 @@ from .frames import metrics_frame, study_levels, trials_frame
 from .kept_models import KeptModel, best_first, kept_models
 from .notebook import CurveDisplay, TableDisplay
 from .outcomes import load_outcomes
+from .paper_tables import paper_tables, published_tables_of, studies_of_paper
 from .tables.build import build_table
-from .tables.paper_tables import paper_tables, published_tables_of, studies_of_paper
 from .tables.table import TableError
 
 if TYPE_CHECKING:
     from ..errors import ActivememError
     from .page import LatexSection
 
-SpecT = TypeVar("SpecT", bound=AnyTableSpec | AnyCurveSpec)
+SpecT = TypeVar("SpecT", bound=ResultKeys)
 
 _CLAIM_SCHEMA = {
     "claim": pl.String,
@@ -100,7 +99,9 @@ class StudyResults:
         """The best points of a search as a table; TableError for a grid."""
         if self.study.search is None:
             raise TableError(f"study {self.study.name} has no best points: it has no [search]")
-        spec = PointsSpec(kind="points", name="best", points=points)
+        from .kinds.points import PointsTable  # noqa: PLC0415 -- studies without a search do without it
+
+        spec = PointsTable(kind="points", name="best", points=points)
         return TableDisplay(build_table(self.study, spec, load_outcomes(self.store, self.study)))
 
     @property

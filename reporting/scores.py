@@ -5,15 +5,140 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Any, Self
 
-import polars as pl
+from pydantic import Field, field_validator
 
+from ..diagnostics import nearest_hint
 from ..studies.catalog.metrics import find_metric
-from ..studies.presentation.scores import ScoresSpec, bounds_of, task_names
-from ..studies.presentation.selection import selected_levels
+from ..studies.presentation.kinds import KeyFault, ResultKeys, find_levels, metric_faults
+from ..studies.presentation.selection import (
+    absent_factors,
+    describe_mixed_levels,
+    select_faults,
+    selected_levels,
+)
+from ..studies.schema.design import Design
+from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_text
-from ..studies.study import Study
-from .observations import Observation, observe
+from ..studies.schema.settings import Level, Names
+from ..studies.text.toml_positions import KeyPath
+from .subject import Observation, ResultSubject
+
+Bounds = Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
+"""The values that become 0 and 1."""
+
+
+class ScoreKeys(ResultKeys):
+    """The keys of results that are over several tasks."""
+
+    value: Names
+    """the metric, or several, each of which is a task of its own on each task"""
+    tasks: Names
+    """the factors whose levels, or combinations of levels, are the tasks"""
+    bounds: dict[str, Bounds] = Field(default={})
+    """the values that become 0 and 1, by metric or `"metric:level"`, as in `{ max_length = [5, 41] }`"""
+    select: dict[str, Any] = Field(default={})
+    """for a factor, the level or the list of levels that is kept"""
+    resamples: int = Field(default=9_999, ge=100, le=1_000_000)
+    """how many resamples a bootstrap draws"""
+    bootstrap_seed: int = Field(default=0, ge=0)
+    """the seed that draws them"""
+
+    @property
+    def methods(self) -> tuple[str, str]:
+        """Return the key that names the factor whose levels are compared, and that factor."""
+        raise NotImplementedError
+
+    @field_validator("value", "tasks")
+    @classmethod
+    def check_not_empty(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Check that there is a name."""
+        if not names:
+            raise ValueError("expected a name, got an empty list")
+        return names
+
+    def with_levels(self, design: Design) -> Self:
+        """Return the keys with levels for names, also in `bounds`."""
+        found, known = super().with_levels(design), design.known_levels
+        tasks = task_names(self, known) if all(name in known for name in self.tasks) else ()
+        bounds = {_column_text(name, tasks): bounds for name, bounds in self.bounds.items()}
+        return found.model_copy(update={"bounds": bounds})
+
+    def score_faults(self, design: Design) -> list[KeyFault]:
+        """Return unknown names, factors that would be mixed, and metrics that cannot be put on one scale."""
+        factors = design.known_levels
+        faults = [*select_faults(self.select, factors), *metric_faults(self.value, {})]
+        met: dict[str, str] = {}
+        key, methods = self.methods
+        named: list[tuple[KeyPath, str]] = [((key,), methods)]
+        for number, name in enumerate(self.tasks):
+            named.append((("tasks", number) if len(self.tasks) > 1 else ("tasks",), name))
+        for path, name in named:
+            if name not in factors or name == SEED:
+                faults.append((path, f"unknown factor '{name}'{nearest_hint(name, [*factors])}"))
+            elif name in met:
+                faults.append((path, f"expected a factor other than the {met[name]}', got '{name}'"))
+            met.setdefault(name, str(path[0]))
+        if faults:
+            return faults
+        if mixed := describe_mixed_levels((methods, *self.tasks), self.select, design):
+            faults.append(
+                (("tasks",), f"expected every other factor but {SEED} to have one level, got {mixed}")
+            )
+        if absent := absent_factors((methods, *self.tasks), self.select, design):
+            faults.append((("tasks",), f"expected factors that every cell has, got {' and '.join(absent)}"))
+        return [*faults, *_scale_faults(self, design)]
+
+
+def task_names(spec: ScoreKeys, levels: Mapping[str, tuple[Level, ...]]) -> tuple[str, ...]:
+    """Return the tasks by the texts of their levels, of those that each factor has here."""
+    return tuple(", ".join(task) for task in product(*(map(level_text, levels[name]) for name in spec.tasks)))
+
+
+def bounds_of(spec: ScoreKeys, metric: str, task: str) -> tuple[float, float] | None:
+    """Return the values of a metric on a task that become 0 and 1; None where it is not scaled."""
+    found = spec.bounds.get(f"{metric}:{task}", spec.bounds.get(metric))
+    return (found[0], found[1]) if found else None
+
+
+def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
+    """Yield bounds of nothing, bounds the wrong way round, and metrics without bounds beside others."""
+    tasks = task_names(spec, selected_levels(spec.select, design.factors))
+    possible = task_names(spec, design.known_levels)
+    known = [*spec.value, *(f"{metric}:{task}" for metric in spec.value for task in possible)]
+    for name in spec.bounds:
+        if name not in known:
+            yield ("bounds", name), f"no metric of this table and no task of it{nearest_hint(name, known)}"
+    for metric in spec.value:
+        yield from _metric_scale_faults(spec, metric, tasks)
+    if spec.bounds or len(spec.value) == 1:
+        return
+    yield ("value",), "expected bounds for each metric, since metrics have units of their own, got none"
+
+
+def _metric_scale_faults(spec: ScoreKeys, metric: str, tasks: Sequence[str]) -> Iterator[KeyFault]:
+    up = find_metric(metric).higher_is_better
+    if up is None:
+        yield ("value",), f"expected a metric with a better direction, got '{metric}'"
+        return
+    unbounded = [task for task in tasks if bounds_of(spec, metric, task) is None]
+    if spec.bounds and unbounded:
+        yield ("bounds",), f"expected bounds of {metric} on each task, got none on {', '.join(unbounded)}"
+    for name, (zero, one) in ((name, (each[0], each[1])) for name, each in spec.bounds.items()):
+        if name.partition(":")[0] == metric and not (zero < one if up else zero > one):
+            better = "more" if up else "less"
+            yield (
+                ("bounds", name),
+                f"expected the worse value first, as {better} is better, got [{zero:g}, {one:g}]",
+            )
+
+
+def _column_text(name: str, tasks: Sequence[str]) -> str:
+    """Return a task, a metric or `metric:task` with the task in place of the name that stands for it."""
+    metric, colon, task = name.partition(":")
+    return f"{metric}:{find_levels(task, tasks)}" if colon else str(find_levels(name, tasks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,26 +157,26 @@ class Scores:
     trials: tuple[str, ...]
 
     def lost(self, method: str) -> tuple[str, ...]:
-        """The tasks on which a method has no value."""
+        """Return the tasks on which a method has no value."""
         return tuple(task for task, runs in zip(self.tasks, self.runs[method], strict=True) if not runs)
 
     @property
     def run_counts(self) -> tuple[int, int]:
-        """The fewest and the most runs of a method on a task, of those with any."""
+        """Return the fewest and the most runs of a method on a task, of those with any."""
         counts = [len(task) for tasks in self.runs.values() for task in tasks if task] or [0]
         return min(counts), max(counts)
 
 
-def collect_scores(study: Study, spec: ScoresSpec, outcomes: pl.DataFrame) -> Scores:
-    """The scores that a table or a figure is of, from the store's latest attempts."""
-    levels = selected_levels(spec.select, study.factors)
+def collect_scores(spec: ScoreKeys, subject: ResultSubject) -> Scores:
+    """Return the scores that a table or a figure is of."""
+    levels = subject.levels
     names = task_names(spec, levels)
     _, factor = spec.methods
     methods = [level_text(level) for level in levels[factor]]
     found: dict[str, list[tuple[float, ...]]] = {method: [] for method in methods}
     gaps, planned, trials, tasks = Counter[str](), 0, dict[str, None](), list[str]()
     for metric in spec.value:
-        observations = observe(study, spec.select, metric, outcomes)
+        observations = subject.observe(metric)
         by_place = dict[tuple[str, str], list[float]]()
         for each in observations.values:
             task = _task(spec.tasks, each)
@@ -62,7 +187,7 @@ def collect_scores(study: Study, spec: ScoresSpec, outcomes: pl.DataFrame) -> Sc
             for method in methods:
                 found[method].append(tuple(sorted(by_place.get((method, task), ()))))
         gaps += observations.gaps
-        planned += len(observations.values) + observations.gaps.total()
+        planned += observations.planned
         trials |= dict.fromkeys(observations.trials)
     is_less = not spec.bounds and any(find_metric(name).higher_is_better is False for name in spec.value)
     return Scores(
@@ -86,9 +211,9 @@ def _scaled(value: float, bounds: tuple[float, float] | None) -> float:
     return (value - zero) / (one - zero)
 
 
-def scale_sentences(study: Study, spec: ScoresSpec) -> Iterator[str]:
-    """Which values became 0 and 1; those that tasks have alike are told once."""
-    tasks = task_names(spec, selected_levels(spec.select, study.factors))
+def scale_sentences(spec: ScoreKeys, subject: ResultSubject) -> Iterator[str]:
+    """Yield which values became 0 and 1, those that all tasks share once."""
+    tasks = task_names(spec, subject.levels)
     for metric in spec.value:
         found = {task: bounds_of(spec, metric, task) for task in tasks}
         shared = set(found.values())

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .claims.comparisons import cell_label, iter_comparisons, iter_quantities
 from .claims.scope import CellKey, cell_key
-from .presentation.curve import CurveSpec
-from .presentation.reader import AnyCurveSpec, AnyTableSpec
-from .presentation.scaling import ScalingSpec, ScalingTableSpec
 from .presentation.selection import is_selected
-from .presentation.table import TableSpec
 from .schema.epoch_metrics import missing_metric
 from .schema.factors import SEED
 from .schema.settings import TrialSettings
@@ -33,7 +28,7 @@ def check_metrics(diagnostics: Diagnostics, study: Study) -> None:
     for kind, specs in (("table", study.tables), ("curve", study.curves)):
         for index, spec in enumerate(specs):
             select = getattr(spec, "select", {})
-            for key, name in spec_metrics(spec):
+            for key, name in spec.named_metrics():
                 shown = (each.settings for each in trials if is_selected(select, each.levels))
                 if fault := missing_metric(name, shown):
                     diagnostics.report_error((kind, index, *key), fault)
@@ -43,19 +38,6 @@ def check_metrics(diagnostics: Diagnostics, study: Study) -> None:
                 diagnostics.report_error(("study", "metric"), fault)
                 break
     _check_claims(diagnostics, study, trials)
-
-
-def spec_metrics(spec: AnyTableSpec | AnyCurveSpec) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every metric that a table or a figure names, with its key."""
-    values = [spec.value] if isinstance(spec.value, str) else list(spec.value)
-    for number, name in enumerate(values):
-        yield ("value",) if len(values) == 1 else ("value", number), name
-    if isinstance(spec, TableSpec) and spec.otherwise:
-        yield ("otherwise",), spec.otherwise
-    if isinstance(spec, ScalingSpec | ScalingTableSpec) or (
-        isinstance(spec, CurveSpec) and spec.kind == "pareto"
-    ):
-        yield ("x",), spec.x
 
 
 def _check_claims(diagnostics: Diagnostics, study: Study, trials: list[Trial]) -> None:

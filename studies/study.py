@@ -17,7 +17,7 @@ from .named_metrics import check_metrics
 from .own_data.own_corpus import OwnCorpus, read_own_corpus, recall_own_corpus
 from .own_data.reader import CORPUS
 from .own_data.summary import CorpusSummary
-from .presentation.reader import AnyCurveSpec, AnyTableSpec
+from .presentation.kinds import CurveKind, TableKind
 from .resolve.data_fit import data_faults
 from .resolve.draft import Draft
 from .resolve.parameter_matching import SizeMatch
@@ -64,8 +64,8 @@ class Study:
     factors: Mapping[str, tuple[Level, ...]]
     search: SearchSettings | None
     dimensions: Mapping[str, Dimension]
-    tables: tuple[AnyTableSpec, ...]
-    curves: tuple[AnyCurveSpec, ...]
+    tables: tuple[TableKind, ...]
+    curves: tuple[CurveKind, ...]
     claims: tuple[Claim, ...]
     template: Template
     design: Design

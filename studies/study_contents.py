@@ -11,13 +11,8 @@ from .claims.spec import Claim
 from .fidelity import Fidelity, expand_fidelity
 from .ladder import Ladder, expand_ladder
 from .own_data.own_corpus import OwnCorpus
-from .presentation.reader import (
-    AnyCurveSpec,
-    AnyTableSpec,
-    check_tuned_metrics,
-    read_curves,
-    read_tables,
-)
+from .presentation.kinds import CurveKind, TableKind
+from .presentation.reader import check_tuned_metrics, read_curves, read_tables
 from .resolve.draft import Draft
 from .resolve.fragments import read_fragments
 from .resolve.grid import GridBuilder, TrialGrid
@@ -49,8 +44,8 @@ class StudyContents:
     fidelity: Fidelity | None
     search: SearchSettings | None
     dimensions: Mapping[str, Dimension]
-    tables: tuple[AnyTableSpec, ...]
-    curves: tuple[AnyCurveSpec, ...]
+    tables: tuple[TableKind, ...]
+    curves: tuple[CurveKind, ...]
     claims: tuple[Claim, ...]
     decode: DecodeSettings | None
     source_sheet: SourceSheet

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from ...studies.presentation.table import TableSpec
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_text
+from ..kinds.cells import CellsTable, make_filler
 from ..statistics.decided_differences import DecidedDifference
 from ..statistics.estimates import t_quantile
 from ..statistics.sequential import seeds_at_looks
-from ..tables.build import make_filler
 from .candidate import MIN_CHANCE, NextSeeds, total_seconds
 
 if TYPE_CHECKING:
@@ -41,9 +40,9 @@ class JudgedDifference:
     margin: float
 
 
-def asks_for_seeds(study: Study) -> list[TableSpec]:
+def asks_for_seeds(study: Study) -> list[CellsTable]:
     """The tables of a study that say which differences matter."""
-    return [spec for spec in study.tables if isinstance(spec, TableSpec) and spec.smallest_difference]
+    return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.smallest_difference]
 
 
 def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -12,22 +14,30 @@ from ...studies.catalog.metrics import find_metric
 from ...studies.planning.trial_values import (
     ValueStatus,
     combined_status,
-    final_value,
     last_members,
-    trial_values,
 )
-from ...studies.presentation.curve import INDEX_AXES, TIME_AXES, CurveSpec
 from ...studies.presentation.selection import selected_levels
 from ...studies.resolve.trial import Trial
 from ...studies.schema.design import level_key
 from ...studies.schema.factors import ABSENT, SEED
 from ...studies.schema.settings import Level
 from ...studies.study import Study
+from ..frames import final_values, value_frame
+
+if TYPE_CHECKING:
+    from .cell_figure import CellFigure
+
+TIME_AXES = {"epoch": "Epoch", "step": "Step"}
+"""The axes of a learning curve, with their titles."""
+
+INDEX_AXES = ("index", "index2")
+"""The first and the second index of a metric such as `attention[3,7]`."""
 
 POSITION_COLUMNS = ("panel", "series", "x", "y")
 """Columns that say where a value stands: the number of a level, or what is measured along the axis."""
 
 _INDEXED_METRIC = r"^[^\[]*\[([^,\]]*)(?:,([^,\]]*)(?:,[^\]]*)?)?\]$"  # of a metric with an index
+_RANGE = re.compile(r"(-?\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
 _LEFT_OUT = (
     ValueStatus.FAILED,
     ValueStatus.DIVERGED,
@@ -59,14 +69,14 @@ class Samples:
 
 
 def collect_samples(
-    spec: CurveSpec, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
+    spec: CellFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> Samples:
     """The values that a figure needs, from the store's latest attempts at the study's trials.
 
     A figure of final values does not need or read `metrics`.
     """
     placed, cells = _locate_trials(spec, selected_levels(spec.select, study.factors), study.cells)
-    finals = trial_values(study.name, placed["trial"], outcomes, spec.value)
+    finals = value_frame(study.name, placed["trial"], outcomes, [spec.value]).drop("metric")
     ends = placed.join(finals, on="trial", how="left", maintain_order="left").drop("value")
     trained = ends.filter(~pl.col("status").is_in(_LEFT_OUT))
     values = _values(spec, outcomes, metrics).filter(pl.col("value").is_finite())
@@ -91,7 +101,7 @@ def collect_samples(
     )
 
 
-def _labels(spec: CurveSpec, metrics: pl.DataFrame) -> dict[str, dict[str, str]]:
+def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]]:
     """What is written at each index by role, of roles for which the metric has labels and trials agree."""
     found: dict[str, dict[str, str]] = {}
     for role, name in spec.roles.items():
@@ -107,7 +117,7 @@ def _labels(spec: CurveSpec, metrics: pl.DataFrame) -> dict[str, dict[str, str]]
 
 
 def _noted(
-    spec: CurveSpec, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
+    spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
     """By panel what is noted at an index: its label and the next one's, and the mean value."""
     metric = find_metric(spec.value)
@@ -132,14 +142,14 @@ def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
 
 
 def _locate_trials(
-    spec: CurveSpec, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
+    spec: CellFigure, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
     """Every selected trial with the number of its level in each role, and the levels of each cell.
 
     Panels are numbered row by row. The number is 0 in a role without a factor. Trials without the factor of a
     role have no place.
     """
-    roles, shown = (spec.series, spec.x, spec.y), tuple(spec.roles.values())
+    roles, shown = [spec.roles.get(role) for role in ("series", "x", "y")], tuple(spec.roles.values())
     columns = len(levels[spec.panels]) if spec.panels is not None else 1
     orders = {
         factor: {level_key(level): n for n, level in enumerate(each)}
@@ -163,7 +173,7 @@ def _locate_trials(
     return pl.DataFrame(rows, schema=_POSITION_SCHEMA, orient="row"), tuple(kept)
 
 
-def _values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> pl.DataFrame:
+def _values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> pl.DataFrame:
     """Trial and value, and x or y if they are measured: a row for every time or index of a trial."""
     if spec.needs_history and metrics is None:
         raise ValueError(f"expected the metrics of the store for the curve {spec.name}, got none")
@@ -174,11 +184,11 @@ def _values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame | Non
         )
     if metrics is not None and spec.needs_history:
         return _indexed_values(spec, outcomes, metrics)
-    x = {"x": final_value(spec.x)} if spec.kind == "pareto" else {}
-    return outcomes.select("trial", value=final_value(spec.value), **x).drop_nulls()
+    names = {"value": spec.value} | ({"x": spec.x} if spec.kind == "pareto" else {})
+    return final_values(outcomes, names.values()).select("trial", **names).drop_nulls()
 
 
-def _indexed_values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
+def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
     """The last values of a metric's family by the indices along the axes; for lack of them the final value.
 
     An index that is not on an axis is averaged over within each trial, except in a box, which shows all.
@@ -191,9 +201,36 @@ def _indexed_values(spec: CurveSpec, outcomes: pl.DataFrame, metrics: pl.DataFra
     last = last_members(metrics, spec.value)
     values = last.sort("trial", "name").select("trial", *where, "value").drop_nulls(list(axes))
     if not axes:
-        finals = outcomes.select("trial", value=final_value(spec.value)).drop_nulls()
+        finals = final_values(outcomes, [spec.value]).select("trial", value=spec.value).drop_nulls()
         plain = finals.join(values, on="trial", how="anti")
         return pl.concat([plain, values])
     if spec.kind == "box":
         return values
     return values.group_by("trial", *axes, maintain_order=True).agg(pl.col("value").mean())
+
+
+def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[tuple[float, str], ...]]:
+    """Return the position of each index of a metric, with ticks; no ticks if all are plain numbers.
+
+    A range such as `10-20` stands in its middle. Words stand side by side, in alphabetical order.
+    """
+    ranges = {index: _RANGE.fullmatch(index) for index in indices}
+    if all(_number(index) is not None for index in indices):
+        return dict(zip(indices, map(float, indices), strict=True)), ()
+    if all(ranges.values()):
+        at: dict[object, float] = {
+            index: (float(found[1]) + float(found[2])) / 2 for index, found in ranges.items() if found
+        }
+        return at, tuple(
+            (at[index], index.replace("-", "–")) for index in sorted(indices, key=at.__getitem__)
+        )
+    words = sorted(indices)
+    return {word: float(n) for n, word in enumerate(words)}, tuple(enumerate(words))
+
+
+def _number(text: str) -> float | None:
+    """An index as a number, None if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None

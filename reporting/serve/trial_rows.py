@@ -48,7 +48,7 @@ def own_metrics(study: Study) -> list[str]:
     """Return what a search optimises, or what the first table shows."""
     if study.search is not None:
         return [each.name for each in study.search.objectives]
-    return [name for table in study.tables[:1] for name in table.value]
+    return [name for table in study.tables[:1] for path, name in table.named_metrics() if path[0] == "value"]
 
 
 def factor_names(study: Study) -> list[str]:

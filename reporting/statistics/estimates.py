@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ...errors import ActivememError
-from ...studies.presentation.table import Center, Spread
+from ...studies.presentation.kinds import Center, Spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""A table is data before it is printed: rows, columns, cells, marks and footnotes.
+"""A table is data before it is text.
 
-`table` is that data and `build` makes it: `axes` are rows and columns, `tally` gathers values, `pick_best`
-chooses among levels, `cells` fills in numbers and words, `bold` marks the best, `differences` are those from
-a baseline, `captions` describe what is shown. `published_match` and `published_layout` put a paper's numbers
-beside ours, `paper_tables` makes a paper's own; `summaries` has tables over whole designs. `tidy` is the long
-form, and `render` prints, whose formats hold to `format_conformance`.
+`table` is that data and `build` makes it, by the kind of the table in `kinds`. Of tables of cells, `axes`
+are rows and columns, `tally` the values of each cell, `cells` what stands in it, `bold` the best of a
+column, `differences` those from a baseline, `pick_best` the best of several levels, `captions` the words,
+and `published` a paper's numbers beside ours. `tidy` is the long form for programs, `render` has the
+formats, and `format_conformance` what each of them must hold to.
 """

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric, better_arrow
 from ...studies.presentation.changes import Changes
-from ...studies.presentation.table import TableSpec
 from ...studies.schema.level_names import level_names, level_text, one_line
 from ...studies.schema.settings import Level
+
+if TYPE_CHECKING:
+    from ..kinds.cells import CellsTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,7 @@ class TableColumn:
         return self.level or self.metric.name
 
 
-def rows_of(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableRow, ...]:
+def rows_of(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableRow, ...]:
     """The rows in the order of the study, first those without a heading, then group by group."""
     heads, under = _heads(levels[spec.rows]), _headings(spec.groups.rows)
     return tuple(
@@ -54,7 +57,7 @@ def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
 
 
 def columns_of(
-    spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], metrics: Mapping[str, tuple[Metric, str]]
+    spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], metrics: Mapping[str, tuple[Metric, str]]
 ) -> tuple[TableColumn, ...]:
     """The columns, metric by metric; within each the levels, ordered as rows are.
 

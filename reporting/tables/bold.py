@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric
-from ...studies.presentation.table import TableSpec
 from ..statistics.decided_differences import (
     SIGNIFICANCE_LEVEL,
     DecidedDifference,
@@ -18,6 +18,9 @@ from ..statistics.pooled_differences import Difference, all_pairs
 from ..statistics.power import detectable
 from ..statistics.sequential import look_level
 from .tally import CellKey, Grown
+
+if TYPE_CHECKING:
+    from ..kinds.cells import CellsTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,7 @@ def best_of_column(
     estimates: Mapping[CellKey, Estimate],
     *,
     metric: Metric,
-    spec: TableSpec,
+    spec: CellsTable,
     counts: Sequence[int],
 ) -> BestOfColumn:
     """Return the best places of a column.

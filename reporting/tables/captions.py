@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from ...studies.catalog.metrics import find_metric
+from ...studies.catalog.metrics import Metric, find_metric
 from ...studies.planning.trial_values import ValueStatus
-from ...studies.presentation.metric_words import difference_sentence, with_true_title
+from ...studies.presentation.metric_words import difference_sentence, in_sentence, with_true_title
 from ...studies.presentation.selection import describe_levels
-from ...studies.presentation.table import TableSpec
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Level, TrialSettings
@@ -25,16 +25,19 @@ from .differences import (
     looks_sentence,
     test_words,
 )
-from .published_match import PublishedMatch
-from .table import Cell, CellStatus
-from .tally import NOT_RUN, Tally
+from .published import PublishedMatch
+from .table import NOT_RUN, Cell, CellStatus
+from .tally import Tally
+
+if TYPE_CHECKING:
+    from ..kinds.cells import CellsTable
 
 _CENTERS = {"mean": "mean", "median": "median", "iqm": "interquartile mean"}
-_SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
+SPREADS = {"sd": "± s.d.", "se": "± s.e.", "ci": "[95 % interval]"}
 
 
 def caption_sentences(
-    spec: TableSpec,
+    spec: CellsTable,
     *,
     columns: Sequence[TableColumn],
     levels: Mapping[str, tuple[Level, ...]],
@@ -55,8 +58,7 @@ def caption_sentences(
     factors that are not shown; `baseline` says what `differences` are from. `counts` are the numbers of seeds
     at which is looked.
     """
-    titles = dict.fromkeys(column.metric.title for column in columns)
-    subject = one_line(spec.caption or joined_titles(tuple(titles))).removesuffix(".")
+    subject = caption_start(spec.caption, [column.metric for column in columns])
     at = f", at {describe_levels(fixed)}" if fixed else ""
     sentences = [f"{subject}{_average(spec, levels, tallies)}{at}."]
     if other := next((cell.metric for cell in cells if cell.metric), ""):
@@ -81,15 +83,13 @@ def caption_sentences(
     return tuple(sentences)
 
 
-def joined_titles(titles: Sequence[str]) -> str:
-    """The titles as one sentence, capitalised only at its beginning."""
-    first, *others = titles
-    return "; ".join(
-        [first, *(title if title[:2].isupper() else title[0].lower() + title[1:] for title in others)]
-    )
+def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
+    """Return how a caption begins: as the study says, or with the titles of the metrics."""
+    first, *others = dict.fromkeys(metric.title for metric in metrics)
+    return one_line(caption or "; ".join([first, *map(in_sentence, others)])).removesuffix(".")
 
 
-def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
+def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
     """How each number summarises its planned trials; empty if the study has none of them."""
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
     seeds = len(levels[SEED])
@@ -106,7 +106,7 @@ def _average(spec: TableSpec, levels: Mapping[str, tuple[Level, ...]], tallies: 
     ]
     if spec.pick is None:
         over = _listed([over, *levels_over])
-    averaged = "" if over == "one seed" else f"{_CENTERS[spec.center]} {_SPREADS[spec.spread]} of "
+    averaged = "" if over == "one seed" else f"{_CENTERS[spec.center]} {SPREADS[spec.spread]} of "
     best_of = f", each cell at its best of {_listed(levels_over)}" if spec.pick and counts else ""
     return f": {averaged}{over}{best_of}"
 
@@ -118,7 +118,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _best(
-    spec: TableSpec, columns: Sequence[TableColumn], cells: Sequence[Cell], best: Sequence[BestOfColumn]
+    spec: CellsTable, columns: Sequence[TableColumn], cells: Sequence[Cell], best: Sequence[BestOfColumn]
 ) -> list[str]:
     """What bold means, if any cell is, and how it was decided."""
     if not any(cell.best for cell in cells):
@@ -140,7 +140,7 @@ def _best(
     return [f"Bold: nothing in its column is significantly better ({rule}).", *_rivals(spec, tested)]
 
 
-def _rivals(spec: TableSpec, best: Sequence[BestOfColumn]) -> list[str]:
+def _rivals(spec: CellsTable, best: Sequence[BestOfColumn]) -> list[str]:
     """How many bold values are shown to be as good as the best, where the table says what matters."""
     rivals = [(column.metric, each) for column in best for each in column.rivals.values()]
     if not rivals:
@@ -154,7 +154,7 @@ def _rivals(spec: TableSpec, best: Sequence[BestOfColumn]) -> list[str]:
     ]
 
 
-def _published(spec: TableSpec, published_match: PublishedMatch, cells: Sequence[Cell]) -> str:
+def _published(spec: CellsTable, published_match: PublishedMatch, cells: Sequence[Cell]) -> str:
     """Where the numbers in small type come from, and what the parentheses after them are."""
     source = f"published, {published_match.paper.paper} {published_match.paper.name}"
     if spec.published.show == "columns":

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric, with_sign
 from ...studies.catalog.published import PublishedNumber
-from ...studies.presentation.table import TableSpec
 from ...studies.resolve.trial import Trial
 from ..statistics.estimates import Estimate
 from ..statistics.pooled_differences import Difference
 from .axes import TableColumn, TableRow
 from .bold import BestOfColumn, best_of_column
 from .differences import ColumnDifferences, significance_text
-from .published_match import PublishedMatch, difference_from_baseline, difference_from_published
+from .published import PublishedMatch, difference_from_baseline, difference_from_published
 from .table import Cell, CellStatus, Footnotes
 from .tally import CellKey, Grown, Tally
+
+if TYPE_CHECKING:
+    from ..kinds.cells import CellsTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +35,7 @@ class CellFiller:
     in words, `differences` those of each column of a metric and a level.
     """
 
-    spec: TableSpec
+    spec: CellsTable
     rows: Sequence[TableRow]
     columns: Sequence[TableColumn]
     trials: Sequence[Trial]
@@ -184,7 +187,7 @@ def _difference_text(difference: Difference | None, metric: Metric, significance
     return with_sign(metric.format(difference.mean)) + half + significance
 
 
-def spread_texts(estimate: Estimate | None, metric: Metric, spec: TableSpec) -> tuple[str, str]:
+def spread_texts(estimate: Estimate | None, metric: Metric, spec: CellsTable) -> tuple[str, str]:
     """The text after the ± of a number, and its interval; at most one is not empty.
 
     A cost that all seeds share has neither.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import Metric
-from ...studies.presentation.table import Center, Significance, TableSpec
+from ...studies.presentation.kinds import Center, Significance
 from ...studies.text.units import degrees_of_freedom, number_range, plural
 from ..claims.terminal import format_p
 from ..statistics.decided_differences import (
@@ -20,6 +21,9 @@ from ..statistics.power import detectable
 from ..statistics.sequential import look_level
 from .axes import TableColumn
 from .tally import Grown, Tally
+
+if TYPE_CHECKING:
+    from ..kinds.cells import CellsTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +60,7 @@ def column_differences(
     column: TableColumn,
     baselines: Mapping[str, str],
     grown: Grown,
-    spec: TableSpec,
+    spec: CellsTable,
     *,
     choices: Mapping[str, int],
     counts: Sequence[int],

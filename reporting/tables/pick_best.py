@@ -7,17 +7,20 @@ among levels without any the other metric decides.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ...studies.catalog.metrics import find_metric
-from ...studies.presentation.table import TableSpec
 from .table import CellStatus
 from .tally import CellKey, Tally
+
+if TYPE_CHECKING:
+    from ..kinds.cells import CellsTable
 
 _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", CellStatus.DIVERGED: "diverged"}
 
 
 def pick_best(
-    spec: TableSpec, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
+    spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
     """The tally of the best level at each place, and a remark on levels without a value, if there are any.
 
@@ -40,7 +43,7 @@ def pick_best(
     return best, remarks
 
 
-def _best(spec: TableSpec, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
+def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
     """The number of the level with the best centre; None if none has a value of either metric."""
     for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
         sign = 1 if name and find_metric(name).higher_is_better else -1

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
 from ...errors import ActivememError
 from ...studies.catalog.published import PublishedNumber
-from ...studies.presentation.table import Center, Spread
+from ...studies.presentation.kinds import Center, Spread
 from ...studies.text.units import plural
 from ..statistics.estimates import Estimate
 
 
 class TableError(ActivememError):
     """A table cannot be made as it is specified; the message has every fault."""
+
+
+NOT_RUN = "–"
+"""The text of a cell without a value."""
 
 
 class CellStatus(StrEnum):
@@ -82,6 +86,33 @@ class Cell:
     def count(self) -> int:
         """The number of values that it summarises."""
         return self.estimate.n if self.estimate else 0
+
+
+def number_cell(value: float, text: str, count: int = 1) -> Cell:
+    """Return the cell of a number without an interval."""
+    estimate = Estimate(value=value, low=None, high=None, spread=None, n=count)
+    return Cell(status=CellStatus.DONE, estimate=estimate, text=text)
+
+
+def interval_cell(
+    value: float,
+    bounds: tuple[float, float] | None,
+    form: Callable[[float], str],
+    count: int,
+    *,
+    text: str = "",
+    marks: tuple[str, ...] = (),
+) -> Cell:
+    """Return the cell of a number with its interval, if it has one; `form` writes all three numbers."""
+    low, high = bounds or (None, None)
+    half = None if low is None or high is None else (high - low) / 2
+    return Cell(
+        status=CellStatus.DONE,
+        estimate=Estimate(value=value, low=low, high=high, spread=half, n=count),
+        text=text or form(value),
+        interval="" if low is None or high is None else f"[{form(low)}, {form(high)}]",
+        marks=marks,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,22 +10,20 @@ from typing import Any
 
 import polars as pl
 
-from ...studies.planning.trial_values import ValueStatus, combined_status, trial_values
-from ...studies.presentation.table import Center, Spread
+from ...studies.planning.trial_values import ValueStatus, combined_status
+from ...studies.presentation.kinds import Center, Spread
 from ...studies.resolve.trial import Trial
 from ...studies.schema.factors import ABSENT, SEED
 from ...studies.schema.level_names import level_names, level_text
+from ..frames import value_frame
 from ..statistics.estimates import Estimate, estimate
-from .table import CellStatus
+from .table import NOT_RUN, CellStatus
 
 CellKey = tuple[str, str, str]
 """A row, a column and a metric."""
 
 Grown = Mapping[CellKey, tuple["Tally", ...]]
 """The tallies of each place at the looks that it has reached; one where no seed may be added."""
-
-NOT_RUN = "–"
-"""The text of a cell whose trials have not run."""
 
 _LOCATED_SCHEMA = {**dict.fromkeys(("trial", "row", "column", "over"), pl.String), "unit": pl.Int64}
 
@@ -114,8 +112,9 @@ def tally_trials(
     """
     located = _locate_trials(trials, rows, columns, over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
-    for metric in metrics:
-        values = trial_values(study, located["trial"], outcomes, metric, begun=begun)
+    frame = value_frame(study, located["trial"], outcomes, metrics, begun=begun)
+    for metric in dict.fromkeys(metrics):
+        values = frame.filter(metric=metric).drop("metric")
         valued = located.join(values, on="trial", how="left", maintain_order="left")
         if separate:  # cells of different levels are still paired by their seeds
             valued = valued.with_columns(unit="seed")

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ...diagnostics import nearest_hint
 from ...grammar import RecipeError, parse
@@ -18,7 +19,9 @@ from ..schema.settings import Level
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .selection import describe_levels, is_selected, level_name_fault
-from .table import TableSpec
+
+if TYPE_CHECKING:
+    from ...reporting.kinds.cells import CellsTable
 
 CHANGES = "changes"
 """What `rows` says where no factor's levels are rows."""
@@ -85,7 +88,7 @@ class Changes:
         return f"the baseline{of}" + (f" ({describe_levels(levels)})" if levels else "")
 
 
-def read_changes(spec: TableSpec, design: Design) -> Changes:
+def read_changes(spec: CellsTable, design: Design) -> Changes:
     """The rows of a table without faults: each baseline first, then what changes one factor, then several."""
     shown = {SEED, *spec.over, *([spec.columns] if spec.columns else [])}
     named: Mapping[str, Level] = spec.baseline or {}
@@ -132,7 +135,7 @@ def read_changes(spec: TableSpec, design: Design) -> Changes:
     )
 
 
-def change_faults(spec: TableSpec, design: Design) -> Iterator[tuple[KeyPath, str]]:
+def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
     """What is wrong with a table of changes: its baseline, and keys that belong to rows of levels."""
     factors = design.known_levels
     if CHANGES in factors:
@@ -162,7 +165,7 @@ def change_faults(spec: TableSpec, design: Design) -> Iterator[tuple[KeyPath, st
             yield ("baseline", name), message
 
 
-def unselected_baseline_faults(spec: TableSpec, design: Design) -> Iterator[tuple[KeyPath, str]]:
+def unselected_baseline_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
     """A baseline that no cell of the table is, so that nothing can be told to differ from it."""
     if not all(design.factors.values()) or design.count() > MAX_TRIALS:
         return  # a fault of its own
@@ -180,7 +183,7 @@ def _key(levels: Mapping[str, Level], names: Sequence[str]) -> CellKey:
     return tuple(level_key(levels[name]) for name in names)
 
 
-def _takes_steps(spec: TableSpec, design: Design) -> bool:
+def _takes_steps(spec: CellsTable, design: Design) -> bool:
     """Whether the rows are the steps of a design, one after the other."""
     return design.kind in STEPWISE and not spec.baseline and spec.columns not in design.inner
 

@@ -65,12 +65,12 @@ def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettin
     """What each metric that depends on settings is in these trials, and in what they differ."""
     depending = [metric for metric in metrics if metric_family(metric.name) in _RULES]
     titles = {metric.name: with_true_title(metric, settings)[0].title for metric in depending}
-    sentences = [f"{name}: {_in_sentence(title)}." for name, title in titles.items()]
+    sentences = [f"{name}: {in_sentence(title)}." for name, title in titles.items()]
     difference = difference_sentence(depending, settings)
     return (*sentences, *([difference] if difference else []))
 
 
-def _in_sentence(title: str) -> str:
+def in_sentence(title: str) -> str:
     """A title as it is written in the middle of a sentence."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 

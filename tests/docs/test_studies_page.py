@@ -17,17 +17,13 @@ from activemem.storage import Store
 from activemem.studies.catalog.optimisers import OwnOptimizerSettings
 from activemem.studies.catalog.schedules import OwnScheduleSettings
 from activemem.studies.catalog.tasks import require_task, task_names
-from activemem.studies.presentation.curve import CurveSpec
-from activemem.studies.presentation.effect_figures import EffectsCurveSpec, InteractionSpec
-from activemem.studies.presentation.effects import EffectsSpec
-from activemem.studies.presentation.scaling import ScalingSpec
-from activemem.studies.presentation.scores import AggregateSpec, ProfileSpec
-from activemem.studies.presentation.table import TableSpec
+from activemem.studies.presentation.kinds import find_kind, kinds_of
 from activemem.studies.schema import search_settings, settings, training
 from activemem.studies.study import load_study
 from activemem.studies.text.strict_model import StrictModel
 
 PAGE = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
+CURVES = ("effects", "interaction", "profile", "scaling", "incumbent", "front")
 WHOLE, *PARTS = re.findall(r"^```toml(?: part)?\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
@@ -132,13 +128,11 @@ def tables_in(kind):
         ("optimizer", OwnOptimizerSettings),
         ("schedule", OwnScheduleSettings),
         ("search", search_settings.SearchSettings),
-        ("table_effects", EffectsSpec),
-        ("table_aggregate", AggregateSpec),
-        ("curve", CurveSpec),
-        ("curve_effects", EffectsCurveSpec),
-        ("curve_interaction", InteractionSpec),
-        ("curve_profile", ProfileSpec),
-        ("curve_scaling", ScalingSpec),
+        *(
+            (f"table_{name}", find_kind("table", name))
+            for name in ("effects", "aggregate", "scaling", "points")
+        ),
+        *((f"curve_{name}", find_kind("curve", name)) for name in CURVES),
     ],
 )
 def test_every_key_is_on_the_page_and_says_what_it_means(name, model):
@@ -158,6 +152,14 @@ def test_every_task_is_on_the_page_with_its_own_keys():
     assert told == {name: list(require_task(name).keys) for name in task_names()}
 
 
+def test_every_key_of_a_figure_of_cells_is_on_the_page():
+    rows = re.search(r"generated: keys_curve -->\n(.*?)<!-- end", PAGE, re.DOTALL)[1]
+    cells = [kind for kind in kinds_of("curve").values() if "panels" in kind.model_fields]
+    assert {*re.findall(r"^\| `(.*?)` \|", rows, re.MULTILINE)} == {
+        key for kind in cells for key in keys(kind)
+    }
+
+
 def test_every_key_of_a_table_is_on_the_page():
     rows = re.search(r"generated: keys_table -->\n(.*?)<!-- end", PAGE, re.DOTALL)[1]
-    assert re.findall(r"^\| `(.*?)` \|", rows, re.MULTILINE) == list(keys(TableSpec))
+    assert re.findall(r"^\| `(.*?)` \|", rows, re.MULTILINE) == list(keys(find_kind("table", "cells")))

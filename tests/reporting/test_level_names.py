@@ -10,11 +10,11 @@ import pytest
 from activemem.reporting.claims.check import check_claims
 from activemem.reporting.curves.build import build_curve
 from activemem.reporting.frames import study_levels
+from activemem.reporting.kinds.cells import CellsTable
+from activemem.reporting.kinds.line import LineFigure
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.render import render
 from activemem.reporting.tables.tally import tally_trials
-from activemem.studies.presentation.curve import CurveSpec
-from activemem.studies.presentation.table import TableSpec
 from activemem.studies.schema.level_names import level_name, level_names, short_level_names
 from activemem.studies.study import load_study
 
@@ -84,7 +84,7 @@ def test_levels_that_would_be_called_alike_keep_their_braces():
 
 
 def test_rows_and_columns_of_a_table_are_called_so(study):
-    made = build_table(study, TableSpec(**SPEC), outcomes(study))
+    made = build_table(study, CellsTable(**SPEC), outcomes(study))
     assert made.rows == ("sa", "both")
     assert [row["row"] for row in csv.DictReader(render(made, "csv").splitlines())] == [
         "sa",
@@ -92,28 +92,28 @@ def test_rows_and_columns_of_a_table_are_called_so(study):
         "both",
         "both",
     ]
-    turned = build_table(study, TableSpec(**SPEC | {"rows": "k", "columns": "mixer"}), outcomes(study))
+    turned = build_table(study, CellsTable(**SPEC | {"rows": "k", "columns": "mixer"}), outcomes(study))
     assert turned.columns == ("sa", "both")
     assert [key.level for key in turned.keys if key] == ["sa", "both"]
 
 
 def test_a_caption_and_a_footnote_call_them_so(study):
-    made = build_table(study, TableSpec(**SPEC | {"baseline": "{both}"}), outcomes(study))
+    made = build_table(study, CellsTable(**SPEC | {"baseline": "{both}"}), outcomes(study))
     assert "In parentheses: difference from both." in made.caption
-    picked = TableSpec(**SPEC | {"rows": "k", "columns": None, "over": "mixer", "pick": "best"})
+    picked = CellsTable(**SPEC | {"rows": "k", "columns": None, "over": "mixer", "pick": "best"})
     assert [note.text for note in build_table(study, picked, outcomes(study)).footnotes] == ["mixer both"]
 
 
 def test_select_and_groups_are_written_as_the_study_spells_levels(study):
-    only = build_table(study, TableSpec(**SPEC | {"select": {"mixer": "{both}"}}), outcomes(study))
+    only = build_table(study, CellsTable(**SPEC | {"select": {"mixer": "{both}"}}), outcomes(study))
     assert only.rows == ("both",)
-    groups = TableSpec(**SPEC | {"groups": {"rows": {"Sums": ["{both}"]}}})
+    groups = CellsTable(**SPEC | {"groups": {"rows": {"Sums": ["{both}"]}}})
     made = build_table(study, groups, outcomes(study))
     assert (made.rows, made.groups) == (("sa", "both"), ("", "Sums"))
 
 
 def test_a_figure_and_a_claim_call_them_so(study):
-    spec = CurveSpec(name="c", kind="line", value="max_length", x="k", series="mixer", accent="{both}")
+    spec = LineFigure(name="c", kind="line", value="max_length", x="k", series="mixer", accent="{both}")
     drawn = build_curve(study, spec, outcomes(study))
     assert [(line.name, line.accent) for line in drawn.panels[0].content.lines] == [
         ("sa", False),
@@ -137,4 +137,4 @@ def test_levels_of_one_name_are_not_taken_for_each_other(study):
     place = {"rows": "k", "columns": None, "over": ["mixer"], "separate": True}
     found = tally_trials(twins.name, twins.trials, outcomes(twins), metrics=["max_length"], **place)
     assert [tally.label for tally in found["5", "", "max_length"]] == ["mixer {sa}"]
-    assert build_table(twins, TableSpec(**SPEC), outcomes(twins)).rows == ("sa", "{sa}")
+    assert build_table(twins, CellsTable(**SPEC), outcomes(twins)).rows == ("sa", "{sa}")

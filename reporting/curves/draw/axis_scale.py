@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-
-from matplotlib.ticker import EngFormatter, Locator, LogLocator, MaxNLocator
+from typing import TYPE_CHECKING
 
 from ..curve import Axis, Curve, Point
+
+if TYPE_CHECKING:
+    from matplotlib.ticker import Locator, MaxNLocator
 
 _MIN_LOG_TICKS = 3
 
@@ -79,6 +81,8 @@ def point_scales(
 def tick_texts(numbers: Sequence[float]) -> list[str]:
     """The numbers as labels of ticks: as few decimals as are exact, and a prefix for large ones."""
     if max(map(abs, numbers), default=0.0) >= 1e4:
+        from matplotlib.ticker import EngFormatter  # noqa: PLC0415 -- slow to load, and data do without it
+
         prefixed = EngFormatter(sep="")
         return [prefixed(number) if abs(number) >= 1 else f"{number:g}" for number in numbers]
     decimals = next(
@@ -100,11 +104,15 @@ def _step(positive: Sequence[float]) -> float:
 
 def _round_numbers(*, integers: bool = False) -> MaxNLocator:
     """A few round numbers, no fractions where only integers are meant."""
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 -- as above
+
     return MaxNLocator(nbins=5, steps=[1, 2, 5, 10], min_n_ticks=1, integer=integers)
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
     """Powers of ten, with 2 and 5 times each if there are few, or else a few round numbers."""
+    from matplotlib.ticker import LogLocator  # noqa: PLC0415 -- as above
+
     if low == high:
         return [low]
     for locator in (LogLocator(), LogLocator(subs=[1, 2, 5])):

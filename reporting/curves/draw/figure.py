@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,22 +17,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from .. import FigureFormat
-from ..curve import (
-    Bars,
-    Boxes,
-    Cloud,
-    Content,
-    Curve,
-    Effects,
-    Interaction,
-    Lines,
-    Matrix,
-    PointTrace,
-    Scaling,
-)
-from . import bars, boxes, effects, heatmap, interaction, lines, pareto, scaling
+from ..curve import Curve
 from .panel import PanelLayout, Plot, write
-from .search import trace
 from .style import ACCENT, DIM, INK, SETTINGS, SMALL, TEXT, TICK, TITLE, crop_name, wrap_text
 
 WIDTH = 460.0
@@ -45,20 +30,6 @@ _DPI = 200
 _CENTERED: dict[str, str] = {"ha": "center", "va": "center"}
 
 _PATH, _NUMBER = re.compile(rb' d="[^"]*"'), re.compile(rb"-?[0-9]+\.[0-9]{3,}")
-
-_RENDERERS: dict[
-    type, tuple[Callable[[Curve, Sequence[Any]], PanelLayout], Callable[[Plot, Any, Curve], None]]
-] = {
-    Lines: (lines.measure, lines.draw),
-    Bars: (bars.measure, bars.draw),
-    Boxes: (boxes.measure, boxes.draw),
-    Matrix: (heatmap.measure, heatmap.draw),
-    Cloud: (pareto.measure, pareto.draw),
-    Effects: (effects.measure, effects.draw),
-    Interaction: (interaction.measure, interaction.draw),
-    Scaling: (scaling.measure, scaling.draw),
-    PointTrace: (trace.measure, trace.draw),
-}
 
 _REPRODUCIBLE_METADATA: dict[FigureFormat, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
@@ -124,9 +95,8 @@ def _shorter(path: re.Match[bytes]) -> bytes:
 
 def _figure(curve: Curve) -> Figure:
     """The whole figure, drawn row by row from the top."""
-    measure_panels, draw_panel = _RENDERERS[type(curve.panels[0].content)]
-    contents: list[Content] = [panel.content for panel in curve.panels]
-    page = _layout_figure(curve, measure_panels(curve, contents))
+    contents = [panel.content for panel in curve.panels]
+    page = _layout_figure(curve, type(contents[0]).measure(curve, contents))
     figure = Figure(figsize=(page.width / 72, page.height / 72))
     FigureCanvasAgg(figure)
     top, need = _write_head(figure, page), page.panel_layout
@@ -147,21 +117,16 @@ def _figure(curve: Curve) -> Figure:
             last=number == min(page.columns, len(curve.panels)) - 1,
             layout=need,
         )
-        draw_panel(plot, panel.content, curve)
+        panel.content.draw(plot, curve)
         if panel.row and column == 0:
             middle = bottom + need.height / 2
             name = crop_name(panel.row, need.height + page.head)
             write(figure, _EDGE + TEXT / 2, middle, name, size=TEXT, weight="bold", rotation=90, **_CENTERED)
         if panel.title and (row == 0 or not panel.row):
             title = crop_name(panel.title, page.plot_width + need.right)
-            plot.write(0, need.height + 7, title, color=ACCENT if _is_accented(panel.content) else INK)
+            plot.write(0, need.height + 7, title, color=ACCENT if panel.content.is_accented else INK)
     _write_below(figure, page)
     return figure
-
-
-def _is_accented(content: Content) -> bool:
-    """Whether a panel has only the accented line."""
-    return isinstance(content, Lines) and [line.accent for line in content.lines] == [True]
 
 
 def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
@@ -184,9 +149,8 @@ def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
     if not (curve.caption or curve.notes or curve.provenance):
         caption, below = [], []
     caption = wrap_text(curve.caption, text, TITLE, bold=True)
-    titled = curve.y.title.casefold() in curve.caption.casefold() or isinstance(
-        curve.panels[0].content, Matrix
-    )
+    first = curve.panels[0].content
+    titled = first.shows_title or curve.y.title.casefold() in curve.caption.casefold()
     return _FigureLayout(
         width=width,
         columns=columns,

@@ -5,15 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from typing import TYPE_CHECKING, Any
 
 from ..curve import Point
 from .axis_scale import Scale
-from .style import FAINT, INK, TEXT, TICK, replace_missing_glyphs, text_width
+from .style import (
+    ACCENT,
+    FAINT,
+    INK,
+    MAX_NAME_WIDTH,
+    TEXT,
+    TICK,
+    replace_missing_glyphs,
+    text_width,
+    wrap_text,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +80,8 @@ class Plot:
 
     def stroke(self, xs: list[float], ys: list[float], **look: Any) -> None:  # noqa: ANN401 -- matplotlib's own
         """Draw a line through points of the plot, beyond its edges too."""
+        from matplotlib.lines import Line2D  # noqa: PLC0415 -- slow to load, and data do without it
+
         width, height = (72 * size for size in self.figure.get_size_inches())
         line = Line2D(
             [(self.left + x) / width for x in xs],
@@ -127,3 +139,34 @@ def write(figure: Figure, x: float, y: float, text: str, **look: Any) -> None:  
 
 AXIS_COLOR = FAINT
 """The colour of lines without data: axes, and leaders to names."""
+
+
+_GAP = 5.0  # from a name at the left to the plot
+
+
+def measure_names(names: Sequence[str]) -> tuple[float, float]:
+    """Return the width that names need with the gap to the plot, and the height of a row."""
+    lines = [wrap_text(name, MAX_NAME_WIDTH, TEXT, bold=True) for name in names]
+    width = max((text_width(line, TEXT, bold=True) for each in lines for line in each), default=0.0)
+    max_lines = max((len(each) for each in lines), default=1)
+    return width + _GAP, 6.0 + 9.5 * max_lines
+
+
+def row_positions(count: int) -> list[float]:
+    """Return where each row stands along the side."""
+    return [float(count - 1 - number) for number in range(count)]
+
+
+def label_rows(plot: Plot, names: Sequence[tuple[str, bool]]) -> None:
+    """Write the name of every row, long ones on two lines, the accented one in colour and bold."""
+    for (name, accent), row in zip(names, row_positions(len(names)), strict=True):
+        plot.write(
+            -_GAP,
+            plot.y(row),
+            "\n".join(wrap_text(name, MAX_NAME_WIDTH, TEXT, bold=True)),
+            ha="right",
+            multialignment="right",
+            linespacing=1.1,
+            color=ACCENT if accent else INK,
+            weight="bold" if accent else "normal",
+        )

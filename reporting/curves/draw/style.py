@@ -9,9 +9,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from matplotlib.font_manager import FontProperties, findfont, get_font
-from matplotlib.textpath import text_to_path
-
 from ....diagnostics import replace_unprintable
 
 ACCENT = "#d55e00"
@@ -76,6 +73,9 @@ SETTINGS: dict[str, Any] = {
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """How wide a text is, in points."""
+    from matplotlib.font_manager import FontProperties  # noqa: PLC0415 -- slow to load, and data do without it
+    from matplotlib.textpath import text_to_path  # noqa: PLC0415 -- as above
+
     font = FontProperties(family=FONT, size=size, weight="bold" if bold else "normal")
     return text_to_path.get_text_width_height_descent(replace_missing_glyphs(text), font, ismath=False)[0]
 
@@ -104,6 +104,8 @@ def crop_name(text: str, width: float = MAX_NAME_WIDTH) -> str:
 
 def replace_missing_glyphs(text: str) -> str:
     """The text with a replacement character for all that the font lacks or that cannot be printed."""
+    from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 -- as above
+
     known = get_font(findfont(FontProperties(family=FONT)))
     return "".join(
         sign if known.get_char_index(ord(sign)) else "\N{REPLACEMENT CHARACTER}"

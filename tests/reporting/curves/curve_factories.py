@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from activemem.reporting.curves.build import build_curve
 from activemem.storage import MetricRow, Store, TrialRow
-from activemem.studies.presentation.curve import CurveSpec
+from activemem.studies.presentation.kinds import find_kind
 from activemem.studies.study import load_study
 
 from ...study_texts import study_text
@@ -98,7 +98,12 @@ def make_rows(trial, end):
 
 def make_curve(study, frames, **spec):
     """The figure of a specification over the frames of a store."""
-    return build_curve(study, CurveSpec(name="each", **spec), *frames)
+    return build_curve(study, figure(**spec), *frames)
+
+
+def figure(kind, **keys):
+    """The keys of a figure of some kind."""
+    return find_kind("curve", kind)(name="each", kind=kind, **keys)
 
 
 def study_with_curves(*curves):

@@ -6,10 +6,9 @@ import pytest
 from activemem.reporting.curves.build import build_curve
 from activemem.reporting.curves.curve import CurveError
 from activemem.storage import Store
-from activemem.studies.presentation.curve import CurveSpec
 from activemem.studies.study import load_study
 
-from .curve_factories import STUDY_TEXT, make_curve, make_rows, make_store
+from .curve_factories import STUDY_TEXT, figure, make_curve, make_rows, make_store
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +93,7 @@ def test_a_member_of_a_family_is_a_metric_of_its_own_where_it_is_final(study, fr
     finals = pl.col("metrics").list.eval(
         pl.struct(name=pl.lit("bleu[10-20]"), value=pl.element().struct.field("value"))
     )
-    spec = CurveSpec(
-        name="each", kind="bar", value="bleu[10-20]", x="mixer", select={"task": "sort", "filter": 8}
-    )
+    spec = figure(kind="bar", value="bleu[10-20]", x="mixer", select={"task": "sort", "filter": 8})
     made = build_curve(study, spec, outcomes.with_columns(finals), metrics)
     assert made.y.title == "BLEU, source length 10-20"
     assert [bar.text for bar in only(made).bars] == ["1.1", "2.1", "3.1"]
@@ -178,10 +175,9 @@ def test_every_panel_has_the_same_rows_and_lines_whatever_is_missing(drawn):
 
 
 def test_a_figure_of_final_values_needs_no_others(study, frames):
-    spec = CurveSpec(name="each", kind="heat", value="loss", x="filter", y="mixer", select={"task": "sort"})
+    spec = figure(kind="heat", value="loss", x="filter", y="mixer", select={"task": "sort"})
     assert build_curve(study, spec, frames[0]) == build_curve(study, spec, *frames)
-    learning = CurveSpec(
-        name="each",
+    learning = figure(
         kind="line",
         value="length",
         x="epoch",
@@ -196,9 +192,7 @@ def test_values_beyond_the_whiskers_are_kept(study, frames):
     far = metrics.with_columns(
         value=pl.when(pl.col("name") == "memory_change[10]").then(9.0).otherwise(pl.col("value"))
     )
-    spec = CurveSpec(
-        name="each", kind="box", value="memory_change", x="mixer", select={"task": "sort", "filter": 8}
-    )
+    spec = figure(kind="box", value="memory_change", x="mixer", select={"task": "sort", "filter": 8})
     box = only(build_curve(study, spec, outcomes, far)).boxes[0]
     assert (box.whiskers, box.values) == ((0.0, 0.9), (9.0, 9.0, 9.0))
 
@@ -248,9 +242,7 @@ def test_a_front_has_the_cells_that_no_other_surpasses(drawn):
 def test_a_cost_that_differs_by_seed_is_averaged_like_the_result(study, frames):
     outcomes, metrics = frames
     timed = outcomes.with_columns(seconds=60.0 + pl.col("seed"))
-    spec = CurveSpec(
-        name="each", kind="pareto", value="loss", x="seconds", select={"task": "sort", "filter": 8}
-    )
+    spec = figure(kind="pareto", value="loss", x="seconds", select={"task": "sort", "filter": 8})
     made = build_curve(study, spec, timed, metrics)
     assert [(line.name, line.points[0].x, line.points[0].n) for line in only(made).lines] == [
         ("sa", 61, 3),
@@ -300,9 +292,7 @@ def test_many_lines_stand_in_panels_with_the_others_behind(tmp_path):
 
 def test_an_empty_store_gives_a_figure_that_says_so(study, frames):
     outcomes, metrics = frames
-    spec = CurveSpec(
-        name="each", kind="bar", value="max_length", x="mixer", select={"task": "sort", "filter": 8}
-    )
+    spec = figure(kind="bar", value="max_length", x="mixer", select={"task": "sort", "filter": 8})
     made = build_curve(study, spec, outcomes.clear(), metrics.clear())
     assert [bar.text for bar in only(made).bars] == ["not run"] * 3
     assert made.notes == (
@@ -313,8 +303,7 @@ def test_an_empty_store_gives_a_figure_that_says_so(study, frames):
 
 def test_the_order_of_the_store_changes_nothing(study, frames):
     outcomes, metrics = frames
-    spec = CurveSpec(
-        name="each",
+    spec = figure(
         kind="line",
         value="length",
         x="epoch",
@@ -327,7 +316,7 @@ def test_the_order_of_the_store_changes_nothing(study, frames):
 
 
 def test_a_specification_that_does_not_fit_is_told_with_every_fault(study, frames):
-    spec = CurveSpec(name="each", kind="line", value="los", x="mixers", series="task")
+    spec = figure(kind="line", value="los", x="mixers", series="task")
     with pytest.raises(CurveError) as caught:
         build_curve(study, spec, *frames)
     assert str(caught.value) == (
@@ -352,6 +341,6 @@ def test_two_factors_make_rows_and_columns_of_panels(drawn):
 
 
 def test_rows_of_panels_have_columns_that_fit(study):
-    spec = CurveSpec(name="each", kind="line", value="loss", x="filter", rows="task", series="mixer")
+    spec = figure(kind="line", value="loss", x="filter", rows="task", series="mixer")
     with pytest.raises(CurveError, match="rows: expected panels as well, the columns of these rows"):
         build_curve(study, spec, pl.DataFrame())

@@ -79,7 +79,10 @@ def test_without_values_there_is_a_figure_that_says_so():
     ("curve", "message"),
     [
         (EFFECTS | {"value": "los"}, "unknown metric 'los'"),
-        (EFFECTS | {"x": "norm"}, "unknown key 'x'"),
+        (
+            EFFECTS | {"x": "norm"},
+            "kind 'effects' has no x; bar, box, heat, interaction, line, pareto and scaling have",
+        ),
         (INTERACTION | {"x": "task"}, "expected a factor with several levels, got 'task'"),
         (INTERACTION | {"series": "mixer"}, "expected something other than x's, got 'mixer'"),
         (INTERACTION | {"accent": "both"}, "unknown level 'both' of "),

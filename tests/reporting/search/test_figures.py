@@ -2,7 +2,8 @@
 
 import pytest
 
-from activemem.reporting.curves.curve import Cloud, PointTrace
+from activemem.reporting.kinds.incumbent import PointTrace
+from activemem.reporting.kinds.pareto import Cloud
 from activemem.reporting.results import StudyResults
 from activemem.reporting.search.fronts import front_of
 from activemem.storage import Store

@@ -6,11 +6,11 @@ import math
 import polars as pl
 import pytest
 
+from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.statistics.estimates import Estimate
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.table import Cell, CellStatus, Footnote, Table, TableError
 from activemem.studies.catalog.published import PublishedNumber
-from activemem.studies.presentation.table import TableSpec
 from activemem.studies.study import Study, load_study
 
 
@@ -23,9 +23,9 @@ def made(everything: Study, rows: pl.DataFrame) -> Table:
     return build_table(everything, everything.tables[0], rows, published=True)
 
 
-def spec(**changes: str) -> TableSpec:
+def spec(**changes: str) -> CellsTable:
     keys = {"name": "table4", "rows": "mixer", "columns": "task", "value": "max_length"}
-    return TableSpec(**(keys | changes))
+    return CellsTable(**(keys | changes))
 
 
 def test_rows_and_columns_stand_in_the_order_of_the_study_file(made: Table) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 import polars as pl
 import pytest
 
+from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.statistics.estimates import estimate
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.table import Cell, CellStatus, ColumnKey, Table
 from activemem.reporting.tables.tidy import tidy_frame
-from activemem.studies.presentation.table import TableSpec
 from activemem.studies.study import Study, load_study
 
 Forms = tuple[Study, pl.DataFrame, frozenset[str]]
@@ -18,8 +18,8 @@ Make = Callable[..., Table]
 KEYS = {"name": "table4", "rows": "mixer", "columns": "task", "value": "max_length", "select": {"lr": 1e-3}}
 
 
-def spec(**changes: Any) -> TableSpec:
-    return TableSpec.model_validate(
+def spec(**changes: Any) -> CellsTable:
+    return CellsTable.model_validate(
         {key: value for key, value in (KEYS | changes).items() if value is not None}
     )
 

@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from activemem.reporting.kinds.cells import CellsTable
 from activemem.reporting.tables.build import build_table
 from activemem.reporting.tables.pick_best import pick_best
 from activemem.reporting.tables.render import render
@@ -13,8 +14,6 @@ from activemem.reporting.tables.table import Cell, CellStatus, Table
 from activemem.reporting.tables.tally import Tally
 from activemem.reporting.tables.tidy import tidy_frame
 from activemem.storage.rows import trial_frame
-from activemem.studies.presentation.table import TableSpec
-from activemem.studies.presentation.table_checks import table_faults
 from activemem.studies.study import Study, load_study
 
 from ...study_texts import study_text
@@ -83,9 +82,9 @@ def made(study: Study, outcomes: pl.DataFrame) -> Table:
     return build_table(study, study.tables[0], outcomes)
 
 
-def spec(study: Study, **changes: Any) -> TableSpec:
+def spec(study: Study, **changes: Any) -> CellsTable:
     keys = study.tables[0].model_dump(exclude={"published"}, exclude_none=True) | changes
-    return TableSpec.model_validate({key: value for key, value in keys.items() if value is not None})
+    return CellsTable.model_validate({key: value for key, value in keys.items() if value is not None})
 
 
 def cell_of(made: Table, row: str, column: str) -> Cell:
@@ -198,7 +197,7 @@ def test_without_picking_all_trials_of_a_cell_are_together(study: Study, outcome
     ids=str,
 )
 def test_what_cannot_stand_there_is_a_fault(study: Study, changes: dict[str, Any], faults: list[Any]) -> None:
-    assert table_faults(spec(study, **changes), study.design, None) == faults
+    assert spec(study, **changes).faults(study.design, None) == faults
 
 
 def test_a_level_that_has_not_run_is_told_from_one_that_gave_no_value() -> None:

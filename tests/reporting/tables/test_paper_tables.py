@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from activemem.reporting.tables.paper_tables import (
+from activemem.reporting.paper_tables import (
     paper_tables,
     published_only_table,
     published_tables_of,

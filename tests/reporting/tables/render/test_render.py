@@ -12,12 +12,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from activemem.reporting.kinds.cells import CellsTable
+from activemem.reporting.paper_tables import published_only_table
 from activemem.reporting.tables.build import build_table
-from activemem.reporting.tables.paper_tables import published_only_table
 from activemem.reporting.tables.render import own_format_names, render, rich
 from activemem.reporting.tables.table import ColumnKey, Table, TableError
 from activemem.studies.catalog.published import published_tables
-from activemem.studies.presentation.table import TableSpec
 from activemem.studies.study import Study, load_study
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -81,7 +81,7 @@ def tables(everything: Study, rows: pl.DataFrame, forms: Forms) -> dict[str, Tab
 
 def _form(forms: Forms, keys: dict[str, Any]) -> Table:
     study, outcomes, begun = forms
-    spec = TableSpec.model_validate({"name": "table4", "rows": "mixer", "columns": "task", **keys})
+    spec = CellsTable.model_validate({"name": "table4", "rows": "mixer", "columns": "task", **keys})
     return build_table(study, spec, outcomes, published=True, paper_only="groups" in keys, begun=begun)
 
 

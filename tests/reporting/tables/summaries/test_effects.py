@@ -107,7 +107,7 @@ def test_a_study_without_any_value_has_an_empty_table():
     ("table", "message"),
     [
         ({"value": "los"}, "unknown metric 'los'; nearest: loss"),
-        ({"rows": "norm"}, "unknown key 'rows'"),
+        ({"rows": "norm"}, "kind 'effects' has no rows; aggregate and cells have"),
         ({"kind": "effect"}, "unknown kind 'effect'; nearest: effects"),
         (
             {"select": {"norm": "pre", "dropout": 0.0, "mixer": "sa"}},

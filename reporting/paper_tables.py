@@ -8,21 +8,21 @@ from pathlib import Path
 
 import polars as pl
 
-from ...diagnostics import nearest_hint
-from ...storage import Store
-from ...studies.catalog.published import (
+from ..diagnostics import nearest_hint
+from ..storage import Store
+from ..studies.catalog.published import (
     HIGHER_IS_BETTER_BY_UNIT,
     PublishedNumber,
     PublishedTable,
     published_tables,
 )
-from ...studies.last_run import load_last_run
-from ...studies.presentation.table import TableSpec
-from ...studies.study import Study
-from ...studies.text.document import parse_document
-from ...studies.text.errors import StudyError
-from .build import build_table
-from .table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError
+from ..studies.last_run import load_last_run
+from ..studies.study import Study
+from ..studies.text.document import parse_document
+from ..studies.text.errors import StudyError
+from .kinds.cells import CellsTable
+from .tables.build import build_table
+from .tables.table import Cell, CellStatus, ColumnKey, Footnotes, Table, TableError
 
 _SIDES = {True: ", higher is better", False: ", lower is better", None: ""}
 _ARROWS = {True: " ↑", False: " ↓", None: ""}
@@ -43,7 +43,7 @@ def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
     """The studies of a paper by name: those that come with the package, and those in a store."""
     texts = {
         path.stem: path.read_text(encoding="utf-8")
-        for path in (Path(__file__).parents[2] / "studies").glob("*.toml")
+        for path in (Path(__file__).parents[1] / "studies").glob("*.toml")
     }
     for name in store.trials()["study"].unique():
         if record := store.records.load(name):
@@ -70,7 +70,7 @@ def paper_tables(
             (study, spec)
             for study in ran
             for spec in study.tables
-            if isinstance(spec, TableSpec) and _reproduces(theirs, study, spec)
+            if isinstance(spec, CellsTable) and _reproduces(theirs, study, spec)
         ]
         for study, spec in ours:
             table = build_table(study, spec, outcomes, published=True, paper_only=True, begun=begun)
@@ -122,7 +122,7 @@ def _paper_of(text: str) -> str | None:
     return study.get("paper") if isinstance(study, dict) else None
 
 
-def _reproduces(theirs: PublishedTable, study: Study, spec: TableSpec) -> bool:
+def _reproduces(theirs: PublishedTable, study: Study, spec: CellsTable) -> bool:
     """Whether a study's table reproduces the published one."""
     return (study.paper, spec.published_table) == (theirs.paper, theirs.name)
 

@@ -1,0 +1,453 @@
+"""Figures whose marks are cells: their common keys and checks, and what is the same for all of them.
+
+The kinds `line`, `bar`, `box`, `heat` and `pareto` add keys of their own and the content of their panels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby, product
+from typing import Any, ClassVar, Literal, Self
+
+import polars as pl
+from pydantic import Field
+
+from ...diagnostics import nearest_hint
+from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family, unknown_metric
+from ...studies.catalog.published import PublishedTable, match_published_keys, published_tables
+from ...studies.catalog.tasks import TEST_SETS
+from ...studies.planning.trial_values import ValueStatus
+from ...studies.presentation.kinds import CurveKind, KeyFault
+from ...studies.presentation.metric_words import in_sentence, with_true_title
+from ...studies.presentation.selection import (
+    describe_mixed_levels,
+    level_name_fault,
+    select_faults,
+    selected_levels,
+)
+from ...studies.schema.design import Design, level_key
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import level_name, level_text, one_line, short_level_names
+from ...studies.schema.settings import Level
+from ...studies.study import Study
+from ...studies.text.pydantic_messages import format_value
+from ..statistics.estimates import estimate, mean
+from ..subject import ResultSubject
+from .curve import Axis, Content, Curve, Panel, Point
+from .samples import INDEX_AXES, TIME_AXES, Samples, collect_samples, index_positions
+
+Band = Literal["sd", "se", "ci", "minmax"]
+
+BANDS: Mapping[Band, str] = {
+    "sd": "± 1 s.d",
+    "se": "± 1 standard error",
+    "ci": "95 % t interval",
+    "minmax": "lowest to highest",
+}
+"""The name of each interval in a caption."""
+
+MAX_COLUMNS = 6
+"""The largest number of panels that fit side by side in rows."""
+
+_ROLES = ("x", "y", "series", "panels", "rows")
+
+
+class CellFigure(CurveKind):
+    """The keys that all figures of cells have."""
+
+    value: str
+    """the metric; a family such as `bleu` over its index, or a cost"""
+    x: str
+    """a factor; for lines also `epoch`, `step` or `index`, for boxes `index`, for heat maps `index` or
+    `index2`; for a front a cost such as `parameters` or `flops`, or another metric"""
+    panels: str | None = None
+    """the factor with a panel for each of its levels"""
+    rows: str | None = None
+    """the factor with a row of panels for each of its levels; `panels` are then their columns"""
+    select: dict[str, Any] = Field(default={})
+    """for a factor, the level or the list of levels that is kept"""
+
+    special: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """by role the names that it can have besides factors; they take precedence over a factor of the name"""
+
+    interval_mark: ClassVar[str] = ""
+    """the mark that shows an interval"""
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """Return the names in the roles x, y, series, panels and rows, as far as they are given."""
+        found = {role: getattr(self, role, None) for role in _ROLES}
+        return {role: name for role, name in found.items() if name is not None}
+
+    @property
+    def accent_factor(self) -> str | None:
+        """Return the factor whose level `accent` is."""
+        return self.x
+
+    @property
+    def level_keys(self) -> Mapping[str, str | None]:
+        """Return `accent` with its factor, if the kind has it."""
+        return {"accent": self.accent_factor} if "accent" in type(self).model_fields else {}
+
+    @property
+    def needs_history(self) -> bool:
+        """Return whether an axis is a time or an index."""
+        return not {*TIME_AXES, *INDEX_AXES}.isdisjoint(self.roles.values())
+
+    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+        """Return everything that does not fit a study; levels are checked only if the factors are right."""
+        factors = design.known_levels
+        faults = [
+            *self.key_faults(),
+            *select_faults(self.select, factors),
+            *self._role_faults(factors),
+        ]
+        if not faults:
+            faults += [*self.level_faults(design), *self._accent_faults(design)]
+        if metric_family(self.value) not in METRICS_AND_COSTS:
+            faults.append((("value",), unknown_metric(self.value)))
+        name = getattr(self, "published", None)
+        published = [table for known, table in published_tables() if known == paper]
+        if name is not None and name not in published:
+            unknown = f"no published table '{name}' of {paper or 'a paper: [study] names none'}"
+            faults.append((("published",), unknown + nearest_hint(name, published)))
+        return faults
+
+    def key_faults(self) -> Iterator[KeyFault]:
+        """Yield keys that need another one."""
+        if self.rows is not None and self.panels is None:
+            yield ("rows",), "expected panels as well, the columns of these rows"
+
+    def _role_faults(self, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
+        """Yield roles with a name that is not a factor, or with the name of another role."""
+        met: dict[str, str] = {}
+        for role, name in self.roles.items():
+            yield from self.role_faults(role, name, factors)
+            if name in met:
+                yield (role,), f"expected something other than {met[name]}'s, got '{name}'"
+            met.setdefault(name, role)
+
+    def role_faults(self, role: str, name: str, factors: Mapping[str, object]) -> Iterator[KeyFault]:
+        """Yield a name that the role cannot have."""
+        others = self.special.get(role, ())
+        if name not in factors and name not in others:
+            yield (role,), f"unknown factor '{name}'{nearest_hint(name, [*factors, *others])}"
+
+    def level_faults(self, design: Design) -> Iterator[KeyFault]:
+        """Yield levels that cannot be drawn."""
+        levels = selected_levels(self.select, design.factors)
+        if self.rows is not None and self.panels in levels and len(levels[self.panels]) > MAX_COLUMNS:
+            count = len(levels[self.panels])
+            message = f"expected at most {MAX_COLUMNS} levels side by side, got {count}: select some of them"
+            yield ("panels",), message
+        yield from self.mixed_faults(design)
+
+    def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
+        """Yield factors with several levels but without a role."""
+        levels = selected_levels(self.select, design.factors)
+        factors = [name for name in self.roles.values() if name in levels]
+        if mixed := describe_mixed_levels(factors, self.select, design):
+            yield ("x",), f"expected every other factor but {SEED} to have one level, got {mixed}"
+
+    def _accent_faults(self, design: Design) -> Iterator[KeyFault]:
+        accent = getattr(self, "accent", None)
+        if accent is None:
+            return
+        known, factor = selected_levels(self.select, design.known_levels), self.accent_factor
+        if factor not in known:
+            yield ("accent",), "expected a factor that it is a level of, as series"
+        elif message := level_name_fault(accent, known[factor], factor):
+            yield ("accent",), message
+
+    def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+        """Return the figure: panels of cells with the words around them."""
+        subject = ResultSubject(study, self.select, outcomes)
+        cells = FigureCells.collect(self, subject, metrics)
+        panels = self.split_panels(cells.panels(), cells.metric)
+        fixed = subject.fixed(self.roles.values())
+        caption = self.caption or self._default_caption(cells, fixed)
+        shown = [each for each in (cells.metric, cells.x_metric) if each]
+        return Curve(
+            name=self.name,
+            caption=one_line(caption).removesuffix("."),
+            notes=(
+                *subject.fixed_note(fixed if self.caption else {}),
+                *subject.difference(shown),
+                *self._center_notes(panels, cells),
+                *self.mark_notes(panels, study.paper),
+                *_noted(panels, cells),
+                *subject.omitted(cells.samples.gaps, len(cells.samples.trials)),
+            ),
+            x=cells.x_axis(),
+            y=self.y_axis(cells),
+            panels=panels,
+            provenance=subject.provenance(cells.samples.trials),
+        )
+
+    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Content:
+        """Return the content of a panel, from its part of the samples."""
+        raise NotImplementedError
+
+    def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
+        """Return the panels after what they have in common is known."""
+        del metric
+        return panels
+
+    def y_axis(self, cells: FigureCells) -> Axis:
+        """Return the axis of the metric."""
+        metric = cells.metric
+        return Axis(title=metric.axis_title or metric.title, log=getattr(self, "logy", False))
+
+    def center_mark(self, content: Content) -> str:
+        """Return the name of the mark that shows a centre."""
+        raise NotImplementedError
+
+    def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
+        """Yield what a figure shows besides its centres."""
+        del panels, paper
+        yield from ()
+
+    def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
+        """Yield what a mark stands for, and over how many seeds."""
+        counts = cells.samples.frame.group_by(self.count_places).len()["len"]
+        low, high, what = min(counts), max(counts), self.center_mark(panels[0].content)
+        if high == 1:
+            yield f"{what}: one seed."
+            return
+        count = f"{high}" if low == high else f"{low} to {high}"
+        band = BANDS[getattr(self, "band", "sd")]
+        part = f"; {self.interval_mark}: {band}." if self.interval_mark else "."
+        yield f"{what}: mean of {count} seeds{part}"
+
+    @property
+    def count_places(self) -> tuple[str, ...]:
+        """Return the columns of the samples that tell one mark from another."""
+        return ("panel", "series", "x", "y")
+
+    def _center_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
+        if cells.samples.frame.is_empty():
+            what = "probed" if cells.samples.gaps[ValueStatus.PENDING] else "done"
+            yield f"Nothing to draw: no trial of it is {what}."
+        else:
+            yield from self.value_notes(panels, cells)
+
+    def _default_caption(self, cells: FigureCells, fixed: Mapping[str, Level]) -> str:
+        """Return a caption such as `Loss, by epoch; task sort`: metric, axes, fixed factors."""
+        what = cells.metric.axis_title or cells.metric.title
+        axes = [name for name in (self.roles.get("y"), self.x) if name is not None]
+        over = " and ".join(in_sentence(cells.axis_title(name)).partition(",")[0] for name in axes)
+        by = f"{',' if ',' in what else ''} {self.caption_word} {over}"
+        return "; ".join([what + by, *(f"{name} {level_name(level)}" for name, level in fixed.items())])
+
+    caption_word: ClassVar[str] = "by"
+    """the word between the metric and the axes in a caption"""
+
+
+class SeriesFigure(CellFigure):
+    """The keys of figures that join cells by lines."""
+
+    series: str | None = None
+    """the factor with a line for each of its levels"""
+    band: Band = "sd"
+    """what bands and whiskers show: standard deviation, standard error, 95 % interval, or the range"""
+    logx: bool = False
+    """whether `x` is logarithmic; 0 is drawn before its start"""
+    logy: bool = False
+    """whether the metric's axis is logarithmic"""
+    accent: Any = None
+    """the one level in colour: of `series`, or of the `x` of bars and boxes"""
+
+    @property
+    def accent_factor(self) -> str | None:
+        """Return the factor of the lines."""
+        return self.series
+
+
+@dataclass(frozen=True, kw_only=True)
+class FigureCells:
+    """The values of one figure with the names of their places; `paper` is the table drawn beside them.
+
+    `levels` are the selected ones of every factor, in the order of the study.
+    """
+
+    spec: CellFigure
+    metric: Metric
+    x_metric: Metric | None
+    levels: Mapping[str, tuple[Level, ...]]
+    samples: Samples
+    paper: PublishedTable | None
+
+    @classmethod
+    def collect(cls, spec: CellFigure, subject: ResultSubject, metrics: pl.DataFrame | None) -> Self:
+        """Return the values that a figure needs; one of final values does not read `metrics`."""
+        study, settings = subject.study, subject.settings
+        metric = find_metric(spec.value)
+        titles = {each.task.spec.test_sets_title for each in settings}
+        if metric.index_titles == (TEST_SETS,) and len(titles) == 1:
+            metric = replace(metric, index_titles=tuple(titles))  # what the test sets differ in
+        over_index = not {*INDEX_AXES}.isdisjoint(spec.roles.values())
+        return cls(
+            spec=spec,
+            metric=with_true_title(metric, settings, over_index=over_index)[0],
+            x_metric=subject.metric(spec.x)[0] if spec.x in METRICS_AND_COSTS else None,
+            levels=selected_levels(spec.select, study.factors),
+            samples=collect_samples(spec, study, subject.outcomes, metrics),
+            paper=published_tables().get((study.paper or "", getattr(spec, "published", None) or "")),
+        )
+
+    def panels(self) -> tuple[Panel, ...]:
+        """Return a panel for each level of `panels` and of `rows`, or a single one."""
+        frame, columns = self.samples.frame, self.full_names(self.spec.panels) or ("",)
+        places = product(self.full_names(self.spec.rows) or ("",), columns)
+        return tuple(
+            Panel(
+                title=title,
+                row=row,
+                content=self.spec.content(self, frame.filter(pl.col("panel") == number), number),
+            )
+            for number, (row, title) in enumerate(places)
+        )
+
+    def x_axis(self) -> Axis:
+        """Return the axis along the bottom."""
+        ticks = self.positions[1] if self.spec.kind in ("line", "box") else ()
+        return Axis(title=self.axis_title(self.spec.x), log=getattr(self.spec, "logx", False), ticks=ticks)
+
+    def axis_title(self, name: str) -> str:
+        """Return the title of an axis: an index of the metric, another metric, a time or a factor."""
+        if name in INDEX_AXES:
+            return dict(zip(INDEX_AXES, self.metric.index_titles, strict=False)).get(name, "Index")
+        if name in METRICS_AND_COSTS:
+            shown = self.x_metric or METRICS_AND_COSTS[name]
+            return shown.axis_title or shown.title
+        return TIME_AXES.get(name, one_line(name))
+
+    def short_names(self, factor: str | None) -> tuple[str, ...]:
+        """Return the short names of a factor's levels; none if it is not a factor."""
+        return short_level_names(self.levels.get(factor or "", ()))
+
+    def full_names(self, factor: str | None) -> tuple[str, ...]:
+        """Return short names of a factor's levels, with the factor where they are no text."""
+        return named_levels(factor, self.levels.get(factor or "", ()))
+
+    @cached_property
+    def accent(self) -> int | None:
+        """Return the number of the accented level."""
+        keys = [level_key(level) for level in self.levels.get(self.spec.accent_factor or "", ())]
+        accent = getattr(self.spec, "accent", None)
+        wanted = None if accent is None else level_key(accent)
+        return keys.index(wanted) if wanted in keys else None
+
+    @cached_property
+    def positions(self) -> tuple[Mapping[object, float], tuple[tuple[float, str], ...]]:
+        """Return the position of each x of the samples, and the ticks; none for round numbers."""
+        name = self.spec.x
+        if name in TIME_AXES:
+            return {x: float(x) for x in self.samples.frame["x"].unique()}, ()
+        if name in INDEX_AXES:
+            return index_positions(self.samples.frame["x"].unique().sort().to_list())
+        if self.spec.kind == "box":
+            return {number: float(number) for number in range(len(self.levels[name]))}, ()
+        numbers = [float(level) for level in self.levels[name]]
+        texts = map(level_text, self.levels[name])
+        return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
+
+    def placeholders(self, panel: int) -> dict[tuple[object, object], str]:
+        """Return what became of the places of a panel that have no value, by row and column."""
+        found = self.samples.placeholders.items()
+        return {(y, x): word for (at, _, x, y), word in found if at == panel}
+
+    def published_value(self, **at: object) -> float | None:
+        """Return what the paper prints at the levels of these roles and the selected ones, if anything.
+
+        Any of these levels may be the paper's row and any its column, as `match_published_keys` finds them; a
+        table of one column is matched by its rows alone.
+        """
+        if self.paper is None:
+            return None
+        rows = list[str]()
+        columns = list(self.paper.columns) if len(self.paper.columns) == 1 else []
+        for factor, number in self._resolved_levels(at):
+            texts = [level_text(level) for level in self.levels[factor]]
+            for keys, known in ((rows, self.paper.rows), (columns, self.paper.columns)):
+                keys += [
+                    key for level, key in match_published_keys(texts, known).items() if level == texts[number]
+                ]
+        cells = (self.paper.cells.get((row, column)) for row in rows for column in columns)
+        return next((cell.value for cell in cells if cell is not None), None)
+
+    def _resolved_levels(self, at: Mapping[str, object]) -> Iterator[tuple[str, int]]:
+        """Yield every factor with a determined level, and its number: given by a role, or the only one."""
+        panel, columns = at.get("panel"), len(self.levels.get(self.spec.panels or "", ())) or 1
+        row, column = divmod(panel, columns) if isinstance(panel, int) else (None, None)
+        roles = {
+            self.spec.rows: row,
+            self.spec.panels: column,
+            self.spec.roles.get("series"): at.get("series"),
+            self.spec.x: at.get("x"),
+        }
+        for factor, levels in self.levels.items():
+            number = roles.get(factor, 0 if len(levels) == 1 else None)
+            if isinstance(number, int):
+                yield factor, number
+
+
+def named_levels(factor: str | None, levels: Sequence[Level]) -> tuple[str, ...]:
+    """Return short names of levels; any that is not text gets the factor's name: `filter 64`."""
+    texts = short_level_names(levels)
+    if all(isinstance(level, str) for level in levels):
+        return texts
+    return tuple(f"{one_line(str(factor))} {text}" for text in texts)
+
+
+def mean_interval(
+    values: Sequence[float], band: Band, metric: Metric
+) -> tuple[float, float | None, float | None]:
+    """Return the mean of a metric's values with its interval, None for a single value.
+
+    It is the same in any order of the values. The interval of a share stays between 0 and 1.
+    """
+    if band == "minmax":
+        low, high = (min(values), max(values)) if len(values) > 1 else (None, None)
+        return mean(sorted(values)), low, high
+    found = estimate(values, spread=band)
+    found = found.within_share() if metric.is_share else found
+    return found.value, found.low, found.high
+
+
+def grouped_values(frame: pl.DataFrame, *keys: str, of: tuple[str, ...] = ("value",)) -> list[tuple]:
+    """Return the keys of each group and its sorted values, the same whatever order the frame has."""
+    rows = frame.select(*keys, *of).sort(*keys, *of).iter_rows()
+    count = len(keys)
+    return [
+        (*key, [row[count] if len(of) == 1 else row[count:] for row in group])
+        for key, group in groupby(rows, key=lambda row: row[:count])
+    ]
+
+
+def interval_point(x: float, found: tuple[float, float | None, float | None], n: int) -> Point:
+    """Return a point from a centre and its interval, as `mean_interval` gives them."""
+    value, low, high = found
+    return Point(x=float(x), y=value, low=low, high=high, n=n)
+
+
+def word_faults(spec: CellFigure, design: Design) -> Iterator[KeyFault]:
+    """Yield an x whose levels are words, which have no place on an axis of numbers."""
+    levels = selected_levels(spec.select, design.factors)
+    words = [format_value(level) for level in levels.get(spec.x, ()) if isinstance(level, str | bool)]
+    if words:
+        yield ("x",), f"expected a factor of numbers, got {', '.join(words)}"
+
+
+def _noted(panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
+    """Yield what a metric has beside its figure, panel by panel."""
+    noted = cells.samples.noted
+    if noted:
+        title = find_metric(find_metric(cells.spec.value).noted).title
+        names = [" ".join(filter(None, (panel.row, panel.title))) for panel in panels]
+        told = (f"{names[panel]} {', '.join(each.values())}".strip() for panel, each in noted.items())
+        if any(getattr(panel.content, "pairs", ()) for panel in panels):
+            yield "Line below two columns: a pair that is told of here."
+        yield f"{title}: {'; '.join(told)}."

@@ -1,0 +1,165 @@
+"""`aggregate`: each method over all tasks and seeds, with intervals by a bootstrap within tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from ...studies.catalog.metrics import Metric
+from ...studies.presentation.kinds import Beside, KeyFault, TableKind
+from ...studies.presentation.selection import describe_levels, level_name_fault, selected_levels
+from ...studies.schema.design import Design
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import level_name, level_names, level_text, one_line
+from ...studies.text.units import number_range, plural
+from ..scores import ScoreKeys, Scores, collect_scores, scale_sentences
+from ..subject import ResultSubject
+from ..tables.captions import caption_start
+from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.study import Study
+    from ..statistics.stratified_bootstrap import Aggregate, Statistic
+
+
+BETTER = "better"
+"""The name of the column with the probability of improvement."""
+
+
+class AggregateTable(ScoreKeys, TableKind):
+    """`[[table]] kind = "aggregate"`: each method over all tasks and seeds."""
+
+    kind: Literal["aggregate"]
+    rows: str
+    """the factor whose levels are compared"""
+    baseline: Any = None
+    """the row that the others are compared with, by the probability that they are better"""
+    target: float | None = None
+    """the score from which on nothing is missing; gives a column with what is missing to it"""
+    digits: int = Field(default=3, ge=0, le=12)
+    """decimals of scores"""
+
+    @property
+    def methods(self) -> tuple[str, str]:
+        return "rows", self.rows
+
+    @property
+    def level_keys(self) -> Mapping[str, str | None]:
+        return {"baseline": self.rows}
+
+    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+        faults = self.score_faults(design)
+        if not faults and self.baseline is not None:
+            levels = selected_levels(self.select, design.known_levels)[self.rows]
+            if message := level_name_fault(self.baseline, levels, self.rows):
+                faults.append((("baseline",), message))
+        return faults
+
+    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+        subject = ResultSubject(study, self.select, outcomes)
+        scores, levels = collect_scores(self, subject), subject.levels[self.rows]
+        columns, notes = _columns(self, scores), Footnotes()
+        return Table(
+            name=self.name,
+            caption=tuple(_sentences(self, subject, scores, [*columns])),
+            corner=one_line(self.rows),
+            rows=level_names(levels),
+            columns=tuple(columns.values()),
+            cells=tuple(
+                tuple(_cells(level_text(level), self, scores, tuple(columns), notes)) for level in levels
+            ),
+            footnotes=notes.as_tuple(),
+            provenance=subject.provenance(scores.trials),
+            keys=tuple(ColumnKey(metric=",".join(self.value), level=name) for name in columns),
+            spread="ci",
+        )
+
+
+def _columns(spec: AggregateTable, scores: Scores) -> dict[str, str]:
+    """Return the heading of each column, by what is in it."""
+    arrow = " ↑" if scores.sign > 0 else " ↓"
+    found = {"iqm": f"IQM{arrow}", "mean": f"mean{arrow}", "median": f"median{arrow}"}
+    if spec.target is not None:
+        found["gap"] = "gap ↓"
+    if spec.baseline is not None:
+        found[BETTER] = "better ↑"
+    return found
+
+
+def _cells(
+    method: str, spec: AggregateTable, scores: Scores, columns: Sequence[str], notes: Footnotes
+) -> Iterator[Cell]:
+    """Yield the cells of a method; empty ones if it lacks a task, without which nothing is comparable."""
+    from ..statistics.stratified_bootstrap import (  # noqa: PLC0415 -- loads NumPy
+        INTERQUARTILE_MEAN,
+        MEAN,
+        MEDIAN,
+        aggregate_all,
+        optimality_gap,
+        probability_of_improvement,
+    )
+
+    number = Metric(name="score", title="score", decimals=spec.digits)
+    runs, lost = scores.runs[method], scores.lost(method)
+    if lost:
+        mark = () if len(lost) == len(scores.tasks) else (notes.mark(f"No value on {', '.join(lost)}."),)
+        yield Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=mark)
+        yield from (Cell(status=CellStatus.MISSING) for _ in columns[1:])
+        return
+    statistics: dict[str, Statistic] = {"iqm": INTERQUARTILE_MEAN, "mean": MEAN, "median": MEDIAN}
+    if spec.target is not None:
+        statistics["gap"] = optimality_gap(spec.target, sign=scores.sign)
+    found = aggregate_all(runs, statistics, resamples=spec.resamples, seed=spec.bootstrap_seed)
+    count = sum(map(len, runs))
+    yield from (_cell(each, number, count) for each in found.values())
+    if spec.baseline is None:
+        return
+    baseline = level_text(spec.baseline)
+    if method == baseline or scores.lost(baseline):
+        yield Cell(status=CellStatus.DONE)
+        return
+    better = probability_of_improvement(
+        runs, scores.runs[baseline], sign=scores.sign, resamples=spec.resamples, seed=spec.bootstrap_seed
+    )
+    yield _cell(better, Metric(name=BETTER, title=BETTER, decimals=2), count)
+
+
+def _cell(found: Aggregate, number: Metric, count: int) -> Cell:
+    bounds = None if found.low is None or found.high is None else (found.low, found.high)
+    return interval_cell(found.value, bounds, number.format, count)
+
+
+def _sentences(
+    spec: AggregateTable, subject: ResultSubject, scores: Scores, columns: Sequence[str]
+) -> Iterator[str]:
+    """Yield every sentence of the caption."""
+    metrics = [subject.metric(name)[0] for name in spec.value]
+    fixed = subject.fixed((spec.rows, *spec.tasks, SEED))
+    low, high = scores.run_counts
+    seeds = "one seed" if high == 1 else f"{number_range([low, high])} seeds"
+    tasks = f"{plural(len(scores.tasks), 'task')} ({', '.join(spec.tasks)})"
+    at = f", at {describe_levels(fixed)}" if fixed else ""
+    yield f"{caption_start(spec.caption, metrics)}: over {tasks} with {seeds}{at}."
+    yield from subject.difference(metrics)
+    yield from scale_sentences(spec, subject)
+    yield "IQM: mean of the middle half of all runs; mean and median: of the tasks' means."
+    if spec.target is not None:
+        yield f"Gap: what is missing to {spec.target:g}, in mean."
+    if BETTER in columns:
+        yield (
+            f"Better: probability that a run is better than one of {level_name(spec.baseline)}"
+            " on the same task, ties half, mean of the tasks."
+        )
+    yield (
+        "In brackets: 95 % interval by a bootstrap of the seeds within tasks"
+        f" ({spec.resamples:,} resamples, seed {spec.bootstrap_seed}), with Student's t for few seeds;"
+        " none where nothing varies."
+    )
+    yield from subject.omitted(scores.gaps, scores.planned)
+
+
+TABLE = AggregateTable

@@ -1,0 +1,157 @@
+"""`bar`: bars in rows with their whiskers and numbers; points where bars would hide differences.
+
+Bars always begin at 0. With the number at its end a bar needs no axis; points have one, since theirs does not
+begin at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import polars as pl
+
+from ...studies.catalog.metrics import Metric
+from ..curves.cell_figure import Band, CellFigure, FigureCells, grouped_values, mean_interval
+from ..curves.curve import Axis, Bar, Content, Curve, Panel
+from ..curves.draw.axis_scale import Scale, make_scale
+from ..curves.draw.panel import (
+    AXIS_COLOR,
+    PanelLayout,
+    Plot,
+    label_rows,
+    measure_names,
+    row_positions,
+)
+from ..curves.draw.style import ACCENT, DIM, INK, TICK, text_width
+
+MAX_BAR_RATIO = 0.6
+"""The share of the largest value above which bars from 0 hide differences."""
+
+
+_GREY = "#b4b4b4"
+
+
+class BarFigure(CellFigure):
+    """`[[curve]] kind = "bar"`: a bar for every level of `x`."""
+
+    kind: Literal["bar"]
+    band: Band = "sd"
+    """what bands and whiskers show: standard deviation, standard error, 95 % interval, or the range"""
+    accent: Any = None
+    """the one level in colour: of `series`, or of the `x` of bars and boxes"""
+    published: str | None = None
+    """the paper's table whose numbers are drawn as diamonds beside ours"""
+
+    interval_mark: ClassVar = "whisker"
+
+    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Bars:
+        """Return a bar for every level of x; without a value it has only a word."""
+        values, words = dict(grouped_values(frame, "x")), cells.placeholders(panel)
+        bars = list[Bar]()
+        for number, name in enumerate(cells.full_names(self.x)):
+            accent, published = cells.accent == number, cells.published_value(panel=panel, x=number)
+            if number in values:
+                value, low, high = mean_interval(values[number], self.band, cells.metric)
+                text = cells.metric.format(value)
+                bar = Bar(name=name, text=text, value=value, low=low, high=high, accent=accent)
+            else:
+                bar = Bar(name=name, text=words.get((0, number), "–"), accent=accent)
+            bars.append(replace(bar, published=published))
+        return Bars(bars=tuple(bars), points=False)
+
+    def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
+        """Return the panels with bars in all of them, or points in all."""
+        contents = [panel.content for panel in panels if isinstance(panel.content, Bars)]
+        values = [bar.value for each in contents for bar in each.bars if bar.value is not None]
+        points = len(values) > 1 and min(values) > MAX_BAR_RATIO * max(values) > 0
+        return tuple(
+            replace(panel, content=replace(each, points=points))
+            for panel, each in zip(panels, contents, strict=True)
+        )
+
+    def center_mark(self, content: Content) -> str:
+        return "Point" if isinstance(content, Bars) and content.points else "Bar"
+
+    def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
+        bars = [bar for panel in panels if isinstance(panel.content, Bars) for bar in panel.content.bars]
+        if any(bar.published is not None for bar in bars):
+            yield f"Diamonds: published, {paper} {self.published}."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars(Content):
+    """One bar for every level, in the order of the study; `points` where bars would all look the same."""
+
+    bars: tuple[Bar, ...]
+    points: bool
+
+    @classmethod
+    def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
+        """Return what bars need: names at the left, numbers at the right, an axis only below points."""
+        every = [bar for content in contents for bar in content.bars]
+        numbers = [n for bar in every for n in (bar.value, bar.low, bar.high, bar.published) if n is not None]
+        points = contents[0].points
+        across = make_scale(
+            [*numbers, *([] if points else [0.0])], Axis(title=""), margin=0.04 if points else 0.0
+        )
+        names = [bar.name for bar in contents[0].bars]
+        name_width, pitch = measure_names(names)
+        alone = len(contents) == 1
+        return PanelLayout(
+            left=name_width,
+            right=6 + max((text_width(bar.text, TICK, bold=True) for bar in every), default=0.0),
+            bottom=13 if points else 2,
+            width=220 if alone else 300,
+            min_width=60,
+            height=pitch * max(len(names), 1),
+            x=across,
+            y=Scale(low=-0.5, high=max(len(names), 1) - 0.5),
+        )
+
+    def draw(self, plot: Plot, curve: Curve) -> None:
+        """Draw the rows of a panel, from top to bottom."""
+        plot.frame(x=self.points, y=False)
+        rows = row_positions(len(self.bars))
+        if not self.points:
+            plot.axes.axvline(0, color=AXIS_COLOR, linewidth=0.8)
+        for bar, row in zip(self.bars, rows, strict=True):
+            _row(plot, bar, row, points=self.points)
+        if plot.first:
+            label_rows(plot, [(bar.name, bar.accent) for bar in self.bars])
+
+
+def _row(plot: Plot, bar: Bar, row: float, *, points: bool) -> None:
+    """Draw one bar or point with its whisker, its number and the paper's.
+
+    The number stands to the right of the whisker, and of the published mark where that is near.
+    """
+    axes, color = plot.axes, ACCENT if bar.accent else _GREY
+    end = plot.x(0 if not points else plot.layout.x.low)
+    if bar.value is not None:
+        if points:
+            dark = ACCENT if bar.accent else INK
+            axes.plot([bar.value], [row], marker="o", markersize=4, color=dark, linestyle="none")
+        else:
+            axes.barh(row, bar.value, height=0.62, color=color)
+        if bar.low is not None and bar.high is not None:
+            axes.plot(
+                [bar.low, bar.high],
+                [row, row],
+                color=INK,
+                linewidth=0.9,
+                solid_capstyle="butt",
+                clip_on=False,
+            )
+        end = plot.x(max(0 if not points else bar.value, bar.value, bar.high or bar.value))
+    if bar.published is not None:
+        plot.mark_published(bar.published, row, INK)
+        mark = plot.x(bar.published)
+        if end - 4 < mark < end + text_width(bar.text, TICK, bold=True) + 8:
+            end = mark + 3
+    look = {"color": INK} if bar.value is not None else {"color": DIM, "style": "italic"}
+    plot.write(end + 4, plot.y(row), bar.text, size=TICK, weight="bold" if bar.accent else "normal", **look)
+
+
+CURVE = BarFigure

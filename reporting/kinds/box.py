@@ -1,0 +1,228 @@
+"""`box`: box plots, in rows for levels, upright along the index of a metric.
+
+The median is the thick line; few values are drawn one by one instead of their quartiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Literal, Self
+
+import polars as pl
+
+from ...studies.catalog.metrics import find_metric
+from ..curves.cell_figure import CellFigure, FigureCells, grouped_values
+from ..curves.curve import Axis, Content, Curve, Panel
+from ..curves.draw.axis_scale import Scale, make_scale
+from ..curves.draw.panel import (
+    PanelLayout,
+    Plot,
+    label_rows,
+    measure_names,
+    row_positions,
+    ticks_width,
+)
+from ..curves.draw.style import ACCENT, DIM, INK, TICK
+
+MIN_BOX_VALUES = 10
+"""The smallest number of values that are drawn as a box; fewer are drawn one by one."""
+
+
+_FILL = "#dcdcdc"
+
+
+class BoxFigure(CellFigure):
+    """`[[curve]] kind = "box"`: the spread of values at every level, or at every index."""
+
+    kind: Literal["box"]
+    accent: Any = None
+    """the one level in colour: of `series`, or of the `x` of bars and boxes"""
+
+    special: ClassVar = {"x": ("index",)}
+
+    @property
+    def needs_history(self) -> bool:
+        return True
+
+    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Boxes:
+        """Return a box for each place along x that has values, or for every level."""
+        values, names, at = dict(grouped_values(frame, "x")), cells.full_names(self.x), cells.positions[0]
+        if not names:
+            found = [_make_box(str(x), at[x], sorted(each), accent=False) for x, each in values.items()]
+            return Boxes(boxes=tuple(sorted(found, key=lambda box: box.at)), rows=False)
+        words = cells.placeholders(panel)
+        levels = [
+            _make_box(name, at[number], sorted(values[number]), accent=cells.accent == number)
+            if number in values
+            else Box(
+                name=name,
+                at=at[number],
+                n=0,
+                text=words.get((0, number), "–"),
+                accent=cells.accent == number,
+            )
+            for number, name in enumerate(names)
+        ]
+        return Boxes(boxes=tuple(levels), rows=True)
+
+    def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
+        """Yield what the parts of a box are, and how many values or quantiles it has."""
+        of = "quantiles" if find_metric(self.value).has_quantiles else "values"
+        boxes = [box for panel in panels if isinstance(panel.content, Boxes) for box in panel.content.boxes]
+        counts = [box.n for box in boxes if box.n]
+        n = f"{counts[0]:,}" if len(set(counts)) == 1 else f"{min(counts):,} to {max(counts):,}"
+        if max(counts) >= MIN_BOX_VALUES:
+            yield f"Box: median and quartiles of {n} {of}."
+            yield "Whisker: to the last value within 1.5 interquartile ranges; dots: those beyond."
+        if min(counts) < MIN_BOX_VALUES:
+            yield f"Dots: the values themselves, where they are fewer than {MIN_BOX_VALUES}."
+
+
+def _make_box(name: str, at: float, ordered: Sequence[float], *, accent: bool) -> Box:
+    """Return the box of sorted values, quartiles interpolated between the two nearest."""
+    if len(ordered) < MIN_BOX_VALUES:
+        return Box(name=name, at=at, n=len(ordered), values=tuple(ordered), accent=accent)
+    low, middle, high = (_quantile(ordered, share) for share in (0.25, 0.5, 0.75))
+    reach = 1.5 * (high - low)
+    inside = [value for value in ordered if low - reach <= value <= high + reach]
+    return Box(
+        name=name,
+        at=at,
+        n=len(ordered),
+        quartiles=(low, middle, high),
+        whiskers=(inside[0], inside[-1]),
+        values=tuple(value for value in ordered if not inside[0] <= value <= inside[-1]),
+        accent=accent,
+    )
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Return a quantile of sorted values, interpolated between the two nearest."""
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """Quartiles of `n` values, whiskers to the last value within 1.5 interquartile ranges, and outliers.
+
+    Fewer than MIN_BOX_VALUES are all in `values`, without quartiles. If there are none, `text` says why.
+    """
+
+    name: str
+    at: float  # the number of its level, or the place of its index
+    n: int
+    text: str = ""
+    quartiles: tuple[float, float, float] | None = None
+    whiskers: tuple[float, float] | None = None
+    values: tuple[float, ...] = ()  # beyond the whiskers, or all of few
+    accent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boxes(Content):
+    """One box for every level in rows, or side by side if they stand at the indices of a metric.
+
+    Rows are in the order of the study, with a box for each level in each panel.
+    """
+
+    boxes: tuple[Box, ...]
+    rows: bool
+
+    @classmethod
+    def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
+        """Return what boxes need: names or ticks at the left, the other axis below."""
+        every = [box for content in contents for box in content.boxes]
+        numbers = [number for box in every for number in (*box.values, *(box.whiskers or ()))]
+        values = make_scale(numbers, Axis(title=""), margin=0.03)
+        if contents[0].rows:
+            return _measure_rows(contents[0], values)
+        places = sorted({box.at for box in every}) or [0.0]
+        gap, ticks = _gap(places), make_scale(places, curve.x).ticks
+        return PanelLayout(
+            left=ticks_width(values),
+            right=4,
+            bottom=24,
+            width=360,
+            min_width=160,
+            height=170 if len(contents) == 1 else 110,
+            x=Scale(low=places[0] - gap, high=places[-1] + gap, ticks=ticks),
+            y=values,
+        )
+
+    def draw(self, plot: Plot, curve: Curve) -> None:
+        """Draw the boxes of a panel."""
+        plot.frame(x=True, y=not self.rows)
+        if not self.rows:
+            half = 0.32 * _gap(sorted({box.at for box in self.boxes}))
+            for box in self.boxes:
+                _box(plot, box, box.at, half, upright=True)
+            plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
+            return
+        for box, row in zip(self.boxes, row_positions(len(self.boxes)), strict=True):
+            _box(plot, box, row, 0.3, upright=False)
+            plot.write(4, plot.y(row), box.text, size=TICK, color=DIM, style="italic")
+        if plot.first:
+            label_rows(plot, [(box.name, box.accent) for box in self.boxes])
+
+
+def _measure_rows(content: Boxes, values: Scale) -> PanelLayout:
+    """Return what boxes in rows need, the same in every panel."""
+    name_width, pitch = measure_names([box.name for box in content.boxes])
+    count = max(len(content.boxes), 1)
+    return PanelLayout(
+        left=name_width,
+        right=8,
+        bottom=13,
+        width=270,
+        min_width=80,
+        height=(pitch + 2) * count,
+        x=values,
+        y=Scale(low=-0.5, high=count - 0.5),
+    )
+
+
+def _gap(places: Sequence[float]) -> float:
+    """Return the distance from one box to the next."""
+    return min((b - a for a, b in pairwise(places)), default=1.0)
+
+
+def _box(plot: Plot, box: Box, at: float, half: float, *, upright: bool) -> None:
+    """Draw one box across its place, or the values one by one."""
+    from matplotlib.patches import Rectangle  # noqa: PLC0415 -- slow to load, and data do without it
+
+    def line(along: tuple[float, float], values: tuple[float, float], color: str, width: float) -> None:
+        plot.axes.plot(
+            *((along, values) if upright else (values, along)),
+            color=color,
+            linewidth=width,
+            solid_capstyle="butt",
+        )
+
+    edge = ACCENT if box.accent else INK
+    if box.quartiles and box.whiskers:
+        low, middle, high = box.quartiles
+        line((at, at), (box.whiskers[0], low), edge, 0.8)
+        line((at, at), (high, box.whiskers[1]), edge, 0.8)
+        x, y, width, height = at - half, low, 2 * half, high - low
+        corner, size = ((x, y), (width, height)) if upright else ((y, x), (height, width))
+        plot.axes.add_patch(Rectangle(corner, *size, facecolor=_FILL, edgecolor=edge, linewidth=0.8))
+        line((at - half, at + half), (middle, middle), edge, 2.0)
+    if box.values:
+        spots = ([at] * len(box.values), box.values)
+        plot.axes.plot(
+            *(spots if upright else spots[::-1]),
+            marker="o",
+            markersize=1.6 if box.quartiles else 3,
+            markerfacecolor=edge,
+            markeredgewidth=0,
+            alpha=0.6,
+            linestyle="none",
+        )
+
+
+CURVE = BoxFigure

@@ -1,0 +1,581 @@
+"""`effects`: what each factor of a grid does to a metric, and each two of them together.
+
+The table has effects, tests and shares; the figure has the mean at each level of every factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from ...studies.catalog.metrics import Metric, with_sign
+from ...studies.presentation.kinds import Beside, CurveKind, KeyFault, TableKind, metric_faults
+from ...studies.presentation.selection import (
+    absent_factors,
+    describe_levels,
+    select_faults,
+    selected_levels,
+)
+from ...studies.schema.design import Design, level_key
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import level_names, one_line
+from ...studies.schema.settings import Level, Names
+from ...studies.text.units import degrees_of_freedom, number_range, plural
+from ..curves.curve import Axis, Bar, Content, Curve, Panel
+from ..curves.draw.axis_scale import Scale, make_scale
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, measure_names
+from ..curves.draw.style import DIM, FAINT, INK, MAX_NAME_WIDTH, TEXT, TICK, text_width, wrap_text
+from ..statistics.effect_words import effect_words, format_p, format_share
+from ..statistics.estimates import mean
+from ..subject import ResultSubject, StudyModel, model_factors
+from ..tables.axes import metric_head
+from ..tables.captions import caption_start
+from ..tables.differences import detectable_words
+from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Footnotes, Table, interval_cell, number_cell
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.study import Study
+    from ..statistics.factor_effects import Contrast, TermEffect
+    from ..statistics.factor_terms import Term
+
+
+MAX_MODEL_COLUMNS = 1_000
+"""The largest number of columns of a model that is fitted."""
+
+MAX_LISTED = 3
+"""The largest number of terms that are named one by one."""
+
+NOT_TOLD = "cannot be told"
+"""The text in place of a mean that the cells cannot tell."""
+
+FACTORS, INTERACTIONS, BESIDES = "factors", "interactions", "besides"
+"""The headings of rows."""
+
+_COLUMNS = ("effect", "p", "share")
+
+
+class EffectsTable(TableKind):
+    """`[[table]] kind = "effects"`: the effect of every factor that has several levels."""
+
+    kind: Literal["effects"]
+    value: Names
+    """a metric or a cost, or a list of them, side by side"""
+    interactions: bool = True
+    """whether the model has the interactions of each two factors"""
+    select: dict[str, Any] = Field(default={})
+    """for a factor, the level or the list of levels that is kept"""
+    digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
+    """decimals by metric, where they are not the metric's own"""
+
+    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+        faults = [*select_faults(self.select, design.known_levels), *metric_faults(self.value, self.digits)]
+        return faults or list(effect_factor_faults(self.select, design, interactions=self.interactions))
+
+    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+        subject = ResultSubject(study, self.select, outcomes)
+        named = [subject.metric(name, self.digits) for name in self.value]
+        columns = [_EffectsColumn.of(subject, metric, interactions=self.interactions) for metric, _ in named]
+        factors, rows, notes = subject.varied, list(_rows(subject.varied, columns)), Footnotes()
+        headed = [metric_head(metric, words) for metric, words in named for _ in _COLUMNS]
+        return Table(
+            name=self.name,
+            caption=tuple(_sentences(self, subject, columns)),
+            corner="",
+            rows=tuple(row.name for row in rows),
+            columns=_COLUMNS * len(columns),
+            cells=tuple(
+                tuple(chain.from_iterable(_cells(row, column, factors, notes) for column in columns))
+                for row in rows
+            ),
+            footnotes=notes.as_tuple(),
+            provenance=subject.provenance(),
+            keys=tuple(
+                ColumnKey(metric=each.metric.name, level=kind) for each in columns for kind in _COLUMNS
+            ),
+            column_headings=(tuple(headed),) if len(columns) > 1 else (),
+            groups=tuple(row.heading for row in rows),
+            spread="ci",
+        )
+
+
+class EffectsFigure(CurveKind):
+    """`[[curve]] kind = "effects"`: the mean at each level of every factor that has several."""
+
+    kind: Literal["effects"]
+    value: str
+    """the metric, or a cost"""
+    select: dict[str, Any] = Field(default={})
+    """for a factor, the level or the list of levels that is kept"""
+    interactions: bool = True
+    """whether the model has the interactions of each two factors"""
+
+    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+        faults = [*select_faults(self.select, design.known_levels), *metric_faults([self.value], {})]
+        return faults or list(effect_factor_faults(self.select, design, interactions=self.interactions))
+
+    def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+        subject = ResultSubject(study, self.select, outcomes)
+        metric, found = (
+            subject.metric(self.value)[0],
+            model_factors(subject, self.value, interactions=self.interactions),
+        )
+        return model_figure(
+            self,
+            subject,
+            metric,
+            found,
+            what="at the levels of each factor",
+            x=metric.axis_title or metric.title,
+            content=_factor_means(found, subject.varied, metric),
+            notes=_figure_notes(found),
+        )
+
+
+def effect_factor_faults(
+    select: Mapping[str, Any], design: Design, *, interactions: bool
+) -> Iterator[KeyFault]:
+    """Yield that no factor varies, or that there are more levels than a model can have columns."""
+    varied = varied_factors(select, design.factors)
+    columns = [len(levels) - 1 for levels in varied.values()]
+    count = sum(columns) + (sum(map(math.prod, combinations(columns, 2))) if interactions else 0)
+    if not varied:
+        yield ("kind",), f"expected a factor other than {SEED} with several levels, got none"
+    elif count > MAX_MODEL_COLUMNS:
+        of = f"{len(varied)} factors" + (" with their interactions" if interactions else "")
+        yield ("kind",), f"expected a model of at most {MAX_MODEL_COLUMNS:,} columns, got {count:,} of {of}"
+    if absent := absent_factors(varied, select, design):
+        names = " and ".join(absent)
+        yield ("kind",), f"expected factors that every cell has; select cells that all have {names}, or none"
+
+
+def varied_factors(
+    select: Mapping[str, Any], factors: Mapping[str, tuple[Level, ...]]
+) -> dict[str, tuple[Level, ...]]:
+    """Return the factors that have several levels among those selected, with these."""
+    levels = selected_levels(select, factors)
+    return {name: each for name, each in levels.items() if name != SEED and len(each) > 1}
+
+
+def model_figure(
+    spec: CurveKind,
+    subject: ResultSubject,
+    metric: Metric,
+    found: StudyModel,
+    *,
+    what: str,
+    x: str,
+    content: Content,
+    notes: Iterable[str],
+) -> Curve:
+    """Return a figure of means by a model; `what` ends its caption."""
+    fixed, title = subject.fixed((*subject.varied, SEED)), metric.axis_title or metric.title
+    own = spec.caption
+    caption = f"{title}{',' if ',' in title else ''} {what}" + (
+        f"; {describe_levels(fixed)}" if fixed else ""
+    )
+    return Curve(
+        name=spec.name,
+        caption=one_line(own or caption).removesuffix("."),
+        notes=(
+            *subject.fixed_note(fixed if own else {}),
+            *subject.difference([metric]),
+            *_model_notes(found),
+            *notes,
+            *subject.omitted(found.observations.gaps, found.observations.planned),
+        ),
+        x=Axis(title=x),
+        y=Axis(title=title),
+        panels=(Panel(title="", content=content),),
+        provenance=subject.provenance(found.observations.trials),
+    )
+
+
+def _model_notes(found: StudyModel) -> Iterator[str]:
+    """Yield what a point and its whisker are."""
+    if found.model is None:
+        yield "Nothing to draw: no factor has values at several levels."
+        return
+    yield "Point: mean over all levels of the other factors alike, by a linear model with seeds as blocks" + (
+        "; whisker: 95 % interval without what seeds have in common."
+        if found.model.error
+        else "; no interval is known."
+    )
+
+
+def _figure_notes(found: StudyModel) -> Iterator[str]:
+    """Yield what the dotted line and the words beside factors are."""
+    if found.model is None:
+        return
+    error, tests = found.model.error, sum(effect.p is not None for effect in found.model.effects())
+    yield "Dotted: the mean of all values. η²: share of the sum of squares" + (
+        f"; p: F test, {degrees_of_freedom([error.degrees])}, Holm over {tests} effects." if error else "."
+    )
+
+
+def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], metric: Metric) -> Effects:
+    """Return the means at each level of every factor."""
+    effects = {effect.term: effect for effect in found.model.effects()} if found.model else {}
+    groups = list[FactorMeans]()
+    for name, levels in factors.items():
+        means, effect = found.level_means(name), effects.get((name,))
+        told = []
+        for level, text in zip(levels, level_names(levels), strict=True):
+            contrast = means.get((level_key(level),))
+            if contrast is None:
+                lost = not means and len(found.observed[name]) > 1
+                told.append(Bar(name=text, text=NOT_TOLD if lost else "–"))
+                continue
+            number = metric.format(contrast.value)
+            told.append(
+                Bar(name=text, text=number, value=contrast.value, low=contrast.low, high=contrast.high)
+            )
+        words = effect_words(effect.p, effect.share) if effect else ""
+        groups.append(FactorMeans(name=one_line(name), text=words, means=tuple(told)))
+    values = [each.value for each in found.observations.values]
+    return Effects(factors=tuple(groups), center=mean(values) if values else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EffectsColumn:
+    """The model of one metric, with its effects by term."""
+
+    metric: Metric
+    found: StudyModel
+    effects: Mapping[Term, TermEffect]
+
+    @classmethod
+    def of(cls, subject: ResultSubject, metric: Metric, *, interactions: bool) -> Self:
+        """Return the column of a metric."""
+        found = model_factors(subject, metric.name, interactions=interactions)
+        effects = {effect.term: effect for effect in found.model.effects()} if found.model else {}
+        return cls(metric=metric, found=found, effects=effects)
+
+    @property
+    def tests(self) -> int:
+        """Return for how many tests p is corrected."""
+        return sum(effect.p is not None for effect in self.effects.values())
+
+    @property
+    def tells_of_interactions(self) -> bool:
+        """Return whether any interaction is told, or what one cannot be told apart from."""
+        return any(
+            effect.contrasts or effect.aliases for term, effect in self.effects.items() if len(term) > 1
+        )
+
+    @property
+    def detectable(self) -> list[float]:
+        """Return the difference that is found with a chance of 80 %, of each factor of two levels."""
+        from ..statistics.decided_differences import SIGNIFICANCE_LEVEL  # noqa: PLC0415 -- loads NumPy
+        from ..statistics.power import detectable  # noqa: PLC0415 -- as above
+
+        error = self.found.model.error if self.found.model else None
+        errors = [
+            effect.contrasts[0].error
+            for term, effect in self.effects.items()
+            if len(term) == 1 and len(effect.contrasts) == 1
+        ]
+        known = [each for each in errors if each is not None]
+        if error is None or not known or not self.tests:
+            return []
+        return [detectable(each, error.degrees, SIGNIFICANCE_LEVEL / self.tests) for each in known]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A row of the table; `level` is the number of a level, of a factor with more than two."""
+
+    name: str
+    heading: str
+    term: Term = ()
+    level: int | None = None
+    besides: str = ""
+
+
+def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]) -> Iterator[_Row]:
+    """Yield a row for each factor, below one of many levels each level, then interactions and the rest."""
+    for name, levels in factors.items():
+        names = level_names(levels)
+        if len(levels) == 2:
+            yield _Row(name=f"{one_line(name)}: {names[0]} → {names[1]}", heading=FACTORS, term=(name,))
+            continue
+        yield _Row(name=one_line(name), heading=FACTORS, term=(name,))
+        for number, each in enumerate(names):
+            yield _Row(name=f"{one_line(name)}: {each}", heading=FACTORS, term=(name,), level=number)
+    shown = any(column.tells_of_interactions for column in columns)
+    for term in combinations(factors, 2) if shown else ():
+        yield _Row(name=" × ".join(map(one_line, term)), heading=INTERACTIONS, term=term)
+    shares = [column.found.model.shares for column in columns if column.found.model]
+    for key, name in (
+        ("seeds", "seeds"),
+        ("rest", "what these leave over"),
+        ("noise", "noise within cells"),
+    ):
+        if any(getattr(share, key) is not None for share in shares):
+            yield _Row(name=name, heading=BESIDES, besides=key)
+
+
+def _cells(
+    row: _Row, column: _EffectsColumn, factors: Mapping[str, tuple[Level, ...]], notes: Footnotes
+) -> tuple[Cell, ...]:
+    """Return the effect, p and share of a row for one metric."""
+    metric, found = column.metric, column.found
+    if row.besides:
+        share = getattr(found.model.shares, row.besides) if found.model else None
+        return _empty(), _empty(), _number(share, format_share)
+    effect = column.effects.get(row.term)
+    if effect is None or not effect.contrasts:
+        if row.level is not None:
+            return _empty(), _empty(), _empty()
+        marks = tuple(map(notes.mark, _why_unknown(row.term, effect, column, factors)))
+        return Cell(status=CellStatus.MISSING, text=NOT_RUN, marks=marks), _empty(), _empty()
+    if row.level is not None:
+        contrast = _level_effect(found, row, factors)
+        return _effect(contrast, metric, len(found.observations.values)), _empty(), _empty()
+    held = effect.aliases if column.tells_of_interactions else ()  # else the caption says it
+    many = f"Holds if none of {len(held)} interactions is there."
+    few = f"Holds if there is no {_listed(held, 'or')}."
+    marks = (notes.mark(few if len(held) <= MAX_LISTED else many),) if held else ()
+    if all(len(factors[name]) == 2 for name in row.term):
+        first = _effect(effect.contrasts[0], metric, len(found.observations.values), marks)
+    else:
+        first = Cell(status=CellStatus.DONE, marks=marks)
+    return first, _number(effect.p, format_p), _number(effect.share, format_share)
+
+
+def _level_effect(found: StudyModel, row: _Row, factors: Mapping[str, tuple[Level, ...]]) -> Contrast | None:
+    """Return the effect of one level of a factor; None if the level has no value."""
+    (name,) = row.term
+    key = level_key(factors[name][row.level or 0])
+    observed = [level_key(level) for level in found.observed[name]]
+    if found.model is None or key not in observed:
+        return None
+    return found.model.deviations(name)[observed.index(key)]
+
+
+def _why_unknown(
+    term: Term, effect: TermEffect | None, column: _EffectsColumn, factors: Mapping[str, tuple[Level, ...]]
+) -> Iterator[str]:
+    """Yield why an effect cannot be told; nothing where no trial has a value."""
+    if not column.found.observations.values:
+        return
+    lost = [name for name in term if len(column.found.observed[name]) < 2]
+    if lost:
+        yield f"Only one level of {' and of '.join(lost)} has a value."
+    elif effect is None:
+        return
+    elif not effect.is_complete:
+        yield f"Not every combination of {' and '.join(term)} has a value."
+    elif effect.aliases:
+        yield f"Cannot be told from {_listed(effect.aliases, 'and')} in these cells."
+    else:
+        yield "Cannot be told from the other effects together in these cells."
+
+
+def _listed(terms: Sequence[Term], word: str) -> str:
+    """Return terms as a sentence names them, of many how many they are."""
+    if len(terms) > MAX_LISTED:
+        return f"{len(terms)} others"
+    return f" {word} ".join(" × ".join(map(one_line, term)) for term in terms)
+
+
+def _effect(contrast: Contrast | None, metric: Metric, count: int, marks: tuple[str, ...] = ()) -> Cell:
+    """Return the cell of a difference with its sign and its interval."""
+    if contrast is None:
+        return Cell(status=CellStatus.MISSING, text=NOT_RUN)
+    bounds = None if contrast.low is None or contrast.high is None else (contrast.low, contrast.high)
+    text = with_sign(metric.format(contrast.value))
+    return interval_cell(contrast.value, bounds, metric.format, count, text=text, marks=marks)
+
+
+def _number(value: float | None, words: Callable[[float], str]) -> Cell:
+    """Return the cell of a p or a share; an empty one where it is not known."""
+    return _empty() if value is None else number_cell(value, words(value))
+
+
+def _empty() -> Cell:
+    return Cell(status=CellStatus.DONE)
+
+
+def _sentences(
+    spec: EffectsTable, subject: ResultSubject, columns: Sequence[_EffectsColumn]
+) -> Iterator[str]:
+    """Yield every sentence of the table's caption."""
+    factors, seeds = subject.varied, len(subject.levels[SEED])
+    metrics, cells = [column.metric for column in columns], columns[0].found.observations.cells
+    fixed = subject.fixed((*factors, SEED))
+    at = f", at {describe_levels(fixed)}" if fixed else ""
+    size = f"{plural(len(factors), 'factor')} over {plural(cells, 'cell')}{at}"
+    blocks = f"{seeds} seeds as blocks" if seeds > 1 else "one seed"
+    yield f"{caption_start(spec.caption, metrics)}: effects of {size}, with {blocks}."
+    yield from subject.difference(metrics)
+    yield from _what_effects_are(spec, factors, columns)
+    yield from _how_found(columns)
+    yield from _shares(columns)
+    yield from _left_out(subject, columns)
+
+
+def _what_effects_are(
+    spec: EffectsTable, factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]
+) -> Iterator[str]:
+    """Yield what is subtracted from what, over what."""
+    counts = [len(levels) for levels in factors.values()]
+    if 2 not in counts:
+        what = "each level less the mean of all"
+    elif max(counts) == 2:
+        what = "the second level less the first"
+    else:
+        what = "of two levels the second less the first, of more each less the mean of all"
+    yield f"Effect of a factor: {what}; all levels of the others count alike."
+    told = [term for column in columns for term in column.effects if len(term) > 1]
+    if told and not any(column.tells_of_interactions for column in columns):
+        count = plural(len(set(told)), "interaction")
+        yield f"The cells cannot tell any of {count}, which are taken to be nothing."
+    elif told and counts.count(2) > 1:
+        yield (
+            "Effect of an interaction of two levels with two:"
+            " by how much more the one factor does at the second level of the other than at its first."
+        )
+    if not spec.interactions and len(factors) > 1:
+        yield "Interactions are taken to be nothing."
+
+
+def _how_found(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
+    """Yield what error intervals and tests have, and what they could have found."""
+    errors = [column.found.model.error for column in columns if column.found.model]
+    known = [error for error in errors if error is not None]
+    if not known:
+        yield "With nothing that tells the noise there are no intervals and no tests."
+        return
+    degrees = degrees_of_freedom(sorted({error.degrees for error in known}))
+    within = all(error.is_within_cells for error in known)
+    source = "the noise within cells" if within else "what the effects leave over"
+    tests = sorted({column.tests for column in columns if column.tests})
+    found = [(column.metric, each) for column in columns for each in column.detectable]
+    limits = detectable_words(found, " between two levels")
+    yield "In brackets: 95 % interval, of each effect by itself."
+    yield (
+        f"p: F test by the variance of {source}, {degrees};"
+        f" Holm over {number_range(tests)} test{'' if tests == [1] else 's'} of the column"
+        f"{limits}."
+    )
+
+
+def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
+    """Yield what shares are of, and whether they add up."""
+    found = [(column.found.model.shares, column.effects.values()) for column in columns if column.found.model]
+    if not found:
+        return
+    sums = [
+        sum(share or 0.0 for share in (shares.seeds, shares.rest, shares.noise))
+        + sum(effect.share or 0.0 for effect in effects)
+        for shares, effects in found
+    ]
+    unequal = any(abs(total - 1) > 0.0005 for total in sums if total)
+    yield "Share: η², of the sum of squares of all values" + (
+        "; as not all combinations have as many values, shares do not add up to 100 %." if unequal else "."
+    )
+
+
+def _left_out(subject: ResultSubject, columns: Sequence[_EffectsColumn]) -> Iterator[str]:
+    """Yield the trials without a value by metric, and trials that stand for several cells."""
+    observations = [column.found.observations for column in columns]
+    told = [list(subject.omitted(each.gaps, each.planned)) for each in observations]
+    if all(each == told[0] for each in told):
+        yield from told[0]
+    else:
+        for column, sentences in zip(columns, told, strict=True):
+            yield from (f"{column.metric.name}: {sentence}" for sentence in sentences)
+    first = observations[0]
+    if count := first.planned - len(first.trials):
+        yield f"{count} cells and seeds have the trial of another, as if it were theirs."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactorMeans:
+    """The means at the levels of one factor, and the words on its effect."""
+
+    name: str
+    text: str
+    means: tuple[Bar, ...]
+
+
+_HEAD = 1.15  # rows that a factor's name takes, with the space above
+_GAP = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects(Content):
+    """The means of every factor, and the mean of all values, None without any."""
+
+    factors: tuple[FactorMeans, ...]
+    center: float | None
+
+    @classmethod
+    def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
+        """Return what the means need: names at the left, numbers at the right, an axis below."""
+        content = contents[0]
+        means = [each for factor in content.factors for each in factor.means]
+        numbers = [n for each in means for n in (each.value, each.low, each.high) if n is not None]
+        numbers += [] if content.center is None else [content.center]
+        names, pitch = measure_names([each.name for each in means])
+        heads = max((text_width(factor.name, TEXT, bold=True) for factor in content.factors), default=0.0)
+        rows = max(len(means) + _HEAD * len(content.factors), 1.0)
+        return PanelLayout(
+            left=max(names, heads + _GAP),
+            right=8 + max((text_width(each.text, TICK) for each in means), default=0.0),
+            bottom=24,
+            width=260,
+            min_width=120,
+            height=pitch * rows,
+            x=make_scale(numbers, Axis(title=""), margin=0.04),
+            y=Scale(low=-rows, high=0.0),
+        )
+
+    def draw(self, plot: Plot, curve: Curve) -> None:
+        """Draw the rows from top to bottom, over the mean of all."""
+        plot.frame(x=True, y=False)
+        if self.center is not None:
+            plot.axes.axvline(self.center, color=AXIS_COLOR, linewidth=0.8, linestyle=(0, (1, 2)))
+        at = 0.0
+        for factor in self.factors:
+            head = at - _HEAD / 2 - 0.08
+            plot.write(-_GAP, plot.y(head), factor.name, ha="right", weight="bold")
+            plot.write(plot.width, plot.y(head), factor.text, ha="right", size=TICK, color=DIM)
+            rows = [at - _HEAD - number - 0.5 for number in range(len(factor.means))]
+            known = [
+                (each.value, row)
+                for each, row in zip(factor.means, rows, strict=True)
+                if each.value is not None
+            ]
+            if known:
+                plot.axes.plot(*zip(*known, strict=True), color=FAINT, linewidth=0.8, zorder=1)
+            for each, row in zip(factor.means, rows, strict=True):
+                _draw_row(plot, each, row)
+            at = rows[-1] - 0.5
+        plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def _draw_row(plot: Plot, mean: Bar, row: float) -> None:
+    """Draw a level's name, its point with its whisker, and its number."""
+    name = "\n".join(wrap_text(mean.name, MAX_NAME_WIDTH, TEXT, bold=True))
+    plot.write(-_GAP, plot.y(row), name, ha="right", multialignment="right", linespacing=1.1)
+    look = {"color": INK} if mean.value is not None else {"color": DIM, "style": "italic"}
+    if mean.value is None:
+        plot.write(4, plot.y(row), mean.text, size=TICK, **look)
+        return
+    if mean.low is not None and mean.high is not None:
+        plot.axes.plot(
+            [mean.low, mean.high], [row, row], color=INK, linewidth=0.9, solid_capstyle="butt", clip_on=False
+        )
+    plot.axes.plot([mean.value], [row], marker="o", markersize=4, color=INK, linestyle="none", clip_on=False)
+    plot.write(plot.width + 8, plot.y(row), mean.text, size=TICK, **look)
+
+
+TABLE, CURVE = EffectsTable, EffectsFigure

@@ -1,0 +1,49 @@
+"""`front`: the points of a search by two metrics, with those that no other surpasses in both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from ...studies.catalog.metrics import Metric
+from ...studies.schema.settings import Names
+from ...studies.searches.points import SearchPoints
+from ..curves.curve import Axis, Line, Point
+from ..search.fronts import front_of
+from .incumbent import PointsFigure, SearchFigure, axis_name
+from .pareto import Cloud
+from .scaling import against
+
+if TYPE_CHECKING:
+    from ...studies.study import Study
+
+
+class FrontFigure(SearchFigure):
+    """`[[curve]] kind = "front"`: the points by two metrics, and those that no other surpasses in both."""
+
+    kind: Literal["front"]
+    value: Names = ()
+    """two metrics or costs, that of the height first; by default what is optimised, with parameters"""
+
+    num_metrics: ClassVar = 2
+
+    def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
+        up, across = metrics
+        signs = found.sign(across), found.sign(up)
+        known = [(point, point.mean(across.name), point.mean(up.name)) for point in found.complete]
+        dots = [Point(x=x, y=y, n=point.seeds) for point, x, y in known if x is not None and y is not None]
+        front = [dots[number] for number in front_of([(dot.x, dot.y) for dot in dots], signs)]
+        return PointsFigure(
+            caption=against(axis_name(up), axis_name(across)),
+            notes=("Dot: a point; steps: the front that no point passes.",),
+            x=Axis(title=axis_name(across)),
+            y=Axis(title=axis_name(up)),
+            content=Cloud(
+                lines=tuple(Line(name="", points=(dot,)) for dot in dots),
+                front=tuple(front),
+                steps="pre" if signs[0] > 0 else "post",
+            ),
+        )
+
+
+CURVE = FrontFigure

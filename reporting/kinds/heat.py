@@ -1,0 +1,228 @@
+"""`heat`: heat maps in greys, darker for higher, with the numbers in the cells or a scale beside them.
+
+All panels share one scale of shades. A cell without a value is white and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+import polars as pl
+
+from ...studies.catalog.metrics import Metric
+from ...studies.presentation.kinds import KeyFault
+from ..curves.cell_figure import CellFigure, FigureCells, grouped_values
+from ..curves.curve import Axis, Content, Curve, Panel
+from ..curves.draw.axis_scale import Scale
+from ..curves.draw.panel import PanelLayout, Plot, label_rows, measure_names
+from ..curves.draw.style import DIM, INK, TICK, text_width
+from ..curves.samples import INDEX_AXES, index_positions
+from ..statistics.estimates import mean
+
+if TYPE_CHECKING:
+    pass
+
+
+MAX_LABELLED_CELLS = 12
+"""The largest number of rows, and of columns, that leaves room for numbers."""
+
+_LIGHT, _DARK = 0.95, 0.15  # the shades of the lowest and the highest value
+_STEEP = 55  # degrees of names that are wider than their columns
+_MAX_SIDE = 240.0  # of a map without numbers, at most
+
+
+class HeatFigure(CellFigure):
+    """`[[curve]] kind = "heat"`: the mean at every row and column."""
+
+    kind: Literal["heat"]
+    y: str | None = None
+    """the rows of a heat map, whose columns are `x`"""
+
+    special: ClassVar = {"x": INDEX_AXES, "y": INDEX_AXES}
+
+    def key_faults(self) -> Iterator[KeyFault]:
+        yield from super().key_faults()
+        if self.y is None:
+            yield (), "missing key 'y'"
+
+    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Matrix:
+        """Return the mean at every row and column."""
+        (rows, row_names), (columns, column_names) = _axis(cells, "y"), _axis(cells, "x")
+        means = {(y, x): mean(sorted(values)) for y, x, values in grouped_values(frame, "y", "x")}
+        has_index = not {*INDEX_AXES}.isdisjoint(self.roles.values())
+        words = {} if has_index else cells.placeholders(panel)
+        noted = {str(index) for index in cells.samples.noted.get(panel, {})}
+        places = [[(y, x) for x in columns] for y in rows]
+        return Matrix(
+            rows=tuple(row_names),
+            columns=tuple(column_names),
+            values=tuple(tuple(means.get(place) for place in row) for row in places),
+            texts=tuple(
+                tuple(
+                    cells.metric.format(means[place]) if place in means else words.get(place, "–")
+                    for place in row
+                )
+                for row in places
+            ),
+            ends=((0.0, ""), (0.0, "")),
+            pairs=tuple(number for number, place in enumerate(columns) if str(place) in noted)
+            if self.x == INDEX_AXES[-1]
+            else (),
+        )
+
+    def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
+        """Return the panels with one scale of shades."""
+        matrices = [panel.content for panel in panels if isinstance(panel.content, Matrix)]
+        every = [value for each in matrices for row in each.values for value in row if value is not None]
+        if not every:
+            return panels
+        low, high = min(every), max(every)
+        ends = ((low, metric.format(low)), (high, metric.format(high)))
+        return tuple(
+            replace(panel, content=replace(each, ends=ends))
+            for panel, each in zip(panels, matrices, strict=True)
+        )
+
+    def y_axis(self, cells: FigureCells) -> Axis:
+        return Axis(title=cells.axis_title(self.y or ""))
+
+    def center_mark(self, content: Content) -> str:
+        return "Number" if isinstance(content, Matrix) and content.is_readable else "Shade"
+
+
+def _axis(cells: FigureCells, role: str) -> tuple[Sequence[object], Sequence[str]]:
+    """Return the rows or the columns of a heat map, as the samples have them, and their names."""
+    name = cells.spec.roles[role]
+    if name in cells.levels:
+        return range(len(cells.levels[name])), cells.short_names(name)
+    at, _ = index_positions(cells.samples.frame[role].unique().sort().to_list())
+    order = sorted(at, key=at.__getitem__)
+    labels = cells.samples.labels.get(role, {})
+    return order, [labels.get(str(index), str(index)) for index in order]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix(Content):
+    """A value for every row and column; None, with a word as its text, if there is none."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]  # by row, then column
+    texts: tuple[tuple[str, ...], ...]
+    ends: tuple[tuple[float, str], tuple[float, str]]  # of the shades, lowest and highest, in all panels
+    shows_title: ClassVar[bool] = True
+    pairs: tuple[int, ...] = ()  # the columns that are marked together with the next one, counted from 0
+
+    @property
+    def is_readable(self) -> bool:
+        """Return whether the cells are few enough to write a number into each."""
+        return len(self.rows) <= MAX_LABELLED_CELLS and len(self.columns) <= MAX_LABELLED_CELLS
+
+    @classmethod
+    def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
+        """Return what a heat map needs: names at the left and below, room for a number in every cell.
+
+        Names of columns that are wider than a cell are steep; a map without numbers has small square cells.
+        """
+        first = contents[0]
+        down, across = max(len(first.rows), 1), max(len(first.columns), 1)
+        name_width, pitch = measure_names(first.rows)
+        numbers = [text for content in contents for row in content.texts for text in row]
+        widest = max((text_width(name, TICK) for name in first.columns), default=0.0)
+        if first.is_readable:
+            cell = max(map(_wide, numbers), default=0.0) + 8
+            cell = max(cell, min(widest + 6, 60.0))
+            height = pitch * down
+        else:
+            cell = min(_MAX_SIDE / max(across, down), 10.0)
+            height = cell * down
+        width = cell * across
+        shades = 20 + max(_wide(text) for _, text in first.ends)
+        return PanelLayout(
+            left=max(name_width, text_width(curve.y.title, TICK) + 4),
+            right=2,
+            end_margin=0 if first.is_readable else shades,
+            bottom=(12 if widest <= cell else 0.8 * widest + 8) + 12,
+            width=width,
+            min_width=width,
+            height=height,
+            x=Scale(low=0, high=across),
+            y=Scale(low=-0.5, high=down - 0.5),
+        )
+
+    def draw(self, plot: Plot, curve: Curve) -> None:
+        """Draw the cells of a panel, the first row at the top.
+
+        Cells of one shade are one path, for small files. Numbers shrink where they would be wider than cells.
+        """
+        from matplotlib.patches import PathPatch  # noqa: PLC0415 -- slow to load, and data do without it
+        from matplotlib.path import Path  # noqa: PLC0415 -- as above
+        from matplotlib.transforms import Affine2D  # noqa: PLC0415 -- as above
+
+        plot.frame(x=False, y=False)
+        low, high = (value for value, _ in self.ends)
+        count, cells = len(self.rows), dict[str, list[Path]]()
+        widest = max((_wide(text) for row in self.texts for text in row), default=1.0)
+        size = min(TICK, TICK * (plot.width / max(len(self.columns), 1) - 2) / widest)
+        for number, (values, texts) in enumerate(zip(self.values, self.texts, strict=True)):
+            y = count - 1 - number
+            for x, (value, text) in enumerate(zip(values, texts, strict=True)):
+                share = None if value is None else (value - low) / (high - low) if high > low else 0.5
+                shade = "white" if share is None else f"{_LIGHT + share * (_DARK - _LIGHT):.2f}"
+                corner = Affine2D().translate(x, y - 0.5)
+                cells.setdefault(shade, []).append(Path.unit_rectangle().transformed(corner))
+                if self.is_readable:
+                    color = DIM if share is None else INK if share < 0.6 else "white"
+                    plot.axes.text(x + 0.5, y, text, size=size, color=color, ha="center", va="center")
+        edge = {"edgecolor": "white", "linewidth": 1} if self.is_readable else {"linewidth": 0}
+        for shade, places in sorted(cells.items()):
+            plot.axes.add_patch(PathPatch(Path.make_compound_path(*places), facecolor=shade, **edge))
+        _names(plot, self, curve)
+        if plot.last and not self.is_readable:
+            _scale(plot, [text for _, text in self.ends])
+
+
+def _wide(text: str) -> float:
+    """Return the width of a number in a cell, or beside the scale."""
+    return text_width(text, TICK)
+
+
+def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
+    """Write the names of columns and rows, every fifth if they are too many, and the titles of the axes."""
+    cell = plot.width / max(len(content.columns), 1)
+    flat = all(text_width(name, TICK) <= cell for name in content.columns)
+    for x in content.pairs:
+        plot.stroke([x * cell + 2, (x + 2) * cell - 2], [-2, -2], color=INK, linewidth=1.5)
+    step = 1 if cell >= 9 else 5
+    for x, name in list(enumerate(content.columns))[::step]:
+        look = {"ha": "center"} if flat or step > 1 else {"rotation": _STEEP, "ha": "right"}
+        plot.write((x + 0.5) * cell, -4, name, size=TICK, va="top", rotation_mode="anchor", **look)
+    if plot.first:
+        if step == 1:
+            label_rows(plot, [(name, False) for name in content.rows])
+        else:
+            for y, name in list(enumerate(content.rows))[::step]:
+                plot.write(-4, plot.y(len(content.rows) - 1 - y), name, size=TICK, ha="right")
+        plot.write(-4, -plot.layout.bottom + 4, curve.y.title, size=TICK, color=DIM, ha="right")
+    plot.write(plot.width, -plot.layout.bottom + 4, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def _scale(plot: Plot, ends: Sequence[str]) -> None:
+    """Draw the shades beside a map, with the numbers of both ends."""
+    steps, height = 24, min(plot.height, 80.0)
+    for step in range(steps):
+        shade = str(_LIGHT + step / (steps - 1) * (_DARK - _LIGHT))
+        plot.stroke(
+            [plot.width + 11] * 2,
+            [height * step / steps, height * (step + 1.02) / steps],
+            color=shade,
+            linewidth=6,
+            solid_capstyle="butt",
+        )
+    for text, y in zip(ends, (3.0, height - 3), strict=True):
+        plot.write(plot.width + 16, y, text, size=TICK, color=DIM)
+
+
+CURVE = HeatFigure

@@ -1,0 +1,239 @@
+"""`incumbent`: the points of a search in order, the best of them so far as steps, the baseline dashed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from ...studies.catalog.metrics import Metric, find_metric
+from ...studies.planning.probe_targets import probe_command
+from ...studies.presentation.kinds import CurveKind, KeyFault, metric_faults
+from ...studies.presentation.metric_words import difference_sentence, with_true_title
+from ...studies.schema.design import Design
+from ...studies.schema.level_names import one_line
+from ...studies.schema.settings import Names
+from ...studies.searches.best_points import comparison_note
+from ...studies.searches.points import FoundPoint, SearchPoints, find_points
+from ...studies.searches.words import beyond_sentence
+from ...studies.text.units import plural
+from ..curves.curve import Axis, Content, Curve, Panel, Point
+from ..curves.draw.axis_scale import point_scales
+from ..curves.draw.panel import PanelLayout, Plot, ticks_width
+from ..curves.draw.style import ACCENT, DIM, FAINT, LIGHT, TEXT, TICK, text_width
+from ..outcomes import omitted_trials
+from ..provenance import provenance
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.study import Study
+
+
+_SECONDS_PER_HOUR = 3600.0
+_NAME = 8.0  # from the plot to a name
+
+
+class SearchFigure(CurveKind):
+    """The keys of figures of the points of a search, and the words around them."""
+
+    value: Names = ()
+    """the metric or cost; by default the first that is optimised"""
+
+    of_search: ClassVar = True
+    num_metrics: ClassVar = 1
+
+    def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
+        yield from metric_faults(self.value, {})
+        if self.value and len(self.value) != self.num_metrics:
+            what = "one metric" if self.num_metrics == 1 else "two metrics or costs"
+            yield ("value",), f"expected {what}, got {len(self.value)}"
+
+    def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+        found = find_points(study, outcomes, (*self.value, "parameters"))
+        settings = [trial.settings for trial in found.trained]
+        goals = dict.fromkeys((*(goal.metric for goal in found.goals), "parameters"))
+        names = self.value or tuple(goals)[: self.num_metrics]
+        shown = [with_true_title(find_metric(name), settings)[0] for name in names]
+        drawn = self.points_figure(study, found, shown)
+        difference = difference_sentence(shown, settings)
+        return Curve(
+            name=self.name,
+            caption=one_line(self.caption or drawn.caption).removesuffix("."),
+            notes=(*_search_notes(study, found, drawn.notes), *([difference] if difference else [])),
+            x=drawn.x,
+            y=drawn.y,
+            panels=(Panel(title="", content=drawn.content),),
+            provenance=provenance([trial.id for trial in found.trained], outcomes),
+        )
+
+    def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
+        """Return what the kind draws of the points."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointsFigure:
+    """The content of a figure of points, with its own caption, notes and axes."""
+
+    caption: str
+    notes: tuple[str, ...]
+    x: Axis
+    y: Axis
+    content: Content
+
+
+class IncumbentFigure(SearchFigure):
+    """`[[curve]] kind = "incumbent"`: the best value that a search knew after each point."""
+
+    kind: Literal["incumbent"]
+    x: Literal["points", "hours"] = "points"
+    """what it stands over: points that have ended, or hours of training"""
+
+    def points_figure(self, study: Study, found: SearchPoints, metrics: Sequence[Metric]) -> PointsFigure:
+        title, trace = axis_name(metrics[0]), _trace(study, found, metrics[0], hours=self.x == "hours")
+        band = trace.baseline is not None and trace.baseline.high is not None
+        chance = "Dashed: the baseline; band: where the best of points that are no better comes by chance."
+        return PointsFigure(
+            caption=f"{title} of the best point so far",
+            notes=("Dot: a point; line: the best so far.", *((chance,) if band else ())),
+            x=Axis(title="Points that have ended" if self.x == "points" else "Hours of training"),
+            y=Axis(title=title),
+            content=trace,
+        )
+
+
+def axis_name(metric: Metric) -> str:
+    """Return the title of a metric on an axis."""
+    return one_line(metric.axis_title or metric.title)
+
+
+def _search_notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iterator[str]:
+    """Yield what marks are, over how many points and seeds, and what is left out."""
+    counts = sorted({point.seeds for point in found.complete})
+    if not counts:
+        yield "Nothing to draw: no point of it is done."
+    else:
+        yield from own
+        seeds = (
+            "one seed"
+            if counts[-1] == 1
+            else f"the mean of {'–'.join(map(str, sorted({counts[0], counts[-1]})))} seeds"
+        )
+        yield f"{plural(len(found.complete), 'point')}, each {seeds}."
+    if note := comparison_note(study):
+        yield f"{note[:1].upper()}{note[1:]}."
+    yield from beyond_sentence(found)
+    yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))
+
+
+def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) -> PointTrace:
+    """Return every point in the order in which they ended, and the best so far."""
+    from ..search.fronts import best_so_far  # noqa: PLC0415 -- with NumPy, as the next
+    from ..search.noise import find_baseline  # noqa: PLC0415 -- loads NumPy
+
+    sign = found.sign(metric)
+    places = hours_of(found) if hours else list(range(1, len(found.points) + 1))
+    shown = [
+        (place, point, value)
+        for place, point in zip(places, found.points, strict=True)
+        if (value := point.mean(metric.name)) is not None and point in found.complete
+    ]
+    best = best_so_far([value for _, _, value in shown], sign)
+    start = find_baseline(study, found)
+    return PointTrace(
+        points=tuple(Point(x=place, y=value, n=point.seeds) for place, point, value in shown),
+        best=tuple(_steps([place for place, _, _ in shown], best)),
+        baseline=None if start is None else _baseline_point(found, metric, start),
+    )
+
+
+def _baseline_point(found: SearchPoints, metric: Metric, start: FoundPoint) -> Point | None:
+    """Return the baseline, and up to where the best of the other points would come by chance."""
+    from ..search.noise import lead_by_chance, measure_noise  # noqa: PLC0415 -- loads NumPy
+
+    value, noise = start.mean(metric.name), measure_noise(found, metric.name)
+    if value is None:
+        return None
+    limit = lead_by_chance(found, start, noise) if noise else None
+    ends = sorted((value, value + found.sign(metric) * limit)) if limit is not None else (None, None)
+    return Point(x=0.0, y=value, low=ends[0], high=ends[1], n=start.seeds)
+
+
+def hours_of(found: SearchPoints) -> list[float]:
+    """Return the hours of training after each point, whatever became of it."""
+    return list(accumulate(point.seconds / _SECONDS_PER_HOUR for point in found.points))
+
+
+def _steps(places: Sequence[float], values: Sequence[float]) -> Iterator[Point]:
+    """Yield a line that keeps its height until the next place, as long as it goes on."""
+    for number, (place, value) in enumerate(zip(places, values, strict=True)):
+        if number and value != values[number - 1]:
+            yield Point(x=place, y=values[number - 1])
+        if not number or value != values[number - 1] or number == len(places) - 1:
+            yield Point(x=place, y=value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointTrace(Content):
+    """The points of a search in order, the best of them so far as steps, and the baseline, if there is one.
+
+    The baseline's interval is what as many points as there are would come to by chance.
+    """
+
+    points: tuple[Point, ...]
+    best: tuple[Point, ...]
+    baseline: Point | None = None
+
+    @classmethod
+    def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
+        """Return what a trace needs: ticks at the left and below, names at the right."""
+        points = [
+            point for content in contents for point in (*content.points, *content.best, *_baseline(content))
+        ]
+        across, up = point_scales(curve, points, margins=(0.02, 0.06))
+        return PanelLayout(
+            left=ticks_width(up),
+            right=_NAME + max(text_width(name, TEXT, bold=True) for name in ("best", "baseline")),
+            bottom=24,
+            width=330,
+            min_width=170,
+            height=180,
+            x=across,
+            y=up,
+        )
+
+    def draw(self, plot: Plot, curve: Curve) -> None:
+        """Draw what chance comes to, dots, the baseline, and the best so far on top."""
+        plot.frame(x=True, y=True)
+        up, x = plot.layout.y, plot.layout.x
+        for baseline in _baseline(self):
+            if baseline.low is not None and baseline.high is not None:
+                ends = (up.at(baseline.low), up.at(baseline.high))
+                plot.axes.axhspan(*ends, color=LIGHT, alpha=0.18, linewidth=0)
+            plot.axes.axhline(up.at(baseline.y), color=DIM, linewidth=1.0, linestyle=(0, (4, 1.5)))
+            plot.write(plot.width + _NAME, plot.y(baseline.y), "baseline", color=DIM)
+        plot.axes.plot(
+            [x.at(point.x) for point in self.points],
+            [up.at(point.y) for point in self.points],
+            marker="o",
+            markersize=3.0,
+            markerfacecolor="white",
+            markeredgecolor=FAINT,
+            markeredgewidth=0.8,
+            linestyle="none",
+            clip_on=False,
+        )
+        plot.trace(self.best, color=ACCENT, linewidth=1.8, clip_on=False, zorder=4)
+        if self.best:
+            end = self.best[-1]
+            plot.write(plot.width + _NAME, plot.y(end.y), "best", color=ACCENT, weight="bold")
+        plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def _baseline(content: PointTrace) -> tuple[Point, ...]:
+    return () if content.baseline is None else (content.baseline,)
+
+
+CURVE = IncumbentFigure

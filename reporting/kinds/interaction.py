@@ -1,0 +1,207 @@
+"""`interaction`: a line for each level of one factor over the levels of another.
+
+The levels are words with equal distances. Points stand a little beside each other, so that their whiskers can
+be told apart. Lines that are not parallel are an interaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import Field
+
+from ...diagnostics import nearest_hint
+from ...studies.presentation.kinds import MAX_SERIES, CurveKind, KeyFault, metric_faults
+from ...studies.presentation.selection import level_name_fault, select_faults
+from ...studies.schema.design import Design, level_key
+from ...studies.schema.level_names import level_names, one_line
+from ...studies.schema.settings import Level
+from ..curves.cell_figure import named_levels
+from ..curves.curve import Axis, Content, Curve, Line, Point
+from ..curves.draw.axis_scale import Scale, make_scale
+from ..curves.draw.panel import PanelLayout, Plot, ticks_width
+from ..curves.draw.style import DIM, TEXT, TICK, crop_name, text_width, wrap_text
+from ..subject import ResultSubject, StudyModel, model_factors
+from .effects import effect_factor_faults, model_figure, varied_factors
+from .line import label_lines, line_strokes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.study import Study
+
+
+_WIDTH = 300.0
+_APART = 4.0  # points from one line's mark to the next
+_NAME = 8.0
+
+
+class InteractionFigure(CurveKind):
+    """`[[curve]] kind = "interaction"`: the mean at each combination of two factors' levels."""
+
+    kind: Literal["interaction"]
+    value: str
+    """the metric, or a cost"""
+    x: str
+    """the factor whose levels stand side by side"""
+    series: str
+    """the factor with a line for each of its levels, of which there are at most 6"""
+    select: dict[str, Any] = Field(default={})
+    """for a factor, the level or the list of levels that is kept"""
+    accent: Any = None
+    """the level of `series` in colour"""
+
+    @property
+    def level_keys(self) -> Mapping[str, str | None]:
+        return {"accent": self.series}
+
+    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+        faults = [*select_faults(self.select, design.known_levels), *metric_faults([self.value], {})]
+        faults = faults or list(effect_factor_faults(self.select, design, interactions=True))
+        return faults or list(self._factor_faults(design))
+
+    def _factor_faults(self, design: Design) -> Iterator[KeyFault]:
+        """Yield names that are no factors with several levels, and levels that cannot be drawn."""
+        varied = varied_factors(self.select, design.factors)
+        for key, name in (("x", self.x), ("series", self.series)):
+            if name not in varied:
+                yield (
+                    (key,),
+                    f"expected a factor with several levels, got '{name}'{nearest_hint(name, varied)}",
+                )
+        if self.x == self.series:
+            yield ("series",), f"expected something other than x's, got '{self.series}'"
+        levels = varied.get(self.series, ())
+        if len(levels) > MAX_SERIES:
+            yield ("series",), f"expected at most {MAX_SERIES} levels, got {len(levels)}: select some of them"
+        if (
+            self.accent is not None
+            and levels
+            and (message := level_name_fault(self.accent, levels, self.series))
+        ):
+            yield ("accent",), message
+
+    def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+        subject = ResultSubject(study, self.select, outcomes)
+        found = model_factors(subject, self.value, interactions=True)
+        return model_figure(
+            self,
+            subject,
+            subject.metric(self.value)[0],
+            found,
+            what=f"by {one_line(self.x)} and {one_line(self.series)}",
+            x=one_line(self.x),
+            content=_interaction(self, found, subject.varied),
+            notes=_notes(self, found),
+        )
+
+
+def _notes(spec: InteractionFigure, found: StudyModel) -> Iterator[str]:
+    told = () if found.model is None else found.model.told
+    if found.model is not None and (spec.x, spec.series) not in told and (spec.series, spec.x) not in told:
+        yield "The cells cannot tell this interaction, which is taken to be nothing."
+
+
+def _interaction(
+    spec: InteractionFigure, found: StudyModel, factors: Mapping[str, tuple[Level, ...]]
+) -> Interaction:
+    """Return a line for each level of the series, without points for what the cells cannot tell."""
+    means = found.level_means(spec.x, spec.series) if {spec.x, spec.series} <= factors.keys() else {}
+    xs, series = factors.get(spec.x, ()), factors.get(spec.series, ())
+    names = named_levels(spec.series, series)
+    accent = None if spec.accent is None else level_key(spec.accent)
+    keys = [level_key(level) for level in series]
+    accented = keys.index(accent) if accent in keys else None
+    lines = list[Line]()
+    for number, (key, name) in enumerate(zip(keys, names, strict=True)):
+        points = [
+            Point(x=float(at), y=contrast.value, low=contrast.low, high=contrast.high)
+            for at, level in enumerate(xs)
+            if (contrast := means.get((level_key(level), key))) is not None
+        ]
+        if points:
+            lines.append(
+                Line(
+                    name=name,
+                    number=number - (accented is not None and accented < number),
+                    points=tuple(points),
+                    accent=accented == number,
+                )
+            )
+    return Interaction(levels=level_names(xs), lines=tuple(lines))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interaction(Content):
+    """A line for each level of one factor over the levels of another, whose names stand side by side.
+
+    A point's `x` is the number of its level.
+    """
+
+    levels: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+    @classmethod
+    def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
+        """Return what the lines need: ticks at the left, names of levels below, of series at the right."""
+        content = contents[0]
+        points = [point for line in content.lines for point in line.points]
+        numbers = [n for point in points for n in (point.y, point.low, point.high) if n is not None]
+        up = make_scale(numbers, Axis(title=""), margin=0.05)
+        width = (
+            max(text_width(crop_name(line.name), TEXT, bold=True) for line in content.lines)
+            if content.lines
+            else 0.0
+        )
+        high = max((len(_wrapped(content, name)) for name in content.levels), default=1)
+        return PanelLayout(
+            left=ticks_width(up),
+            right=_NAME + width,
+            bottom=14 + 8.5 * high,
+            width=_WIDTH,
+            min_width=_WIDTH,
+            height=180,
+            x=Scale(low=-0.35, high=max(len(content.levels), 1) - 0.65),
+            y=up,
+        )
+
+    def draw(self, plot: Plot, curve: Curve) -> None:
+        """Draw the lines with their whiskers, then the names."""
+        plot.frame(x=True, y=True)
+        if not self.lines:
+            return
+        strokes = dict(line_strokes(self.lines))
+        unit = 1 / (plot.x(1) - plot.x(0))
+        for number, line in enumerate(self.lines):
+            color, dashes, width = strokes[line.name]
+            shift = (number - (len(self.lines) - 1) / 2) * _APART * unit
+            xs = [point.x + shift for point in line.points]
+            plot.axes.plot(
+                xs,
+                [point.y for point in line.points],
+                color=color,
+                linestyle=dashes,
+                linewidth=width,
+                marker="o",
+                markersize=3.2,
+                clip_on=False,
+            )
+            for x, point in zip(xs, line.points, strict=True):
+                if point.low is not None and point.high is not None:
+                    plot.axes.plot([x, x], [point.low, point.high], color=color, linewidth=0.9, clip_on=False)
+        label_lines(plot, self.lines, strokes)
+        for at, name in enumerate(self.levels):
+            plot.write(
+                plot.x(at), -5, "\n".join(_wrapped(self, name)), size=TICK, color=DIM, ha="center", va="top"
+            )
+        plot.write(plot.width, 4 - plot.layout.bottom, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def _wrapped(content: Interaction, name: str) -> list[str]:
+    """Return the name of a level on lines as wide as its share of the axis."""
+    return wrap_text(name, _WIDTH / max(len(content.levels), 1) - 6, TICK)
+
+
+CURVE = InteractionFigure

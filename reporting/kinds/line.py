@@ -1,0 +1,257 @@
+"""`line`: a metric over a factor, over time or over its own index, as lines with bands.
+
+Shade and dashes tell lines apart without colour. Names stand in the order of the lines' ends, pushed apart
+where they meet, with a thin leader to the line where they had to move. Published numbers are diamonds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import polars as pl
+
+from ...studies.catalog.metrics import Metric
+from ...studies.presentation.kinds import KeyFault
+from ...studies.schema.design import Design
+from ..curves.cell_figure import (
+    FigureCells,
+    SeriesFigure,
+    grouped_values,
+    interval_point,
+    mean_interval,
+    word_faults,
+)
+from ..curves.curve import Content, Curve, Line, Panel, Point
+from ..curves.draw.axis_scale import point_scales
+from ..curves.draw.label_placement import spread_labels
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, ticks_width
+from ..curves.draw.style import (
+    ACCENT,
+    ACCENTED,
+    DIM,
+    INK,
+    LIGHT,
+    PALE,
+    STROKES,
+    TEXT,
+    TICK,
+    Dash,
+    crop_name,
+    text_width,
+)
+from ..curves.samples import TIME_AXES
+
+MAX_LINES = 5
+"""The largest number of lines in one panel; of more each has a panel, with the others in grey behind it."""
+
+
+_MAX_MARKED_POINTS = 16  # points of a line with fewer of them are marked
+_NAME = 8.0  # from the plot to a name
+_LINE = 9.5  # from one name to the next
+_SAMPLE = 20.0  # the piece of a line before its name
+
+
+class LineFigure(SeriesFigure):
+    """`[[curve]] kind = "line"`: lines with bands."""
+
+    kind: Literal["line"]
+    published: str | None = None
+    """the paper's table whose numbers are drawn as diamonds beside ours"""
+
+    special: ClassVar = {"x": (*TIME_AXES, "index")}
+    interval_mark: ClassVar = "band"
+
+    def key_faults(self) -> Iterator[KeyFault]:
+        yield from super().key_faults()
+        if self.published is not None and self.x in TIME_AXES:
+            yield ("published",), "a paper's numbers are given by level, not over time"
+
+    def level_faults(self, design: Design) -> Iterator[KeyFault]:
+        yield from word_faults(self, design)
+        yield from super().level_faults(design)
+
+    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Lines:
+        """Return a line for each series with values, from left to right."""
+        names, accent, at = cells.full_names(self.series), cells.accent, cells.positions[0]
+        found: dict[int, list[Point]] = {}
+        for series, x, values in grouped_values(frame, "series", "x"):
+            low_to_high = mean_interval(values, self.band, cells.metric)
+            found.setdefault(series, []).append(interval_point(at[x], low_to_high, len(values)))
+        lines = [
+            Line(
+                name=names[series] if names else "",
+                number=series - (accent is not None and accent < series),
+                points=tuple(sorted(points, key=lambda point: point.x)),
+                published=_published(cells, panel, series, at),
+                accent=accent == series,
+            )
+            for series, points in sorted(found.items())
+        ]
+        return Lines(lines=tuple(lines))
+
+    def split_panels(self, panels: tuple[Panel, ...], metric: Metric) -> tuple[Panel, ...]:
+        """Return the lines in one panel or, if they are too many, in a panel each with the others behind."""
+        del metric
+        lines = panels[0].content.lines if isinstance(panels[0].content, Lines) else ()
+        if len(panels) > 1 or len(lines) <= MAX_LINES:
+            return panels
+        return tuple(
+            Panel(
+                title=line.name,
+                content=Lines(lines=(line,), context=tuple(other for other in lines if other is not line)),
+            )
+            for line in lines
+        )
+
+    def center_mark(self, content: Content) -> str:
+        return "Line"
+
+    def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
+        contents = [panel.content for panel in panels if isinstance(panel.content, Lines)]
+        if any(each.context for each in contents):
+            named = [line.name for each in contents for line in each.lines if line.accent]
+            yield "Grey: the other panels' lines" + (f"; in colour: {named[0]}." if named else ".")
+        if any(line.published for each in contents for line in each.lines):
+            yield f"Diamonds: published, {paper} {self.published}."
+
+
+def _published(
+    cells: FigureCells, panel: int, series: int, at: Mapping[object, float]
+) -> tuple[tuple[float, float], ...]:
+    """Return what the paper has for a series at every level of x."""
+    if cells.paper is None:
+        return ()
+    numbers = ((place, cells.published_value(panel=panel, series=series, x=x)) for x, place in at.items())
+    return tuple((place, value) for place, value in numbers if value is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lines(Content):
+    """The series of one panel, those without a point left out; `context` has others, for the background.
+
+    `ranked` are lines that end together: their names stand from the top down with a piece of each.
+    """
+
+    lines: tuple[Line, ...]
+    context: tuple[Line, ...] = ()
+    ranked: bool = False
+
+    @property
+    def is_accented(self) -> bool:
+        return [line.accent for line in self.lines] == [True]
+
+    @classmethod
+    def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
+        """Return what lines need: ticks at the left and below, names at the right.
+
+        In panels of one line each, with the others behind, the title is the name.
+        """
+        every = [line for content in contents for line in (*content.lines, *content.context)]
+        points = [point for line in every for point in line.points]
+        published = [number for line in every for number in line.published]
+        across, up = point_scales(curve, points, published, margins=(0.015, 0.04))
+        names = [
+            crop_name(line.name) for content in contents for line in content.lines if not content.context
+        ]
+        alone = len(contents) == 1
+        samples = _SAMPLE if any(content.ranked for content in contents) else 0.0
+        return PanelLayout(
+            left=ticks_width(up),
+            right=_NAME + samples + max((text_width(name, TEXT, bold=True) for name in names), default=0.0),
+            bottom=24,
+            width=300 if alone else 400,
+            min_width=90,
+            height=180 if alone else 90,
+            x=across,
+            y=up,
+        )
+
+    def draw(self, plot: Plot, curve: Curve) -> None:
+        """Draw the lines of a panel: those behind, then bands, then lines, the accented one last."""
+        plot.frame(x=True, y=True)
+        for line in self.context:
+            _line(plot, line, (ACCENT if line.accent else PALE, "-", 1.0 if line.accent else 0.8))
+        strokes = dict(line_strokes(self.lines))
+        order = sorted(self.lines, key=lambda line: line.accent)
+        for line in order:
+            _band(plot, line, strokes[line.name][0], broken=self.ranked)
+        for line in order:
+            _line(plot, line, strokes[line.name], marked=len(line.points) < _MAX_MARKED_POINTS)
+            for x, y in line.published:
+                plot.mark_published(plot.layout.x.at(x), plot.layout.y.at(y), strokes[line.name][0])
+        if self.ranked:
+            _rank_lines(plot, self.lines, strokes)
+        elif not self.context:
+            label_lines(plot, self.lines, strokes)
+        plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def label_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
+    """Write the name of every line beside its right end, apart from each other."""
+    named = [line for line in lines if line.name]
+    ends = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
+    places = spread_labels([y for _, y in ends], _LINE, 0, plot.height)
+    for line, (x, y), place in zip(named, ends, places, strict=True):
+        color = DIM if strokes[line.name][0] == LIGHT else strokes[line.name][0]
+        if abs(y - place) > 2 or x < plot.width - 8:
+            plot.stroke([x + 3, plot.width + _NAME - 2], [y, place], color=AXIS_COLOR, linewidth=0.5)
+        weight = "bold" if line.accent else "normal"
+        plot.write(plot.width + _NAME, place, crop_name(line.name), color=color, weight=weight)
+
+
+def _rank_lines(plot: Plot, lines: Sequence[Line], strokes: dict[str, tuple[str, Dash, float]]) -> None:
+    """Write the names from the top down, the line that is highest in the mean first, each with its stroke."""
+    ranked = sorted(lines, key=lambda line: -sum(point.y for point in line.points) / len(line.points))
+    for number, line in enumerate(ranked):
+        color, dashes, width = strokes[line.name]
+        y, x = plot.height - 4 - number * (_LINE + 1.5), plot.width + _NAME
+        plot.stroke([x, x + _SAMPLE - 5], [y, y], color=color, linestyle=dashes, linewidth=width)
+        weight = "bold" if line.accent else "normal"
+        plot.write(
+            x + _SAMPLE, y, crop_name(line.name), color=DIM if color == LIGHT else color, weight=weight
+        )
+
+
+def line_strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, float]]]:
+    """Yield the name and the stroke of each line; a level has the same stroke in every panel."""
+    for line in lines:
+        if line.accent:
+            yield line.name, ACCENTED
+        elif len(lines) == 1:
+            yield line.name, (INK, "-", 1.5)
+        else:
+            yield line.name, STROKES[line.number % len(STROKES)]
+
+
+def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bool = False) -> None:
+    """Draw one line, with a dot at each of its points if they are few."""
+    color, dashes, width = stroke
+    plot.trace(
+        line.points,
+        color=color,
+        linestyle=dashes,
+        linewidth=width,
+        solid_capstyle="round",
+        marker="o" if marked else None,
+        markersize=2.6,
+        clip_on=False,
+    )
+
+
+def _band(plot: Plot, line: Line, color: str, *, broken: bool) -> None:
+    """Draw the intervals of a line as one area; where a point has none it goes on, or is `broken`."""
+    across, up = plot.layout.x, plot.layout.y
+    areas: list[list[tuple[float, float, float]]] = [[]]
+    for point in line.points:
+        if point.low is not None and point.high is not None:
+            areas[-1].append((across.at(point.x), up.at(point.low), up.at(point.high)))
+        elif broken:
+            areas.append([])
+    for area in filter(None, areas):
+        xs, lows, highs = zip(*area, strict=True)
+        plot.axes.fill_between(xs, lows, highs, color=color, alpha=0.15, linewidth=0)
+
+
+CURVE = LineFigure

@@ -1,0 +1,233 @@
+"""`pareto`: results against their cost, the cells of a series joined, the front as steps in colour.
+
+Dots on the front are full, the others hollow. A name stands beside the last cell of its series, where it
+covers neither dots nor lines, as far as there is such a place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Literal, Self
+
+import polars as pl
+
+from ...diagnostics import nearest_hint
+from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
+from ...studies.presentation.kinds import KeyFault
+from ...studies.schema.design import Design, level_key
+from ...studies.schema.factors import ABSENT, SEED
+from ..curves.cell_figure import (
+    FigureCells,
+    SeriesFigure,
+    grouped_values,
+    interval_point,
+    mean_interval,
+)
+from ..curves.curve import Content, Curve, Line, Panel, Point
+from ..curves.draw.axis_scale import point_scales
+from ..curves.draw.label_placement import Rectangle, place_labels
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, ticks_width
+from ..curves.draw.style import ACCENT, DIM, FAINT, INK, TEXT, TICK, crop_name, text_width
+from ..statistics.estimates import mean
+
+_DOT = 3.5  # the size of a mark
+
+
+class ParetoFigure(SeriesFigure):
+    """`[[curve]] kind = "pareto"`: every cell by its cost and its result."""
+
+    kind: Literal["pareto"]
+
+    special: ClassVar = {"x": tuple(METRICS_AND_COSTS)}
+    interval_mark: ClassVar = "whisker"
+    caption_word: ClassVar = "against"
+
+    @property
+    def count_places(self) -> tuple[str, ...]:
+        return ("panel", "cell")
+
+    def named_metrics(self) -> Iterator[KeyFault]:
+        yield from super().named_metrics()
+        yield ("x",), self.x
+
+    def key_faults(self) -> Iterator[KeyFault]:
+        yield from super().key_faults()
+        if (
+            metric_family(self.value) in METRICS_AND_COSTS
+            and find_metric(self.value).higher_is_better is None
+        ):
+            yield ("value",), f"expected a metric with a better direction, got '{self.value}'"
+
+    def role_faults(self, role: str, name: str, factors: Mapping[str, object]) -> Iterator[KeyFault]:
+        if role != "x":
+            yield from super().role_faults(role, name, factors)
+        elif name not in METRICS_AND_COSTS:
+            yield ("x",), f"expected a cost or a metric, got '{name}'{nearest_hint(name, METRICS_AND_COSTS)}"
+
+    def mixed_faults(self, design: Design) -> Iterator[KeyFault]:
+        yield from ()  # every cell is a point
+
+    def content(self, cells: FigureCells, frame: pl.DataFrame, panel: int) -> Cloud:
+        """Return every cell by its cost and its result; cells of the same name are joined by a line."""
+        cost = METRICS_AND_COSTS.get(self.x)
+        signs = 1 if cost and cost.higher_is_better else -1, 1 if cells.metric.higher_is_better else -1
+        found: dict[str, list[Point]] = {}
+        accented = set[str]()
+        for series, cell, values in grouped_values(frame, "series", "cell", of=("x", "value")):
+            name = _point_name(cells, series, cell)
+            xs, ys = zip(*values, strict=True)
+            interval = mean_interval(ys, self.band, cells.metric)
+            found.setdefault(name, []).append(interval_point(mean(sorted(xs)), interval, len(ys)))
+            if cells.accent == series:
+                accented.add(name)
+        return Cloud(
+            lines=tuple(
+                Line(
+                    name=name,
+                    points=tuple(sorted(points, key=lambda point: point.x)),
+                    accent=name in accented,
+                )
+                for name, points in found.items()
+            ),
+            front=pareto_front([point for points in found.values() for point in points], signs),
+            steps="post" if signs[0] < 0 else "pre",
+        )
+
+    def center_mark(self, content: Content) -> str:
+        return "Point"
+
+    def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
+        if any(isinstance(each.content, Cloud) and len(each.content.front) > 1 for each in panels):
+            yield "Steps: the front that no point passes."
+
+
+def _point_name(cells: FigureCells, series: int, cell: int) -> str:
+    """Return the name of a point: its series, or the levels of its cell that vary in its panel."""
+    factor = cells.spec.roles.get("series")
+    if factor is not None:
+        return cells.full_names(factor)[series]
+    levels = cells.samples.cells[cell]
+    varied = [name for name, each in cells.levels.items() if name != SEED and len(each) > 1]
+    return ", ".join(
+        cells.full_names(name)[
+            [level_key(level) for level in cells.levels[name]].index(level_key(levels[name]))
+        ]
+        for name in varied
+        if name not in (cells.spec.panels, cells.spec.rows) and levels[name] != ABSENT
+    )
+
+
+def pareto_front(points: Sequence[Point], signs: tuple[int, int]) -> tuple[Point, ...]:
+    """Return the points that no other surpasses in both directions, from left to right."""
+    kept: list[Point] = []
+    for point in sorted(points, key=lambda point: (-signs[0] * point.x, -signs[1] * point.y)):
+        if not kept or signs[1] * point.y > signs[1] * kept[-1].y:
+            kept.append(point)
+    return tuple(sorted(kept, key=lambda point: point.x))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud(Content):
+    """Cells by cost and result, joined if they belong to one series, and the Pareto front."""
+
+    lines: tuple[Line, ...]
+    front: tuple[Point, ...]  # from left to right
+    steps: Literal["post", "pre"]  # whether the front holds to the right of its points, or to their left
+
+    @classmethod
+    def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
+        """Return what a cloud needs: ticks at the left and below; names stand inside, or a little beyond."""
+        points = [point for content in contents for line in content.lines for point in line.points]
+        across, up = point_scales(curve, points, margins=(0.05, 0.06))
+        alone = len(contents) == 1
+        return PanelLayout(
+            left=ticks_width(up),
+            right=40 if alone else 12,
+            bottom=24,
+            width=330,
+            min_width=170,
+            height=210 if alone else 140,
+            x=across,
+            y=up,
+        )
+
+    def draw(self, plot: Plot, curve: Curve) -> None:
+        """Draw the front below, then the joined cells with their whiskers, then the names."""
+        plot.frame(x=True, y=True)
+        if len(self.front) > 1:
+            plot.trace(self.front, color=ACCENT, linewidth=1.5, drawstyle=f"steps-{self.steps}")
+        for line in self.lines:
+            plot.trace(line.points, color=INK if line.accent else FAINT, linewidth=0.9)
+            for point in line.points:
+                _cell(plot, point, best=point in self.front)
+        _names(plot, self)
+        plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def _cell(plot: Plot, point: Point, *, best: bool) -> None:
+    """Draw one cell: a full dot on the front, else a hollow one."""
+    x, y = plot.layout.x.at(point.x), plot.layout.y.at(point.y)
+    if point.low is not None and point.high is not None:
+        ends = [plot.layout.y.at(point.low), plot.layout.y.at(point.high)]
+        plot.axes.plot([x, x], ends, color=AXIS_COLOR, linewidth=0.8, zorder=3)
+    plot.axes.plot(
+        [x],
+        [y],
+        marker="o",
+        markersize=_DOT,
+        markerfacecolor=INK if best else "white",
+        markeredgecolor=INK if best else DIM,
+        markeredgewidth=0.8,
+        linestyle="none",
+        clip_on=False,
+        zorder=4,
+    )
+
+
+def _line_obstacles(plot: Plot, content: Cloud) -> Iterator[Rectangle]:
+    """Yield small rectangles along all lines, for names to keep off."""
+    front = [(plot.x(point.x), plot.y(point.y)) for point in content.front]
+    for (x, y), (next_x, next_y) in pairwise(front):
+        corner = (next_x, y) if content.steps == "post" else (x, next_y)
+        yield from _dotted((x, y), corner)
+        yield from _dotted(corner, (next_x, next_y))
+    for line in content.lines:
+        ends = [(plot.x(point.x), plot.y(point.y)) for point in line.points]
+        for start, end in pairwise(ends):
+            yield from _dotted(start, end)
+        for point, (x, _) in zip(line.points, ends, strict=True):
+            if point.low is not None and point.high is not None:
+                yield (x - 0.5, plot.y(point.low), x + 0.5, plot.y(point.high))
+
+
+def _dotted(start: tuple[float, float], end: tuple[float, float]) -> Iterator[Rectangle]:
+    """Yield rectangles along a straight line, one every two points."""
+    count = max(int(math.dist(start, end) // 2), 1)
+    for number in range(count + 1):
+        x, y = (a + (b - a) * number / count for a, b in zip(start, end, strict=True))
+        yield (x - 1, y - 1, x + 1, y + 1)
+
+
+def _names(plot: Plot, content: Cloud) -> None:
+    """Write the name of every series beside its last cell, off the others and off the cells."""
+    named = [line for line in content.lines if line.name]
+    anchors = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
+    dots = [(plot.x(point.x), plot.y(point.y)) for line in content.lines for point in line.points]
+    taken: list[Rectangle] = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in dots]
+    taken += _line_obstacles(plot, content)
+    spots = place_labels(
+        anchors,
+        [text_width(crop_name(line.name), TEXT) for line in named],
+        9.0,
+        obstacles=taken,
+        bounds=(0, 0, plot.width + plot.layout.right, plot.height),
+    )
+    for line, spot in zip(named, spots, strict=True):
+        weight = "bold" if line.accent else "normal"
+        plot.write(spot.x, spot.y, crop_name(line.name), ha=spot.side, weight=weight)
+
+
+CURVE = ParetoFigure

@@ -1,0 +1,191 @@
+"""`points`: the best points of a search, with what they measured, their seeds and their values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ...studies.catalog.metrics import ANALYTIC_COSTS, Metric, find_metric
+from ...studies.planning.probe_targets import probe_command
+from ...studies.planning.trial_values import ValueStatus
+from ...studies.presentation.kinds import Beside, KeyFault, Spread, TableKind, metric_faults
+from ...studies.presentation.metric_words import difference_sentence, with_true_title
+from ...studies.schema.design import Design
+from ...studies.schema.level_names import level_name, one_line, value_name
+from ...studies.schema.settings import Level, Names
+from ...studies.searches.best_points import comparison_note
+from ...studies.searches.points import FoundPoint, SearchPoints, find_points
+from ...studies.searches.words import beyond_sentence
+from ...studies.text.units import plural
+from ..outcomes import omitted_trials
+from ..provenance import provenance
+from ..statistics.estimates import estimate
+from ..tables.axes import metric_head
+from ..tables.captions import SPREADS, caption_start
+from ..tables.table import NOT_RUN, Cell, CellStatus, ColumnKey, Table, number_cell
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.study import Study
+
+
+SEEDS = "n"
+"""The heading of the column with the number of seeds."""
+
+PARAMETERS = "parameters"
+
+
+class PointsTable(TableKind):
+    """`[[table]] kind = "points"`: the best points of a search, the best first."""
+
+    kind: Literal["points"]
+    value: Names = ()
+    """metrics and costs; by default what is optimised, and parameters"""
+    points: int = Field(default=10, ge=1, le=1000)
+    """how many points it has"""
+    spread: Spread = "sd"
+    """what follows a mean over seeds: standard deviation, standard error, or 95 % confidence interval"""
+    show: Literal["values", "recipe"] = "values"
+    """what describes a point: the values of its dimensions, or its recipe"""
+    digits: dict[str, Annotated[int, Field(ge=0, le=12)]] = Field(default={})
+    """decimals by metric, where they are not the metric's own"""
+
+    of_search: ClassVar = True
+
+    def faults(self, design: Design, paper: str | None) -> Iterator[KeyFault]:
+        yield from metric_faults(self.value, self.digits)
+
+    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+        found = find_points(study, outcomes, (*self.value, PARAMETERS))
+        names = self.value or tuple(dict.fromkeys([*(each.metric for each in found.goals), PARAMETERS]))
+        settings = [trial.settings for trial in found.trained]
+        named = [
+            with_true_title(_as_sought(find_metric(name, self.digits), found), settings) for name in names
+        ]
+        metrics, shown = [metric for metric, _ in named], found.ranked()[: self.points]
+        described = _described(study, self, shown)
+        best = {metric.name: _best_text(shown, metric) for metric in metrics}
+        columns = (*(metric.name for metric in metrics), SEEDS, *described)
+        return Table(
+            name=self.name,
+            caption=tuple(_sentences(study, self, found, metrics)),
+            corner="rank",
+            rows=tuple(str(number) for number in range(1, len(shown) + 1)),
+            columns=(*(metric_head(*each) for each in named), SEEDS, *map(one_line, described)),
+            cells=tuple(
+                (
+                    *(_measured(point, metric, self, best[metric.name]) for metric in metrics),
+                    number_cell(point.seeds, str(point.seeds)),
+                    *(_value(values[number]) for values in described.values()),
+                )
+                for number, point in enumerate(shown)
+            ),
+            footnotes=(),
+            provenance=provenance([trial.id for trial in found.trained], outcomes),
+            keys=tuple(ColumnKey(metric=name, level="") for name in columns),
+            spread=self.spread,
+        )
+
+
+def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
+    """Return a metric with the direction in which the search goes, where that is optimised."""
+    sought = {goal.metric: goal.sign > 0 for goal in found.goals}
+    return replace(metric, higher_is_better=sought.get(metric.name, metric.higher_is_better))
+
+
+def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> dict[str, list[Level | None]]:
+    """Return what describes points by the heading of its column: values of dimensions, or recipes."""
+    from ..search.promotion import RECIPE, outer_names  # noqa: PLC0415 -- loads NumPy
+
+    taken = [name for name in study.dimensions if any(name in point.values for point in shown)]
+    recipes: dict[str, list[Level | None]] = {}
+    if spec.show == "recipe":
+        taken = [name for name in taken if name in outer_names(study)]
+        recipes[RECIPE] = [study.trial_for(point.values).settings.model.recipe for point in shown]
+    return recipes | {name: [point.values.get(name) for point in shown] for name in taken}
+
+
+def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -> Cell:
+    """Return the mean of a metric over a point's seeds."""
+    values = point.measured.get(metric.name, {})
+    if point.mean(metric.name) is None:
+        return Cell(status=CellStatus.PARTIAL if values else CellStatus.NO_VALUE, text=NOT_RUN)
+    found = estimate(values.values(), spread=spec.spread)
+    found = found.within_share() if metric.is_share else found
+    has_spread = found.spread is not None and not (metric.name in ANALYTIC_COSTS and not found.spread)
+    interval = ""
+    if has_spread and spec.spread == "ci" and found.low is not None and found.high is not None:
+        interval = f"[{metric.format(found.low)}, {metric.format(found.high)}]"
+    text = metric.format(found.value)
+    return Cell(
+        status=CellStatus.DONE,
+        estimate=found,
+        text=text,
+        spread=metric.format(found.spread)
+        if has_spread and found.spread is not None and not interval
+        else "",
+        interval=interval,
+        best=text == best,
+    )
+
+
+def _best_text(points: Sequence[FoundPoint], metric: Metric) -> str:
+    """Return the text of the best value of a column; empty where neither direction is better."""
+    means = [value for point in points if (value := point.mean(metric.name)) is not None]
+    if not means or metric.higher_is_better is None:
+        return ""
+    return metric.format(max(means) if metric.higher_is_better else min(means))
+
+
+def _value(value: Level | None) -> Cell:
+    """Return the value of a dimension; a dash for a point that does not take it."""
+    if value is None:
+        return Cell(status=CellStatus.UNPLANNED, text=NOT_RUN)
+    if isinstance(value, bool | str):
+        return Cell(status=CellStatus.DONE, text=value_name(value), picked=level_name(value))
+    return number_cell(value, value_name(value))
+
+
+def _sentences(
+    study: Study, spec: PointsTable, found: SearchPoints, metrics: Sequence[Metric]
+) -> Iterator[str]:
+    """Yield every sentence of the caption."""
+    from ..search.noise import noise_sentences  # noqa: PLC0415 -- loads NumPy
+
+    settings = [trial.settings for trial in found.trained]
+    subject = caption_start(spec.caption, metrics)
+    complete, first = found.complete, found.goals[0]
+    shown = min(spec.points, len(complete))
+    counts = sorted({point.seeds for point in complete})
+    over = "one seed" if counts[-1:] == [1] else f"mean {SPREADS[spec.spread]} of n seeds"
+    if not complete:
+        yield f"{subject}: no point that counts is done yet."
+    else:
+        goals = [f"the {'highest' if goal.sign > 0 else 'lowest'} {goal.metric}" for goal in found.goals]
+        which = f"those with {goals[0]}"
+        if len(goals) > 1:
+            which = f"first those that none surpasses in all of {', '.join(goals)}"
+        yield f"{subject}: {shown} of {plural(len(complete), 'point')}, {which}; {over}."
+        yield "Bold: best in its column."
+        yield "The best of many is better here than it would be once more: activemem study promote."
+    yield from noise_sentences(study, found, find_metric(first.metric, spec.digits))
+    if difference := difference_sentence(metrics, settings):
+        yield difference
+    if note := comparison_note(study):
+        yield f"{note[:1].upper()}{note[1:]}."
+    partial = Counter(point.status for point in found.points if point.status != ValueStatus.DONE)
+    if lacking := partial[ValueStatus.MISSING]:
+        yield f"{plural(lacking, 'point')} still {'lacks' if lacking == 1 else 'lack'} seeds."
+    below = partial[ValueStatus.PRUNED]
+    if study.fidelity is not None and below:
+        yield f"{plural(below, 'point')} came to lower rungs of {study.fidelity.name} alone."
+    yield from beyond_sentence(found)
+    yield from omitted_trials(found.gaps, len(found.trained), probe_command(study.name))
+
+
+TABLE = PointsTable

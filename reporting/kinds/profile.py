@@ -1,0 +1,138 @@
+"""`profile`: the share of runs that are better than each score, by method (Agarwal et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from ...studies.presentation.kinds import MAX_SERIES, CurveKind, KeyFault
+from ...studies.presentation.selection import describe_levels, level_name_fault, selected_levels
+from ...studies.schema.design import Design, level_key
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import level_text, one_line
+from ..curves.cell_figure import named_levels
+from ..curves.curve import Axis, Curve, Line, Panel, Point
+from ..scores import ScoreKeys, Scores, collect_scores, scale_sentences
+from ..subject import ResultSubject
+from .line import Lines
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.study import Study
+
+
+_THRESHOLDS = 101
+"""The number of scores at which a profile has a point."""
+
+
+class ProfileFigure(ScoreKeys, CurveKind):
+    """`[[curve]] kind = "profile"`: the share of runs above each score, a line for each method."""
+
+    kind: Literal["profile"]
+    series: str
+    """the factor whose levels are compared, of which there are at most 6"""
+    accent: Any = None
+    """the level of `series` in colour"""
+
+    @property
+    def methods(self) -> tuple[str, str]:
+        return "series", self.series
+
+    @property
+    def level_keys(self) -> Mapping[str, str | None]:
+        return {"accent": self.series}
+
+    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+        if faults := self.score_faults(design):
+            return faults
+        levels = selected_levels(self.select, design.known_levels)[self.series]
+        if len(levels) > MAX_SERIES:
+            message = f"expected at most {MAX_SERIES} levels, got {len(levels)}: select some of them"
+            faults.append((("series",), message))
+        if self.accent is not None and (message := level_name_fault(self.accent, levels, self.series)):
+            faults.append((("accent",), message))
+        return faults
+
+    def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+        subject = ResultSubject(study, self.select, outcomes)
+        scores = collect_scores(self, subject)
+        shown = [subject.metric(name)[0] for name in self.value]
+        fixed = subject.fixed((self.series, *self.tasks, SEED))
+        titles = [metric.axis_title or metric.title for metric in shown]
+        side = "more than" if scores.sign > 0 else "less than"
+        caption = f"{' and '.join(titles)}: share of runs with {side} a score"
+        caption += f"; {describe_levels(fixed)}" if fixed else ""
+        return Curve(
+            name=self.name,
+            caption=one_line(self.caption or caption).removesuffix("."),
+            notes=(
+                *subject.fixed_note(fixed if self.caption else {}),
+                *subject.difference(shown),
+                *_notes(self, subject, scores),
+                *subject.omitted(scores.gaps, scores.planned),
+            ),
+            x=Axis(title=one_line(titles[0] if len(shown) == 1 and not self.bounds else "Score")),
+            y=Axis(title=f"Share of runs with {side} this"),
+            panels=(Panel(title="", content=Lines(lines=tuple(_lines(self, subject, scores)), ranked=True)),),
+            provenance=subject.provenance(scores.trials),
+        )
+
+
+def _lines(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Iterator[Line]:
+    """Yield a line for each method that has a value on each task."""
+    import numpy as np  # noqa: PLC0415 -- slow to load, and keys do without it
+
+    levels = subject.levels[spec.series]
+    names = named_levels(spec.series, levels)
+    accented = None if spec.accent is None else level_key(spec.accent)
+    places = [number for number, level in enumerate(levels) if level_key(level) == accented]
+    every = [run for runs in scores.runs.values() for task in runs for run in task]
+    if not every:
+        return
+    thresholds = np.linspace(min(every), max(every), _THRESHOLDS).tolist()
+    for number, (level, name) in enumerate(zip(levels, names, strict=True)):
+        if not scores.lost(level_text(level)):
+            yield Line(
+                name=name,
+                number=number - sum(place < number for place in places),
+                points=tuple(_points(scores.runs[level_text(level)], thresholds, spec, scores.sign)),
+                accent=number in places,
+            )
+
+
+def _points(
+    runs: Sequence[Sequence[float]], thresholds: Sequence[float], spec: ProfileFigure, sign: int
+) -> Iterator[Point]:
+    """Yield the share of runs beyond each threshold, with an interval where a task has runs on both sides."""
+    from ..statistics.stratified_bootstrap import aggregate_all, share_above  # noqa: PLC0415 -- loads NumPy
+
+    statistics = {}
+    for number, threshold in enumerate(thresholds):
+        open_tasks = sum(min(task) <= threshold <= max(task) and min(task) < max(task) for task in runs)
+        statistics[str(number)] = share_above(threshold, sign=sign, deciding=max(open_tasks, 1))
+    found = aggregate_all(runs, statistics, resamples=spec.resamples, seed=spec.bootstrap_seed)
+    count = sum(map(len, runs))
+    for threshold, each in zip(thresholds, found.values(), strict=True):
+        yield Point(x=threshold, y=each.value, low=each.low, high=each.high, n=count)
+
+
+def _notes(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Iterator[str]:
+    """Yield what lines and bands are, and the methods that have none."""
+    lost = [method for method in scores.runs if scores.lost(method)]
+    if len(lost) == len(scores.runs):
+        yield "Nothing to draw: no level has values on all tasks."
+        return
+    low, high = scores.run_counts
+    seeds = f"{low} to {high}" if low < high else f"{high}"
+    yield from scale_sentences(spec, subject)
+    yield (
+        f"Line: mean over {len(scores.tasks)} tasks of the share of {seeds} seeds; band: 95 % interval of"
+        f" each point by a bootstrap of the seeds within tasks ({spec.resamples:,} resamples,"
+        f" seed {spec.bootstrap_seed}), none where all seeds of each task agree."
+    )
+    if lost:
+        yield f"Without a value on some task: {', '.join(lost)}."
+
+
+CURVE = ProfileFigure

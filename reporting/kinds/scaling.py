@@ -1,0 +1,594 @@
+"""`scaling`: a metric against a cost with a fitted law, as a figure and as a table.
+
+A cell stands at the geometric means of its seeds, and counts once. Beside the end of each line of the figure
+stand the series' name and, below it, the exponent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeGuard
+
+from pydantic import Field
+
+from ...diagnostics import nearest_hint
+from ...studies.catalog.metrics import METRICS_AND_COSTS, Metric, find_metric, metric_family
+from ...studies.presentation.kinds import (
+    MAX_SERIES,
+    Beside,
+    CurveKind,
+    KeyFault,
+    ResultKeys,
+    TableKind,
+    metric_faults,
+)
+from ...studies.presentation.selection import (
+    describe_levels,
+    level_name_fault,
+    select_faults,
+    selected_levels,
+)
+from ...studies.schema.design import Design, level_key
+from ...studies.schema.factors import SEED
+from ...studies.schema.level_names import level_name, one_line, short_level_names
+from ...studies.schema.settings import Names
+from ..curves.cell_figure import named_levels
+from ..curves.curve import Axis, Content, Curve, Panel, Point
+from ..curves.draw.axis_scale import point_scales
+from ..curves.draw.label_placement import spread_labels
+from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, ticks_width
+from ..curves.draw.style import (
+    ACCENTED,
+    DIM,
+    INK,
+    LIGHT,
+    STROKES,
+    TEXT,
+    TICK,
+    Dash,
+    crop_name,
+    text_width,
+)
+from ..statistics.estimates import mean
+from ..subject import Observation, Observations, ResultSubject
+from ..tables.table import (
+    NOT_RUN,
+    Cell,
+    CellStatus,
+    ColumnKey,
+    Footnotes,
+    Table,
+    interval_cell,
+    number_cell,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ...studies.study import Study
+    from ..statistics.power_law import OffsetLaw, PowerLaw
+
+    FittedLaw = PowerLaw | OffsetLaw
+
+
+_STEPS = 24  # of the line of a law
+_NAME, _LINE = 8.0, 20.0  # from the plot to a name, and from one name to the next
+
+
+class LawKeys(ResultKeys):
+    """The keys that a figure and a table of laws have in common."""
+
+    kind: Literal["scaling"]
+    x: str
+    """a cost such as `parameters` or `flops`, or another metric"""
+    series: str | None = None
+    """the factor with a law for each of its levels, of which there are at most 6"""
+    over: Names = ()
+    """factors, such as a learning rate, of which each cell has the level that is best by its seeds' mean"""
+    offset: bool = False
+    """whether the law has an offset that no size falls below, y = e + a xᵇ; it takes at least four cells, and
+    with fewer there is none"""
+    held_out: int = Field(default=0, ge=0, le=20)
+    """so many cells of each series with the highest cost are not fitted, but foretold"""
+    select: dict[str, Any] = Field(default={})
+    """for a factor, the level or the list of levels that is kept"""
+
+    @property
+    def metric(self) -> str:
+        """Return the metric that the law is of."""
+        raise NotImplementedError
+
+    def named_metrics(self) -> Iterator[KeyFault]:
+        yield from super().named_metrics()
+        yield ("x",), self.x
+
+    def law_faults(self, design: Design) -> list[KeyFault]:
+        """Return unknown metrics and factors, and series beyond what can be told apart."""
+        factors = design.known_levels
+        faults = [*select_faults(self.select, factors), *metric_faults([self.metric], {})]
+        if metric_family(self.x) not in METRICS_AND_COSTS:
+            hint = nearest_hint(self.x, METRICS_AND_COSTS)
+            faults.append((("x",), f"expected a cost or a metric, got '{self.x}'{hint}"))
+        elif self.x == self.metric:
+            faults.append((("x",), f"expected something other than value's, got '{self.x}'"))
+        for number, name in enumerate(self.over):
+            if name not in factors:
+                faults.append((("over", number), f"unknown factor '{name}'{nearest_hint(name, factors)}"))
+            elif name in (SEED, self.series, *design.ladder):
+                message = f"expected a factor other than seeds, sizes and that of series, got '{name}'"
+                faults.append((("over", number), message))
+        if (
+            self.over
+            and metric_family(self.metric) in METRICS_AND_COSTS
+            and find_metric(self.metric).higher_is_better is None
+        ):
+            faults.append((("over",), f"expected a metric with a better direction, got '{self.metric}'"))
+        if self.series is None:
+            return faults
+        if self.series not in factors:
+            faults.append(
+                (("series",), f"unknown factor '{self.series}'{nearest_hint(self.series, factors)}")
+            )
+        elif self.series == SEED:
+            faults.append((("series",), "expected a factor other than seeds, got 'seed'"))
+        elif not faults and len(levels := selected_levels(self.select, factors)[self.series]) > MAX_SERIES:
+            message = f"expected at most {MAX_SERIES} levels, got {len(levels)}: select some of them"
+            faults.append((("series",), message))
+        return faults
+
+
+class ScalingTable(LawKeys, TableKind):
+    """`[[table]] kind = "scaling"`: the law of each series, and what it foretells of cells held out."""
+
+    value: Names
+    """the metric"""
+
+    @property
+    def metric(self) -> str:
+        return self.value[0]
+
+    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+        if len(self.value) != 1:
+            return [(("value",), f"expected one metric, got {len(self.value)}")]
+        return self.law_faults(design)
+
+    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+        subject = ResultSubject(study, self.select, outcomes)
+        metric, cost = (subject.metric(name)[0] for name in (self.metric, self.x))
+        found = law_cells(self, subject)
+        levels = subject.levels[self.series] if self.series else ()
+        series = [found.of(level_key(level)) for level in levels] if self.series else [found.of("")]
+        names = short_level_names([level_name(level) for level in levels]) if self.series else ("all",)
+        columns = ["exponent", *(["offset"] if self.offset else []), "cells"]
+        columns += [
+            text for place in range(self.held_out) for text in _held_out_columns(place, self.held_out)
+        ]
+        return Table(
+            name=self.name,
+            caption=(
+                *_sentences(self, metric, cost),
+                *subject.fixed_note(subject.fixed((SEED, self.series))),
+                *subject.difference([metric]),
+                *subject.omitted(found.observations.gaps, found.observations.planned),
+            ),
+            corner=self.series or "law",
+            rows=tuple(map(one_line, names)),
+            columns=tuple(columns),
+            cells=tuple(tuple(_row(self, metric, cells)) for cells in series),
+            footnotes=Footnotes().as_tuple(),
+            provenance=subject.provenance(found.observations.trials),
+            keys=tuple(ColumnKey(metric=metric.name, level=text) for text in columns),
+            spread="ci",
+        )
+
+
+class ScalingFigure(LawKeys, CurveKind):
+    """`[[curve]] kind = "scaling"`: every cell by its cost and its result, and a law through each series."""
+
+    value: str
+    """the metric"""
+    accent: Any = None
+    """the level of `series` in colour"""
+
+    @property
+    def metric(self) -> str:
+        return self.value
+
+    @property
+    def level_keys(self) -> Mapping[str, str | None]:
+        return {"accent": self.series}
+
+    def faults(self, design: Design, paper: str | None) -> list[KeyFault]:
+        faults = self.law_faults(design)
+        if self.accent is None or faults:
+            return faults
+        if self.series is None:
+            return [(("accent",), "expected a factor that it is a level of, as series")]
+        levels = selected_levels(self.select, design.known_levels)[self.series]
+        message = level_name_fault(self.accent, levels, self.series)
+        return [(("accent",), message)] if message else []
+
+    def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+        subject = ResultSubject(study, self.select, outcomes)
+        y, x = (subject.metric(name)[0] for name in (self.value, self.x))
+        found = law_cells(self, subject)
+        series = tuple(_series(self, subject, found))
+        fixed = subject.fixed((SEED, self.series))
+        titles = [one_line(each.axis_title or each.title) for each in (y, x)]
+        caption = against(titles[0], titles[1]) + (f"; {describe_levels(fixed)}" if fixed else "")
+        return Curve(
+            name=self.name,
+            caption=one_line(self.caption or caption).removesuffix("."),
+            notes=(
+                *subject.fixed_note(fixed if self.caption else {}),
+                *subject.difference([y, x]),
+                *_notes(self, series, found.unfit),
+                *subject.omitted(found.observations.gaps, found.observations.planned),
+            ),
+            x=Axis(title=titles[1], log=True),
+            y=Axis(title=titles[0], log=True),
+            panels=(Panel(title="", content=Scaling(series=series)),),
+            provenance=subject.provenance(found.observations.trials),
+        )
+
+
+def against(up: str, across: str) -> str:
+    """Return a caption such as `Loss against parameters`, with a comma where the title has one."""
+    return f"{up}{',' if ',' in up else ''} against {across[:1].lower()}{across[1:]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LawCell:
+    """A cell at the geometric means of its seeds, whose values are in `results`, the lowest first."""
+
+    series: str
+    cost: float
+    result: float
+    results: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LawCells:
+    """All cells from the cheapest on, with their observations; `unfit` trials have no logarithm."""
+
+    cells: tuple[LawCell, ...]
+    observations: Observations
+    unfit: int
+
+    def of(self, series: str) -> tuple[LawCell, ...]:
+        """Return the cells of a series, by the key of its level."""
+        return tuple(cell for cell in self.cells if cell.series == series)
+
+
+def law_cells(spec: LawKeys, subject: ResultSubject) -> LawCells:
+    """Return the cells that a figure or a table of laws is over."""
+    observations = subject.observe(spec.metric)
+    costs = {each.trial: each.value for each in subject.observe(spec.x).values}
+    found: dict[tuple[str, ...], list[Observation]] = {}
+    unfit = 0
+    for each in observations.values:
+        if each.value > 0 and costs.get(each.trial, 0.0) > 0:
+            key = tuple(level_key(level) for name, level in each.levels.items() if name != SEED)
+            found.setdefault(key, []).append(each)
+        else:
+            unfit += 1
+    cells = [(_place(spec, members[0]), _cell(spec, members, costs)) for members in found.values()]
+    best = _best(cells, higher=bool(find_metric(spec.metric).higher_is_better)) if spec.over else cells
+    shown = sorted((cell for _, cell in best), key=lambda cell: cell.cost)
+    return LawCells(cells=tuple(shown), observations=observations, unfit=unfit)
+
+
+def fit_law(spec: LawKeys, cells: Sequence[LawCell]) -> FittedLaw | None:
+    """Return the law of a series' cells, from the cheapest on, without those that are held out."""
+    from ..statistics.power_law import (  # noqa: PLC0415 -- loads NumPy
+        MIN_OFFSET_CELLS,
+        fit_offset_law,
+        fit_power_law,
+    )
+
+    points = [(cell.cost, cell.result) for cell in fitted_cells(spec, cells)]
+    if spec.offset and len(points) >= MIN_OFFSET_CELLS:
+        return fit_offset_law(points) or fit_power_law(points)
+    return fit_power_law(points)
+
+
+def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
+    """Return the cells that are not held out."""
+    return cells[: max(0, len(cells) - spec.held_out)]
+
+
+def _place(spec: LawKeys, one: Observation) -> tuple[str, ...]:
+    """Return what tells a cell from others but for the factors whose best level counts."""
+    return tuple(
+        level_key(level) for name, level in one.levels.items() if name != SEED and name not in spec.over
+    )
+
+
+def _cell(spec: LawKeys, members: Sequence[Observation], costs: Mapping[str, float]) -> LawCell:
+    results = tuple(sorted(each.value for each in members))
+    return LawCell(
+        series=level_key(members[0].levels[spec.series]) if spec.series else "",
+        cost=math.exp(mean([math.log(costs[each.trial]) for each in members])),
+        result=math.exp(mean([math.log(value) for value in results])),
+        results=results,
+    )
+
+
+def _best(
+    cells: Sequence[tuple[tuple[str, ...], LawCell]], *, higher: bool
+) -> list[tuple[tuple[str, ...], LawCell]]:
+    """Return the best of the cells of each place."""
+    found: dict[tuple[str, ...], LawCell] = {}
+    for place, cell in cells:
+        known = found.get(place)
+        if known is None or (cell.result > known.result) == higher:
+            found[place] = cell
+    return list(found.items())
+
+
+def _held_out_columns(place: int, count: int) -> tuple[str, str]:
+    """Return the headings of what is foretold and what is measured, of the last sizes in their order."""
+    which = "" if count == 1 else f" {place + 1}"
+    return f"foretold{which}", f"measured{which}"
+
+
+def _row(spec: ScalingTable, metric: Metric, cells: Sequence[LawCell]) -> Iterator[Cell]:
+    """Yield the cells of a series: its law, and each cell that is held out."""
+    law, fitted = fit_law(spec, cells), fitted_cells(spec, cells)
+    yield _exponent(law)
+    if spec.offset:
+        yield _offset(law, metric)
+    yield number_cell(float(len(fitted)), str(len(fitted)))
+    held = cells[len(fitted) :]
+    for place in range(spec.held_out):
+        cell = held[place] if place < len(held) else None
+        yield _foretold(law, cell, metric)
+        yield (
+            _empty()
+            if cell is None
+            else number_cell(cell.result, metric.format(cell.result), len(cell.results))
+        )
+
+
+def _exponent(law: FittedLaw | None) -> Cell:
+    if law is None:
+        return _empty()
+    half = law.half_width
+    bounds = None if half is None else (law.exponent - half, law.exponent + half)
+    if _has_offset(law):
+        bounds = law.exponent_interval
+    return interval_cell(law.exponent, bounds, lambda value: f"{value:.3f}".replace("-", "−"), law.n)
+
+
+def _offset(law: FittedLaw | None, metric: Metric) -> Cell:
+    if law is None or not _has_offset(law):
+        return _empty()
+    return interval_cell(law.offset, law.offset_interval, metric.format, law.n)
+
+
+def _foretold(law: FittedLaw | None, cell: LawCell | None, metric: Metric) -> Cell:
+    """Return what the law foretells of a cell, with the interval of one cell."""
+    if law is None or cell is None:
+        return _empty()
+    value, low, high = law.next_cell(cell.cost)
+    return interval_cell(value, None if low is None or high is None else (low, high), metric.format, law.n)
+
+
+def _empty() -> Cell:
+    return Cell(status=CellStatus.NO_VALUE, text=NOT_RUN)
+
+
+def _has_offset(law: FittedLaw) -> TypeGuard[OffsetLaw]:
+    from ..statistics.power_law import OffsetLaw  # noqa: PLC0415 -- loads NumPy
+
+    return isinstance(law, OffsetLaw)
+
+
+def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str]:
+    """Yield what is fitted, and what brackets are."""
+    subject = one_line(spec.caption or f"{metric.title} by {cost.title[:1].lower()}{cost.title[1:]}")
+    yield f"{subject.removesuffix('.')}."
+    law = "y = offset + a xᵇ" if spec.offset else "y = a xᵇ"
+    yield f"Law: {law}, by least squares on the logarithms of the cells' geometric means; a cell counts once."
+    if spec.offset:
+        from ..statistics.power_law import MIN_OFFSET_CELLS  # noqa: PLC0415 -- loads NumPy
+
+        yield (
+            "In brackets: 95 % profile intervals (F, degrees of freedom: cells less 3); with fewer than"
+            f" {MIN_OFFSET_CELLS} cells a law without an offset."
+        )
+    else:
+        yield "In brackets: 95 % intervals (t, degrees of freedom: cells less 2)."
+    if spec.held_out:
+        last = "cell" if spec.held_out == 1 else f"{spec.held_out} cells"
+        yield f"Foretold: the {last} of the highest cost, not fitted, with the interval of a cell."
+    if spec.over:
+        yield f"Of {' and '.join(spec.over)} the best level of each cell, by the mean of its seeds."
+
+
+def _series(spec: ScalingFigure, subject: ResultSubject, found: LawCells) -> Iterator[ScalingSeries]:
+    """Yield the cells of each series, from the cheapest on, with their law."""
+    own = subject.levels[spec.series] if spec.series else ()
+    names = named_levels(spec.series, own)
+    keys = [level_key(level) for level in own] if spec.series else [""]
+    accented = None if spec.accent is None else keys.index(level_key(spec.accent))
+    for number, key in enumerate(keys):
+        cells = found.of(key)
+        points = [_point(cell) for cell in cells]
+        if points:
+            law = fit_law(spec, cells)
+            yield ScalingSeries(
+                name=names[number] if names else "",
+                number=number - (accented is not None and accented < number),
+                points=tuple(points),
+                law=_law(law, points[0].x, points[-1].x) if law else None,
+                accent=number == accented,
+            )
+
+
+def _point(cell: LawCell) -> Point:
+    """Return a cell at the geometric means of its seeds, from the lowest to the highest."""
+    many = len(cell.results) > 1
+    return Point(
+        x=cell.cost,
+        y=cell.result,
+        low=cell.results[0] if many else None,
+        high=cell.results[-1] if many else None,
+        n=len(cell.results),
+    )
+
+
+def _law(law: FittedLaw, first: float, last: float) -> Law:
+    """Return the line of a law between two costs."""
+    xs = [first * (last / first) ** (step / _STEPS) for step in range(_STEPS + 1)]
+    line = tuple(Point(x=x, y=y, low=low, high=high, n=law.n) for x in xs for y, low, high in (law.at(x),))
+    return Law(
+        coefficient=law.coefficient,
+        exponent=law.exponent,
+        half_width=law.half_width,
+        line=line,
+        offset=law.offset if _has_offset(law) else 0.0,
+    )
+
+
+def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -> Iterator[str]:
+    """Yield what points, lines and the numbers at their names are."""
+    if not series:
+        yield "Nothing to draw: no trial has both numbers, above 0."
+        return
+    counts = sorted({point.n for each in series for point in each.points})
+    if counts[-1] == 1:
+        yield "Point: one seed."
+    else:
+        low, high = counts[0], counts[-1]
+        seeds = f"{high}" if low == high else f"{low} to {high}"
+        yield f"Point: geometric mean of {seeds} seeds; whisker: lowest to highest."
+    laws = [each.law for each in series if each.law]
+    if laws:
+        numbers = 3 if any(law.offset for law in laws) else 2
+        what = "a power law and what no size falls below" if numbers > 2 else "a power law"
+        yield f"Line: {what}, by least squares on the logarithms of the points" + (
+            "; band: 95 % interval of the line; beside it: its exponent ± half of its 95 % interval"
+            f" (t, degrees of freedom: points less {numbers})."
+            if any(law.half_width is not None for law in laws)
+            else "; beside it: its exponent, whose interval these points do not tell."
+        )
+    if spec.held_out:
+        last = "point" if spec.held_out == 1 else f"{spec.held_out} points"
+        yield f"Not fitted: the last {last} of each series."
+    if spec.over:
+        yield f"Of {' and '.join(spec.over)} the best level of each point, by the mean of its seeds."
+    if unfit:
+        yield f"Without a logarithm: {unfit} trials with a number of 0 or less, or without a cost."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Law:
+    """A law, y = offset + coefficient · x ** exponent, with half of the exponent's interval, and its line."""
+
+    coefficient: float
+    exponent: float
+    half_width: float | None
+    line: tuple[Point, ...]
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalingSeries:
+    """The cells of one series from the cheapest on, and the law through them; None if there is none."""
+
+    name: str
+    number: int
+    points: tuple[Point, ...]
+    law: Law | None
+    accent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling(Content):
+    """The series of a figure of power laws."""
+
+    series: tuple[ScalingSeries, ...]
+
+    @classmethod
+    def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
+        """Return what a figure of laws needs: ticks at the left and below, names with exponents beside."""
+        every = [series for content in contents for series in content.series]
+        points = [
+            point for series in every for point in (*series.points, *(series.law.line if series.law else ()))
+        ]
+        across, up = point_scales(curve, points, margins=(0.04, 0.06))
+        widths = [text_width(crop_name(series.name), TEXT, bold=True) for series in every]
+        widths += [text_width(exponent_text(series.law), TICK) for series in every if series.law]
+        return PanelLayout(
+            left=ticks_width(up),
+            right=_NAME + max(widths, default=0.0),
+            bottom=24,
+            width=300,
+            min_width=120,
+            height=200,
+            x=across,
+            y=up,
+        )
+
+    def draw(self, plot: Plot, curve: Curve) -> None:
+        """Draw bands, then lines, then cells, the accented series last."""
+        plot.frame(x=True, y=True)
+        for series in sorted(self.series, key=lambda series: series.accent):
+            _draw_series(plot, series, _stroke(series, alone=len(self.series) == 1))
+        named = [series for series in self.series if series.name or series.law]
+        ends = [(series.law.line if series.law else series.points)[-1] for series in named]
+        places = spread_labels([plot.y(end.y) for end in ends], _LINE, 4, plot.height - 4)
+        for series, end, place in zip(named, ends, places, strict=True):
+            _name(plot, series, (plot.x(end.x), plot.y(end.y)), place, alone=len(self.series) == 1)
+        plot.write(plot.width, -18, curve.x.title, size=TICK, color=DIM, ha="right")
+
+
+def exponent_text(law: Law) -> str:
+    """Return the exponent as it stands below a name."""
+    half = "" if law.half_width is None else f" ± {law.half_width:.3f}"
+    return f"exponent {law.exponent:.3f}{half}".replace("-", "−")
+
+
+def _stroke(series: ScalingSeries, *, alone: bool) -> tuple[str, Dash, float]:
+    if series.accent:
+        return ACCENTED
+    return (INK, "-", 1.5) if alone else STROKES[series.number % len(STROKES)]
+
+
+def _draw_series(plot: Plot, series: ScalingSeries, stroke: tuple[str, Dash, float]) -> None:
+    """Draw one series: its law with the band, and its cells with their whiskers."""
+    color, dashes, width = stroke
+    across, up = plot.layout.x, plot.layout.y
+    if series.law:
+        known = [(p.x, p.low, p.high) for p in series.law.line if p.low is not None and p.high is not None]
+        if known:
+            xs = [across.at(x) for x, _, _ in known]
+            lows, highs = [up.at(low) for _, low, _ in known], [up.at(high) for _, _, high in known]
+            plot.axes.fill_between(xs, lows, highs, color=color, alpha=0.15, linewidth=0)
+        plot.trace(series.law.line, color=color, linestyle=dashes, linewidth=width)
+    for point in series.points:
+        x, y = across.at(point.x), up.at(point.y)
+        if point.low is not None and point.high is not None:
+            plot.axes.plot([x, x], [up.at(point.low), up.at(point.high)], color=color, linewidth=0.8)
+        look = {"markerfacecolor": "white", "markeredgecolor": color, "markeredgewidth": 0.9}
+        plot.axes.plot(
+            [x], [y], marker="o", markersize=3.5, linestyle="none", clip_on=False, zorder=4, **look
+        )
+
+
+def _name(plot: Plot, series: ScalingSeries, end: tuple[float, float], place: float, *, alone: bool) -> None:
+    """Write the name of a series and its exponent, with a thin leader from the end of its line."""
+    color = _stroke(series, alone=alone)[0]
+    color, x = DIM if color == LIGHT else color, plot.width + _NAME
+    plot.stroke([end[0] + 3, x - 2], [end[1], place], color=AXIS_COLOR, linewidth=0.5)
+    weight = "bold" if series.accent else "normal"
+    if series.name:
+        plot.write(x, place + 4.5 * bool(series.law), crop_name(series.name), color=color, weight=weight)
+    if series.law:
+        plot.write(x, place - 4.5 * bool(series.name), exponent_text(series.law), size=TICK, color=DIM)
+
+
+TABLE, CURVE = ScalingTable, ScalingFigure

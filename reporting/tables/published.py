@@ -1,0 +1,165 @@
+"""The paper's numbers beside ours: its names of our cells, what only the paper has, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from ...studies.catalog.metrics import Metric, with_sign
+from ...studies.catalog.published import PublishedNumber, PublishedTable, match_published_keys
+from .axes import TableColumn, TableRow
+from .table import Cell, CellStatus, ColumnKey, Table
+
+if TYPE_CHECKING:
+    from ..kinds.cells import PublishedSpec
+
+
+PAPER_ONLY_HEADING = "published only"
+"""The heading of the rows and the columns that only the paper has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedMatch:
+    """A paper's table matched with ours: `rows` and `columns` have its names by our levels and metrics."""
+
+    paper: PublishedTable
+    rows: Mapping[str, str]
+    columns: Mapping[tuple[str, str], str]  # by metric and level
+
+    def published_at(self, row: str, column: TableColumn) -> PublishedNumber | None:
+        """Return the paper's number for one of our cells."""
+        keys = self.rows.get(row), self.columns.get((column.metric.name, column.level))
+        return self.paper.cells.get((keys[0], keys[1])) if keys[0] and keys[1] else None
+
+    @property
+    def paper_only_rows(self) -> tuple[str, ...]:
+        """Return the rows that only the paper has."""
+        return tuple(row for row in self.paper.rows if row not in self.rows.values())
+
+    @property
+    def paper_only_columns(self) -> tuple[str, ...]:
+        """Return the columns that only the paper has."""
+        return tuple(column for column in self.paper.columns if column not in self.columns.values())
+
+
+def match_published(
+    paper: PublishedTable, spec: PublishedSpec, rows: Sequence[TableRow], columns: Sequence[TableColumn]
+) -> PublishedMatch:
+    """Return the paper's names of our rows and columns: as the study gives them, the same, or by blocks.
+
+    A column of a metric and a level is named by both with a colon between or, if the metric is the first, by
+    its level. A name that the study gives for a metric holds for all of its levels.
+    """
+    levels = [row.level for row in rows]
+    unnamed = [level for level in levels if level not in spec.rows]
+    row_names = {
+        **match_published_keys(unnamed, paper.rows),
+        **{level: spec.rows[level] for level in levels if level in spec.rows},
+    }
+    matched = match_published_keys([column.name for column in columns], paper.columns)
+    column_names: dict[tuple[str, str], str] = {}
+    for column in columns:
+        metric, level = column.metric.name, column.level
+        own_name = f"{metric}:{level}" if level else metric
+        given = spec.columns.get(own_name) or spec.columns.get(level)
+        if given is None and level and metric in spec.columns:
+            given = f"{spec.columns[metric]}:{level}"
+        by_level = matched.get(column.name) if not level or metric == columns[0].metric.name else None
+        name = given or (own_name if own_name in paper.columns else by_level)
+        if name in paper.columns:
+            column_names[metric, level] = name
+    return PublishedMatch(paper=paper, rows=row_names, columns=column_names)
+
+
+def difference_from_baseline(number: PublishedNumber, baseline: PublishedNumber | None) -> str:
+    """Return the difference of two printed numbers, in their digits; empty if one of them is not a number."""
+    if baseline is None or number is baseline or not (number.text and baseline.text):
+        return ""
+    return with_sign(str(Decimal(number.text) - Decimal(baseline.text)))
+
+
+def difference_from_published(value: float | None, number: PublishedNumber, metric: Metric) -> str:
+    """Return our value less a printed number; empty if one of them is missing."""
+    if value is None or number.value is None:
+        return ""
+    return with_sign(metric.format(value - number.value))
+
+
+def add_paper_only(
+    table: Table, match: PublishedMatch, rows: Sequence[TableRow], columns: Sequence[TableColumn]
+) -> Table:
+    """Return the table with the rows and columns that only the paper has, after ours under a heading.
+
+    They keep the paper's names and order; their cells are UNPLANNED.
+    """
+    cells, new_columns = match.paper.cells, match.paper_only_columns
+    column_keys = [match.columns.get((column.metric.name, column.level), "") for column in columns]
+    row_keys = [match.rows.get(row.level, "") for row in rows]
+    widened = [
+        (*row, *(_paper_only_cell(cells.get((key, column))) for column in new_columns))
+        for key, row in zip(row_keys, table.cells, strict=True)
+    ]
+    new_rows = [
+        tuple(_paper_only_cell(cells.get((row, key))) for key in (*column_keys, *new_columns))
+        for row in match.paper_only_rows
+    ]
+    return replace(
+        table,
+        rows=(*table.rows, *match.paper_only_rows),
+        columns=(*table.columns, *new_columns),
+        cells=(*widened, *new_rows),
+        groups=(*(table.groups or ("",) * len(rows)), *(PAPER_ONLY_HEADING,) * len(new_rows))
+        if new_rows
+        else table.groups,
+        column_headings=_extend_headings(table.column_headings or (("",) * len(columns),), len(new_columns))
+        if new_columns
+        else table.column_headings,
+        keys=(*table.keys, *(ColumnKey(metric="", level=key) for key in new_columns)),
+    )
+
+
+def add_published_columns(table: Table) -> Table:
+    """Return the table with a column of the paper's numbers after each of ours that has some.
+
+    The column's own name becomes that heading. The new columns have no key: in long form, a cell of ours has
+    the paper's number already.
+    """
+    has = [any(row[number].published_text for row in table.cells) for number in range(len(table.columns))]
+    layout = [(number, new) for number, doubled in enumerate(has) for new in ((False, True)[: 1 + doubled])]
+    return replace(
+        table,
+        columns=tuple(
+            "published" if new else "ours" if has[number] else table.columns[number] for number, new in layout
+        ),
+        keys=tuple(None if new else table.keys[number] for number, new in layout),
+        column_headings=(
+            *(tuple(line[number] for number, _ in layout) for line in table.column_headings),
+            tuple(table.columns[number] if has[number] else "" for number, _ in layout),
+        ),
+        cells=tuple(
+            tuple(
+                Cell(status=CellStatus.PUBLISHED, text=row[number].published_text)
+                if new
+                else replace(row[number], published_text="")
+                for number, new in layout
+            )
+            for row in table.cells
+        ),
+    )
+
+
+def _extend_headings(lines: tuple[tuple[str, ...], ...], count: int) -> tuple[tuple[str, ...], ...]:
+    """Return the lines of headings with that of `count` new columns at the end."""
+    first, *others = lines
+    return ((*first, *(PAPER_ONLY_HEADING,) * count), *((*line, *("",) * count) for line in others))
+
+
+def _paper_only_cell(number: PublishedNumber | None) -> Cell:
+    """Return a cell without trials of the study."""
+    return Cell(
+        status=CellStatus.UNPLANNED,
+        published=number,
+        published_text=number.text_with_deviation if number else "",
+    )

@@ -1,0 +1,184 @@
+"""Kinds of tables and figures: what each offers a study, and how it is found by its name.
+
+A kind is one module of `reporting/kinds/`, named after it. It has `TABLE`, `CURVE` or both: a class with the
+keys of such a `[[table]]` or `[[curve]]`, their checks, and the method that makes the result. Modules are
+found by name, as plug-ins are, so that a study loads only the kinds that it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from ...diagnostics import nearest_hint
+from ..catalog.metrics import METRICS_AND_COSTS, metric_family, unknown_metric
+from ..schema.design import Design
+from ..schema.level_names import NamedLevels
+from ..schema.settings import Level, Name
+from ..text.strict_model import StrictModel
+from ..text.toml_positions import KeyPath
+from .selection import selected_levels
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from ...reporting.curves.curve import Curve
+    from ...reporting.tables.table import Table
+    from ..study import Study
+
+Center = Literal["mean", "median", "iqm"]
+"""A summary of several values: their mean, their median, or the mean of their middle half."""
+
+Spread = Literal["sd", "se", "ci"]
+"""The spread behind a centre: a standard deviation, a standard error, or a confidence interval."""
+
+Significance = Literal["star", "stars", "p", "none"]
+"""The form of the p of a difference: one star, up to three, p itself, or nothing."""
+
+Role = Literal["table", "curve"]
+"""The array of tables in a study file that asks for a result."""
+
+MAX_SERIES = 6
+"""The largest number of lines that can be told apart."""
+
+KeyFault = tuple[KeyPath, str]
+"""The path of a key in a table, and what is wrong with its value."""
+
+
+class ResultKeys(StrictModel):
+    """The keys of one `[[table]]` or `[[curve]]`, with their checks."""
+
+    kind: Any
+    """the kind of result"""
+    name: Name
+    """what `--table` or `--curve` calls it"""
+    caption: str | None = None
+    """the text above, or how it begins; by default with the metric's title"""
+
+    of_search: ClassVar[bool] = False
+    """whether the kind shows the points of a search instead of the cells of a grid"""
+
+    @property
+    def needs_history(self) -> bool:
+        """Return whether final values are not enough, but those of every epoch or index are needed."""
+        return False
+
+    @property
+    def level_keys(self) -> Mapping[str, str | None]:
+        """Return the keys that name one level, each with the factor that it is a level of."""
+        return {}
+
+    def faults(self, design: Design, paper: str | None) -> Iterable[KeyFault]:
+        """Return everything that does not fit a study of this design."""
+        raise NotImplementedError
+
+    def named_metrics(self) -> Iterator[KeyFault]:
+        """Yield every metric that the keys name, with the path of its key."""
+        value: str | tuple[str, ...] = getattr(self, "value", ())
+        names = (value,) if isinstance(value, str) else value
+        for number, name in enumerate(names):
+            yield ("value",) if len(names) == 1 else ("value", number), name
+
+    def with_levels(self, design: Design) -> Self:
+        """Return the keys with levels in place of the names that stand for them.
+
+        `select = { mixer = "sa" }` becomes the level `sa(heads=4)` if it can mean no other level. A name that
+        stands for no level, or for several, stays, and the checks report it.
+        """
+        known, updates = design.known_levels, dict[str, Any]()
+        select: Mapping[str, Any] = getattr(self, "select", {})
+        if select:
+            updates["select"] = {
+                name: find_levels(kept, known.get(name, ())) for name, kept in select.items()
+            }
+        levels = selected_levels(updates.get("select", {}), known)
+        for key, factor in self.level_keys.items():
+            if (name := getattr(self, key)) is not None:
+                updates[key] = find_levels(name, levels.get(factor or "", ()))
+        return self.model_copy(update=updates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What a table shows beside its own values.
+
+    `published` adds the paper's numbers, `paper_only` also the rows and columns that only the paper has;
+    `begun` are the trials with a checkpoint. Kinds without such numbers ignore them.
+    """
+
+    published: bool = False
+    paper_only: bool = False
+    begun: Collection[str] = ()
+
+
+class TableKind(ResultKeys):
+    """A kind of table."""
+
+    def table(self, study: Study, outcomes: pl.DataFrame, beside: Beside) -> Table:
+        """Return the table of a study that these keys fit, from the store's latest attempts."""
+        raise NotImplementedError
+
+
+class CurveKind(ResultKeys):
+    """A kind of figure."""
+
+    def curve(self, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> Curve:
+        """Return the figure of a study that these keys fit, from the store's latest attempts.
+
+        `metrics` are the stored histories, needed if `needs_history`.
+        """
+        raise NotImplementedError
+
+
+_KINDS = "...reporting.kinds"
+
+
+@cache
+def _module_names() -> tuple[str, ...]:
+    return tuple(module.name for module in iter_modules(import_module(_KINDS, __package__).__path__))
+
+
+def find_kind(role: Role, name: str) -> type[TableKind | CurveKind] | None:
+    """Return the class of a kind of tables or figures; None if there is none of that name."""
+    if name not in _module_names():
+        return None
+    return getattr(import_module(f"{_KINDS}.{name}", __package__), role.upper(), None)
+
+
+def kinds_of(role: Role) -> dict[str, type[TableKind | CurveKind]]:
+    """Return all kinds of tables or figures by name; loads every one."""
+    found = {name: find_kind(role, name) for name in _module_names()}
+    return {name: kind for name, kind in found.items() if kind is not None}
+
+
+def find_levels(named: Any, levels: Sequence[Level]) -> Any:  # noqa: ANN401 -- TOML holds anything
+    """Return the level that is named, or the list of them; a name that stands for none stays."""
+    names = NamedLevels(levels, "here")
+    if isinstance(named, list):
+        return [names.find(each) if names.has(each) else each for each in named]
+    return names.find(named) if names.has(named) else named
+
+
+def metric_faults(
+    value: Sequence[str], digits: Mapping[str, int], others: Collection[str] = ()
+) -> Iterator[KeyFault]:
+    """Yield unknown metrics, metrics listed twice, and digits of metrics in neither `value` nor `others`.
+
+    A metric with an index is known by its family.
+    """
+    for number, name in enumerate(value):
+        path: KeyPath = ("value",) if len(value) == 1 else ("value", number)
+        if metric_family(name) not in METRICS_AND_COSTS:
+            yield path, unknown_metric(name)
+        elif name in value[:number]:
+            yield path, f"the metric '{name}' is listed twice"
+    shown = {*value, *others}
+    for name in digits:
+        if name not in shown:
+            yield ("digits", name), f"unknown metric '{name}'{nearest_hint(name, shown)}"
