@@ -48,7 +48,7 @@ class CurveDisplay:
 
     def render(self, form: FigureFormat = "svg") -> bytes:
         """The figure as svg, png or pdf."""
-        from .curves.draw import draw  # noqa: PLC0415 -- loads matplotlib, which data does without
+        from .curves.draw.figure import draw  # noqa: PLC0415 -- loads matplotlib, which data does without
 
         return draw(self.curve, form)
 

@@ -217,8 +217,8 @@ class CellFigure(CurveKind):
             yield f"{what}: one seed."
             return
         count = f"{high}" if low == high else f"{low} to {high}"
-        band = BANDS[getattr(self, "band", "sd")]
-        part = f"; {self.interval_mark}: {band}." if self.interval_mark else "."
+        shown: Band = getattr(self, "band", "sd")
+        part = f"; {self.interval_mark}: {BANDS[shown]}." if self.interval_mark else "."
         yield f"{what}: mean of {count} seeds{part}"
 
     @property

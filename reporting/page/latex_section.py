@@ -90,7 +90,7 @@ def _curves(inputs: PageInputs) -> Iterator[Curve]:
 
 def _draw(curve: Curve) -> bytes:
     """The figure without the words around it."""
-    from ..curves.draw import draw  # noqa: PLC0415 -- loads matplotlib
+    from ..curves.draw.figure import draw  # noqa: PLC0415 -- loads matplotlib
 
     return draw(replace(curve, caption="", notes=(), provenance=""), "pdf")
 

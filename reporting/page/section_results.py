@@ -50,7 +50,7 @@ def figures(inputs: PageInputs) -> Mapping[str, object] | None:
     curves = shown_curves(study)
     if not curves or not len(inputs.own_outcomes):
         return None
-    from ..curves.draw import draw  # noqa: PLC0415  loads matplotlib
+    from ..curves.draw.figure import draw  # noqa: PLC0415  loads matplotlib
 
     needed = any(spec.needs_history for spec in curves)
     metrics = inputs.store.metrics([trial.id for trial in study.trials]) if needed else None

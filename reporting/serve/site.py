@@ -249,7 +249,7 @@ class Site:
         spec = next((each for each in shown_curves(now.study) if each.name == figure), None)
         if spec is None or not len(now.outcomes):
             return None
-        from ..curves.draw import draw  # noqa: PLC0415 -- loads matplotlib
+        from ..curves.draw.figure import draw  # noqa: PLC0415 -- loads matplotlib
 
         def make() -> str:
             values = StudyValues(now, self._values.get(study))

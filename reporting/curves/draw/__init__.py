@@ -3,7 +3,3 @@
 `figure` lays out panels, each drawn by the content of its kind on a `panel` with its `axis_scale`.
 `label_placement` puts names where there is room; `style` is the look of all.
 """
-
-from .figure import draw
-
-__all__ = ["draw"]

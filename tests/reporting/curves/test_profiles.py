@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from activemem.reporting.curves.build import build_curve
-from activemem.reporting.curves.draw import draw
+from activemem.reporting.curves.draw.figure import draw
 from activemem.storage.rows import trial_frame
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError

@@ -11,7 +11,7 @@ import pytest
 
 from activemem.reporting.curves import FigureFormat
 from activemem.reporting.curves.curve import Axis, Bar, Curve, Line, Panel, Point
-from activemem.reporting.curves.draw import draw
+from activemem.reporting.curves.draw.figure import draw
 from activemem.reporting.kinds.bar import Bars
 from activemem.reporting.kinds.box import Box, Boxes
 from activemem.reporting.kinds.effects import Effects, FactorMeans
