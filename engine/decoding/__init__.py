@@ -1,8 +1,8 @@
-"""A decoder finds the output that a transducer holds most likely, with the score of teacher forcing.
+"""Decoders: searches for the output that a transducer finds most likely, scored as in teacher forcing.
 
-`decode` takes sentences and gives `outputs`; `greedy`, `beam` and `length_search` are ways to look for
-them, `length_penalty` compares those of different lengths, `length_line` estimates a length, and
-`output_costs` are what outputs cost beside their likelihood.
+`decode` takes sentences and gives `outputs`; `greedy`, `beam` and `length_search` are the searches,
+`length_penalty` compares outputs of different lengths, `length_line` estimates a length, and `output_costs`
+are costs of outputs beside their likelihood.
 """
 
 from .decode import Decoded, DecodingError, decode

@@ -16,7 +16,7 @@ from .outputs import Bounds, Outputs, log_probabilities
 class Hypotheses:
     """Beginnings of outputs, those of a sentence in adjacent rows, each in a slot of its own from 0 on.
 
-    `written` (rows, length) begins with the start symbol; `coverage` (rows, n) is counted if it is needed.
+    `written` (rows, length) begins with the start symbol; `coverage` (rows, n) is kept if it is needed.
     """
 
     sentence: Tensor
@@ -42,7 +42,7 @@ class Candidates:
 def beam_search(
     model: TransductionModel, sources: Tensor, bounds: Bounds, *, beam: int, end: int, ranking: Ranking
 ) -> Outputs:
-    """The output of the highest rank that the search finds for each source (batch, n)."""
+    """Return the output of the highest rank that the search finds for each source (batch, n)."""
     search = BeamSearch(sources, bounds, beam=beam, end=end, ranking=ranking)
     state, alive = model.begin(sources, bounds.max_length), search.begin()
     while len(alive.scores):
@@ -54,10 +54,10 @@ def beam_search(
 
 
 class BeamSearch:
-    """The best output of each sentence so far, and what may still become a better one.
+    """The best output of each sentence so far, and beginnings that may still become a better one.
 
-    Of the `beam` best ways to go on, those that end are outputs. The search goes on from the `beam` best that
-    do not end, as far as what may come of them can be ranked higher than the best output.
+    Of the `beam` best continuations, those that end are outputs. The search continues from the `beam` best
+    that do not end, as long as one of them can still be ranked higher than the best output.
     """
 
     def __init__(self, sources: Tensor, bounds: Bounds, *, beam: int, end: int, ranking: Ranking) -> None:
@@ -70,7 +70,7 @@ class BeamSearch:
         self.ranks = self.scores.clone()
 
     def begin(self) -> Hypotheses:
-        """A start symbol for each sentence."""
+        """Return a start symbol for each sentence."""
         rows = torch.arange(len(self.scores), device=self.scores.device)
         counted = self.ranking.coverage_penalty > 0.0
         return Hypotheses(
@@ -82,9 +82,9 @@ class BeamSearch:
         )
 
     def extend(self, alive: Hypotheses, logs: Tensor, attended: Tensor | None) -> tuple[Tensor, Hypotheses]:
-        """Which rows to go on from, and with what, given log-probabilities (rows, vocab) of the next symbol.
+        """Return the rows to continue and their next symbols, given log-probabilities (rows, vocab).
 
-        `attended` (rows, n) are the weights of the step that gave them.
+        `attended` (rows, n) are the attention weights of the step that gave them.
         """
         best = self._best(alive, logs)
         coverage = None if alive.coverage is None or attended is None else alive.coverage + attended
@@ -103,7 +103,7 @@ class BeamSearch:
         )
 
     def _best(self, alive: Hypotheses, logs: Tensor) -> Candidates:
-        """The best ways to go on, among those of all the rows of a sentence."""
+        """Return the best continuations among those of all the rows of a sentence."""
         gains, symbols = self._choices(alive, logs)
         scores = (alive.scores[:, None] + gains).nan_to_num(nan=-torch.inf, neginf=-torch.inf)
         sentences, group = torch.unique_consecutive(alive.sentence, return_inverse=True)
@@ -118,7 +118,10 @@ class BeamSearch:
         return Candidates(sentences=sentences, scores=scores, parents=parents, symbols=chosen)
 
     def _choices(self, alive: Hypotheses, logs: Tensor) -> tuple[Tensor, Tensor]:
-        """The best symbols of each row and, as the last one, the end: log-probabilities and symbols."""
+        """Return the best symbols of each row and, last, the end.
+
+        They are log-probabilities and symbols.
+        """
         place, bounds = alive.prefix.shape[1], self.bounds.select(alive.sentence)
         ends = logs[:, self.end].masked_fill(place < bounds.min_length, -torch.inf)
         others = logs.clone()
@@ -129,7 +132,7 @@ class BeamSearch:
         return torch.cat([best, ends[:, None]], 1).double(), torch.cat([symbols, end], 1)
 
     def _end(self, best: Candidates, alive: Hypotheses, coverage: Tensor | None) -> None:
-        """Take note of those of the `beam` best that end; the longest output was found last."""
+        """Record the outputs among the `beam` best that end; the longest output was found last."""
         length = alive.prefix.shape[1]
         ending = best.symbols[:, : self.beam] == self.end
         scores = best.scores[:, : self.beam].masked_fill(~ending, -torch.inf)

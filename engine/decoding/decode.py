@@ -21,7 +21,7 @@ PLAIN_SIZES = SizeSearch()
 
 
 class DecodingError(ActivememError):
-    """What cannot be decoded, or not in this way."""
+    """An error for models, sentences or searches that cannot be decoded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +47,13 @@ def decode(
     sizes: SizeSearch = PLAIN_SIZES,
     end: int = END,
 ) -> list[Decoded]:
-    """The output that a search finds best for each source (batch, n), padded with 0.
+    """Return the output that a search finds best for each source (batch, n), padded with 0.
 
-    A beam of 1 is greedy. Each output ends within `max_length` symbols, of all or of each (batch,), the end
-    counted; the penalties are those of a Ranking. A model whose transducer has `depends_on_target_length`
-    writes exactly `max_length` symbols where the source has fewer, or with `try_lengths` as many as it finds
-    best among those of `sizes`, all of them compared without penalties; with a line there, as many as that
-    estimates.
-    Raises DecodingError, with all faults.
+    A beam of 1 is greedy. Each output ends within `max_length` symbols, of all or of each (batch,), with
+    the end; the penalties are those of a Ranking. A model whose transducer has `depends_on_target_length`
+    writes exactly `max_length` symbols if the source has fewer. With `try_lengths` it writes as many as it
+    finds best among `sizes`, compared without penalties, or as many as a line estimates. Raises
+    DecodingError, with all faults.
     """
     ranking = Ranking(length_penalty=length_penalty, coverage_penalty=coverage_penalty)
     bound = torch.as_tensor(max_length, device=sources.device)
@@ -89,7 +88,7 @@ def _search(
     sizes: SizeSearch | None,
     end: int,
 ) -> Outputs:
-    """The outputs of the search that was asked for."""
+    """Return the outputs of the selected search."""
     if sizes is not None:
         return search_lengths(model, sources, max_length, beam=beam, end=end, sizes=sizes)
     bounds = Bounds(min_length=torch.ones_like(max_length), max_length=max_length)
@@ -103,7 +102,7 @@ def _search(
 def _search_faults(
     model: TransductionModel, ranking: Ranking, *, beam: int, try_lengths: bool, end: int
 ) -> list[str]:
-    """What is wrong with the search that is asked for."""
+    """Return what is wrong with the selected search."""
     vocab, lengths, coverage = model.config.symbols, ranking.length_penalty, ranking.coverage_penalty
     rules = (
         (beam >= 1, f"expected a beam of at least 1, got {beam}"),
@@ -120,7 +119,7 @@ def _search_faults(
 
 
 def _batch_faults(sources: Tensor, max_length: Tensor) -> list[str]:
-    """What is wrong with the sentences, or with their bounds."""
+    """Return what is wrong with the sentences, or with their bounds."""
     if sources.dim() != 2 or 0 in sources.shape:
         return [f"expected sources (batch, n), got {tuple(sources.shape)}"]
     empty, batch = int((sources[:, 0] == PAD).sum()), len(sources)

@@ -14,10 +14,10 @@ from .outputs import Bounds, Outputs, log_probabilities
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """Rows that are outputs of the same sentences, of which only those that are worth most are asked for.
+    """Rows that are outputs of the same sentences, of which only the best are wanted.
 
-    `sentence` (rows,) tells whose they are, `best` (sentences,) has the best score of those that have ended,
-    less what they cost; it is kept up to date.
+    `sentence` (rows,) maps rows to sentences, `best` (sentences,) has the best score of the outputs that
+    have ended, less their costs; it is kept up to date.
     """
 
     sentence: Tensor
@@ -25,13 +25,13 @@ class Race:
     costs: OutputCosts
 
     def record(self, rows: Tensor, outputs: Outputs) -> None:
-        """Take note of outputs that have ended, those of these rows."""
+        """Record outputs of these rows that have ended."""
         sentence = self.sentence[rows]
         worth = outputs.scores - self.costs.total(sentence, outputs.symbols)
         self.best.scatter_reduce_(0, sentence, worth, "amax")
 
     def beaten(self, rows: Tensor, beginnings: Outputs, left: Bounds) -> Tensor:
-        """Which beginnings, that so many symbols may follow, are worth less than the best already."""
+        """Return which beginnings, with at most `left` symbols to come, already score less than the best."""
         sentence = self.sentence[rows]
         worth = beginnings.scores - self.costs.least(sentence, beginnings.symbols, left)
         return worth < self.best[sentence]
@@ -40,9 +40,9 @@ class Race:
 def greedy_search(
     model: TransductionModel, sources: Tensor, bounds: Bounds, *, end: int, race: Race | None = None
 ) -> Outputs:
-    """An output for each source (batch, n), symbol by symbol; what has ended takes no further part.
+    """Return an output for each source (batch, n), symbol by symbol; ended rows are dropped.
 
-    Of a race the losers may be left unfinished; their scores are minus infinity.
+    The losers of a race may be left unfinished; their scores are minus infinity.
     """
     batch, device = len(sources), sources.device
     symbols = sources.new_full((batch, int(bounds.max_length.max())), PAD)
@@ -78,7 +78,7 @@ def greedy_search(
 
 
 def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tensor, Tensor]:
-    """The symbols (rows,) at one place, counted from 1, and their log-probabilities in double precision."""
+    """Return the symbols (rows,) at one place, counted from 1, and their log-probabilities in float64."""
     allowed = logs.clone()
     allowed[:, PAD] = -torch.inf
     allowed[:, end].masked_fill_(place < bounds.min_length, -torch.inf)
@@ -90,7 +90,7 @@ def _likeliest(logs: Tensor, bounds: Bounds, place: int, end: int) -> tuple[Tens
 
 
 def _still_racing(race: Race, rows: Tensor, written: Outputs, going: Tensor, left: Bounds) -> Tensor:
-    """Which rows go on, that so many symbols may follow; those that are given up get their score here."""
+    """Return which rows continue, with at most `left` symbols to come; the others get their score here."""
     race.record(rows[~going], written.select(rows[~going]))
     beaten = going & race.beaten(rows, written.select(rows), left)
     written.scores[rows[beaten]] = -torch.inf

@@ -1,4 +1,4 @@
-"""How long an output will be, told from the length of its source alone."""
+"""Estimate of an output's length from the length of its source."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class LengthLine:
 
     @classmethod
     def fit(cls, sources: Tensor, targets: Tensor) -> Self:
-        """The line of least squares through the lengths (pairs,) of sources and targets, whole numbers.
+        """Return the line of least squares through the lengths (pairs,) of sources and targets.
 
-        Where all sources are of one length, it is the mean of the targets. One pair is needed at least.
+        They are whole numbers. If all sources have one length, it is the mean of the targets. At least one
+        pair is needed.
         """
         sources, targets = sources.long(), targets.long()
         count, total, written = len(sources), int(sources.sum()), int(targets.sum())
@@ -36,15 +37,15 @@ class LengthLine:
         return cls(slope=slope, constant=(written - slope * total) / count)
 
     def estimate(self, lengths: Tensor) -> Tensor:
-        """The length of the output of each source of these lengths (rows,), rounded up; it may be below 1."""
+        """Return the estimated output length of each source length (rows,), rounded up; it may be below 1."""
         found = [math.ceil(self.slope * length + self.constant) for length in lengths.tolist()]
         return torch.tensor(found, device=lengths.device)
 
     def to_dict(self) -> dict[str, str]:
-        """The line as plain values that `from_dict` reads."""
+        """Return the line as plain values that `from_dict` reads."""
         return {"slope": str(self.slope), "constant": str(self.constant)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, str]) -> Self:
-        """The line that `to_dict` wrote."""
+        """Return the line that `to_dict` wrote."""
         return cls(slope=Fraction(values["slope"]), constant=Fraction(values["constant"]))

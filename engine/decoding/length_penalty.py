@@ -1,4 +1,4 @@
-"""What outputs of different lengths are compared by (Wu et al. 2016, section 7)."""
+"""Ranking of outputs of different lengths (Wu et al. 2016, section 7)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class Ranking:
         return scores / ((5.0 + lengths) / 6.0) ** self.length_penalty
 
     def coverage_term(self, coverage: Tensor, valid: Tensor) -> Tensor:
-        """The cp (rows,) of coverages (rows, n) of sources with these valid positions."""
+        """Return the coverage penalty (rows,) of coverages (rows, n).
+
+        Only the valid positions of sources count.
+        """
         least = torch.finfo(coverage.dtype).tiny  # a weight that became 0 says nothing of the others
         logs = torch.log(coverage.clamp(least, 1.0)).masked_fill(~valid, 0.0)
         return self.coverage_penalty * logs.sum(1, dtype=torch.float64)

@@ -23,11 +23,11 @@ MAX_POSITIONS = 16384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeSearch:
-    """Which sizes are tried: from a source's length to `ratio` times it and `margin` more; and what is best.
+    """Search over sizes: from a source's length to `ratio` times it and `margin` more.
 
-    That is the likeliest output, or the one whose log-probability is highest after its cost is taken from
-    it; the costs are those of the sources by row. With a `line` the one size within these bounds is tried
-    that is nearest to what the line estimates.
+    The best output is the likeliest one, or the one whose log-probability less its cost is highest; the
+    costs are those of the sources by row. With a `line`, only the size within these bounds that is nearest
+    to the line's estimate is tried.
     """
 
     ratio: float = 2.0
@@ -36,7 +36,10 @@ class SizeSearch:
     line: LengthLine | None = None
 
     def tried(self, lengths: Tensor, longest: Tensor) -> tuple[Tensor, Tensor]:
-        """The first and the last size for sources of these lengths, none above `longest`; each (rows,)."""
+        """Return the first and the last size for sources of these lengths, none above `longest`.
+
+        Each is (rows,).
+        """
         most = (self.ratio * lengths.double()).floor().long() + self.margin
         least, most = torch.minimum(lengths, longest), torch.minimum(most, longest)
         if self.line is not None:
@@ -45,9 +48,10 @@ class SizeSearch:
 
 
 def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
-    """The outputs that a model of sources of these lengths (rows,) writes when it is told these sizes.
+    """Return the bounds of outputs for sources of these lengths (rows,) when the model receives these
+    sizes.
 
-    Up to the source's length all sizes are one to it; a longer output has all of its symbols.
+    All sizes up to the source's length are equivalent; a longer output has exactly its size.
     """
     return Bounds(min_length=torch.where(sizes > lengths, sizes, 1), max_length=sizes)
 
@@ -61,10 +65,10 @@ def search_lengths(
     end: int,
     sizes: SizeSearch,
 ) -> Outputs:
-    """The outputs of a small beam, each of the size whose greedy output is the best.
+    """Return the outputs of a small beam, each of the size whose greedy output is the best.
 
-    Kaiser and Bengio 2016, section 3. `max_length` (batch,) bounds the sizes. Where outputs have costs, what
-    was found without a beam stays unless the beam's is better. With a line nothing is searched for its size.
+    Kaiser and Bengio 2016, section 3. `max_length` (batch,) bounds the sizes. If outputs have costs, the
+    greedy result stays unless the beam's is better. With a line no size is searched.
     """
     costs = sizes.costs
     if beam > 1 and sizes.line is not None and costs is None:
@@ -86,7 +90,7 @@ def search_lengths(
 
 
 def _beams(model: TransductionModel, sources: Tensor, told: Tensor, beam: int, end: int) -> Outputs:
-    """What a beam finds for each source (batch, n) of the size (batch,) that the model is told."""
+    """Return the beam's output for each source (batch, n) at the size (batch,) that the model receives."""
     bounds = size_bounds((sources != PAD).sum(1), told)
     symbols = sources.new_full((len(sources), int(told.max())), PAD)
     scores = torch.zeros(len(sources), dtype=torch.float64, device=sources.device)
@@ -101,10 +105,9 @@ def _beams(model: TransductionModel, sources: Tensor, told: Tensor, beam: int, e
 def _best_sizes(
     model: TransductionModel, sources: Tensor, longest: Tensor, end: int, sizes: SizeSearch
 ) -> tuple[Tensor, Outputs]:
-    """The best size (batch,) of each sentence, and the greedy outputs of these sizes.
+    """Return the best size (batch,) of each sentence, and the greedy outputs of these sizes.
 
-    A size is given up as soon as it cannot be worth what another one has written: by its likelihood so far,
-    and by what it will cost at least.
+    A size is dropped as soon as its likelihood so far and its least cost cannot beat another output.
     """
     costs, lengths = sizes.costs or NoCosts(), (sources != PAD).sum(1)
     least, most = sizes.tried(lengths, longest)
@@ -129,11 +132,10 @@ def _best_sizes(
 
 
 def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:
-    """The rows in parts of so many positions, padding counted, the short ones first.
+    """Yield the rows in parts of that many positions, with padding, the short ones first.
 
-    Behind each part the system gets back what was freed. Of convolutions on a CPU oneDNN keeps what it has
-    prepared for each shape, and as outputs end images come in hundreds of shapes: between any two of these
-    the heap has a gap, and few gaps are large enough for what comes next.
+    After each part freed memory is returned to the system. On a CPU oneDNN keeps prepared convolutions for
+    each shape, and shrinking batches produce hundreds of shapes: the heap between them is fragmented.
     """
     order = torch.argsort(sizes, stable=True)
     start = 0
@@ -147,5 +149,5 @@ def _chunks(sizes: Tensor, positions: int) -> Iterator[Tensor]:
 
 
 def _trim_padding(sources: Tensor) -> Tensor:
-    """Sources without the padding that all of them have."""
+    """Return sources without the padding that all of them have."""
     return sources[:, : int((sources != PAD).sum(1).max())]

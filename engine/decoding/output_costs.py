@@ -1,4 +1,4 @@
-"""What outputs cost beside their likelihood."""
+"""Costs of outputs beside their likelihood."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class OutputCosts(ABC):
 
     @abstractmethod
     def total(self, sentences: Tensor, symbols: Tensor) -> Tensor:
-        """What outputs (rows, longest) of these sentences (rows,) cost, in double precision.
+        """Return the costs of outputs (rows, longest) of these sentences (rows,), in float64.
 
-        Each row has its end, and padding behind it.
+        Each row has its end, and padding after it.
         """
 
     def least(self, sentences: Tensor, symbols: Tensor, left: Bounds) -> Tensor:
-        """What outputs that begin with these symbols (rows, written) cost at least; 0 by default.
+        """Return a lower bound of the costs of outputs with these beginnings (rows, written); 0 by default.
 
-        `left` says how many symbols may come, the end counted. Where this is close to what outputs cost in
-        the end, those that cannot be the best are given up early.
+        `left` is the number of symbols that may follow, with the end. A bound close to the final cost lets
+        the search drop hopeless outputs early.
         """
         return torch.zeros(len(symbols), dtype=torch.float64, device=symbols.device)
 

@@ -1,4 +1,4 @@
-"""What any search is given and what it finds: bounds on lengths, likelihoods of symbols, outputs."""
+"""Inputs and results of all searches: bounds on lengths, likelihoods of symbols, outputs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Bounds:
     max_length: Tensor
 
     def select(self, index: Tensor) -> Self:
-        """Those of some outputs."""
+        """Return the outputs at these indices."""
         return type(self)(min_length=self.min_length[index], max_length=self.max_length[index])
 
     def after(self, place: int) -> Self:
-        """How many symbols may still come behind so many: those of an output that has not ended."""
+        """Return how many symbols may follow `place` symbols of an output that has not ended."""
         return type(self)(
             min_length=(self.min_length - place).clamp(min=1), max_length=self.max_length - place
         )
@@ -42,10 +42,10 @@ class Outputs:
     scores: Tensor
 
     def select(self, index: Tensor) -> Self:
-        """Those of some rows."""
+        """Return the rows at these indices."""
         return type(self)(symbols=self.symbols[index], scores=self.scores[index])
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
-    """Those of all symbols, at least in single precision."""
+    """Return the log-probabilities of all symbols, at least in single precision."""
     return torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))

@@ -39,9 +39,10 @@ class ExportError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """What was written, and the largest difference to the model's outputs, as a share of the largest output.
+    """The exported file, and the largest difference from the model's outputs.
 
-    `difference` is None where nothing is computed, as in a folder for the Hub.
+    The difference is relative to the largest output. `difference` is None if nothing was computed, as for
+    a Hub folder.
     """
 
     path: Path
@@ -68,7 +69,7 @@ def export_model(trained: TrainedModel, source: Path, path: Path, *, lengths: bo
 
 
 def _write_folder(file: ModelFile, source: Path, path: Path) -> Exported:
-    """A folder as the Hub expects it: the weights with all that they need, and their settings to read."""
+    """Write a folder as the Hub expects it: the weights with all that they need, and readable settings."""
     settings = file.trial.settings.model_dump(mode="json", by_alias=True)
     config = {"architectures": ["activemem"], "activemem_version": file.version, **settings}
     if path.exists():

@@ -43,11 +43,11 @@ class InputError(ActivememError):
 class Prediction:
     """The answer of a model to one line.
 
-    `text` is one line, empty for an empty line. `output` is the same as plain data: for labels of tokens a
-    list, with None for each token that the model did not read. `probabilities` has for a label those of all
-    classes, for labels of tokens a list of these, and for symbols a list with those of the answer; it is None
-    where the model gives none. `unknown` has the symbols of the line that the vocabulary lacks, `unread` the
-    number of tokens beyond the longest sequence.
+    `text` is one line, empty for an empty line. `output` is the same as plain data; labels of tokens are a
+    list with None for each token that the model did not read. `probabilities` has those of all classes for
+    a label, a list of these for labels of tokens, and those of the answer for symbols; it is None if the
+    model gives none. `unknown` has the symbols of the line that the vocabulary lacks, `unread` the number
+    of tokens beyond the longest sequence.
     """
 
     text: str = ""

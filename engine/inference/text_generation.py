@@ -1,4 +1,4 @@
-"""A language model goes on with a text: by drawing, or by the likeliest continuation that a beam finds."""
+"""Continuation of a text by a language model: by sampling, or by a beam search."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class SamplingKeywords(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How the next symbol is chosen.
+    """Rules for choosing the next symbol.
 
-    Probabilities are raised to 1 / `temperature`, so that 0 takes the likeliest symbol; of these, the `top_k`
-    likeliest are left, and of these the fewest that have `top_p` together (Holtzman et al. 2020). A `beam`
-    looks for the likeliest text instead. A text has at most `max_symbols` new symbols; of a model of lines it
-    ends with its line.
+    Probabilities are raised to 1 / `temperature`, so that 0 takes the likeliest symbol. Of these, the
+    `top_k` likeliest are kept, and of these the fewest that have `top_p` together (Holtzman et al. 2020). A
+    `beam` searches for the likeliest text instead. A text has at most `max_symbols` new symbols; a model of
+    lines ends it with its line.
     """
 
     max_symbols: int = 200
@@ -75,7 +75,7 @@ class Sampling:
 def generate_symbols(
     model: Model, beginning: list[int], sampling: Sampling, *, end: int | None
 ) -> Iterator[int]:
-    """The symbols that follow some, at least one; the last is `end` if it is met."""
+    """Yield the symbols that follow a beginning, at least one; the last is `end` if it is drawn."""
     if sampling.beam is not None:
         yield from _beam_search(model, beginning, sampling.beam, sampling.max_symbols, end)
         return
@@ -90,7 +90,7 @@ def generate_symbols(
 
 
 def decode_pieces(tokens: Iterator[int], symbols: TextSymbols, beginning: list[int]) -> Iterator[str]:
-    """The text of symbols as they come, each piece as soon as it cannot change any more."""
+    """Yield the text of symbols, each piece as soon as it cannot change any more."""
     read, shown = list(beginning), symbols.decode(beginning)
     for token in tokens:
         read.append(token)
@@ -101,7 +101,7 @@ def decode_pieces(tokens: Iterator[int], symbols: TextSymbols, beginning: list[i
 
 
 def _choose(log_probabilities: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
-    """A symbol, of log-probabilities (vocab,)."""
+    """Return a symbol, given log-probabilities (vocab,)."""
     if sampling.temperature == 0.0:
         return int(log_probabilities.argmax())
     relative = log_probabilities - log_probabilities.max()  # the likeliest stays at 0 at any temperature
@@ -115,7 +115,7 @@ def _choose(log_probabilities: Tensor, sampling: Sampling, generator: torch.Gene
 
 
 def _beam_search(model: Model, beginning: list[int], beam: int, longest: int, end: int | None) -> list[int]:
-    """The likeliest of the texts that a beam keeps; one that ends is kept as it is."""
+    """Return the likeliest of the texts that a beam keeps; a text that ends is kept."""
     reader = NextSymbols(model)
     scores = reader.read(torch.tensor([beginning])).cpu()  # (texts, vocab), each with a symbol behind
     live, ended = [(0.0, list[int]())], list[tuple[float, list[int]]]()

@@ -23,7 +23,7 @@ HUB_WEIGHTS = "model.safetensors"
 
 
 class UseError(ActivememError):
-    """What a model of this kind cannot be used for; the message says what it can be used for."""
+    """An error for a use that this kind of model does not support; the message names those that it does."""
 
 
 class TrainedModel:
@@ -34,14 +34,14 @@ class TrainedModel:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """What a model of this kind is good for, as the methods here are called."""
+        """The supported uses of this kind of model, named as its methods."""
         if isinstance(self.file.trial.settings.task, LanguageModelSettings):
             return "generate", "score", "export"
         return ("predict", "export") if isinstance(self.module, Model) else ("predict",)
 
     @property
     def parameters(self) -> int:
-        """How many parameters it has."""
+        """The number of parameters."""
         return sum(weight.numel() for weight in self.module.parameters())
 
     @property
@@ -65,9 +65,9 @@ class TrainedModel:
         return answer_lines(self.file, self.module, lines)
 
     def generate(self, beginning: str = "", **sampling: Unpack[SamplingKeywords]) -> Iterator[str]:
-        """The text that follows a beginning, piece by piece; the keywords are those of Sampling.
+        """Yield the text that follows a beginning, piece by piece; the keywords are those of Sampling.
 
-        Raises UseError for any other model, GenerationError, and DataError for what has no symbol.
+        Raises UseError for any other model, GenerationError, and DataError for text without symbols.
         """
         model, symbols, task = self._language_model()
         settings, beginning = Sampling(**sampling), _checked_text(beginning)
@@ -104,7 +104,7 @@ def _checked_text(text: str) -> str:
 
 
 def load_model(path: Path | str) -> TrainedModel:
-    """The trained model in a file, or in a folder with `model.safetensors`.
+    """Return the trained model in a file, or in a folder with `model.safetensors`.
 
     Nothing in it is executed. Raises ModelFileError with the reason.
     """

@@ -1,8 +1,8 @@
-"""A probe measures a trained model from the weights that its study kept.
+"""Probes: measurements of trained models from the weights that their study kept.
 
 `study_probes` probes the encoders of a study, `encoders` opens its models, `memory_change` measures their
 memory, and `comparison_groups` says which of them can be compared. `registered_probes` runs those of
-plug-ins, which hold to `conformance`. `tuning` chooses how models that translate search for outputs.
+plug-ins, which `conformance` checks. `tuning` chooses how translating models search for outputs.
 `trained_models` loads the models; `coordinates` trains some of several widths for a few steps.
 """
 

@@ -1,4 +1,4 @@
-"""Which trials differ in their attention alone, so that their memories can be compared step by step."""
+"""Groups of trials that differ only in their attention, so that their memories can be compared."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class StandardTrials:
 
 
 def group_key(settings: TrialSettings) -> str | None:
-    """What trials that read the same sequences with the same encoder have in common.
+    """Return what trials that read the same sequences with the same encoder have in common.
 
-    They may differ in what the decoder attends to and in how long they were trained. None without a
-    recurrent encoder.
+    They may differ in the decoder's attention and in the length of training. None without a recurrent
+    encoder.
     """
     arguments = encoder_arguments(settings.model.recipe)
     if arguments is None:
@@ -40,7 +40,7 @@ def group_key(settings: TrialSettings) -> str | None:
 
 
 def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
-    """The trials of its group that attend to the encoder's outputs, possibly itself.
+    """Return the trials of its group that attend to the encoder's outputs, possibly itself.
 
     Of several with the same attention, the one with the same [train] is taken.
     """
@@ -59,7 +59,7 @@ def standard_trials(trial: Trial, others: Sequence[Trial]) -> StandardTrials:
 
 
 def _standard_attention(settings: TrialSettings) -> str | None:
-    """The name of the decoder's attention if it is to the encoder's outputs."""
+    """Return the name of the decoder's attention if it is to the encoder's outputs."""
     arguments = encoder_arguments(settings.model.recipe)
     assert arguments is not None, "only trials of a group are compared"
     attention = as_word(arguments, "attention")

@@ -1,11 +1,11 @@
-"""What every probe must hold to, whoever wrote it.
+"""Conformance checks of probes, built-in ones and those of plug-ins.
 
     @pytest.mark.parametrize("check", CHECKS)
     def test_my_probe_conforms(check):
         check("my_probe")
 
-A check takes the name of a probe and raises AssertionError where it does not keep to its contract, for each
-kind of task that it is for, on a small model that has learnt nothing.
+A check takes the name of a probe and raises AssertionError if it breaks its contract. It runs for each kind
+of task of the probe, on a small untrained model.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def numbers_are_measured(name: str) -> None:
 
 
 def measured_again_it_is_the_same(name: str) -> None:
-    """The same model and batches give the same numbers, whatever other random numbers stand at."""
+    """Check that the same model and batches give the same numbers.
+
+    The state of random generators must not matter.
+    """
     for kind in _kinds(name):
         model = _model(kind)
         torch.manual_seed(1)
@@ -52,7 +55,7 @@ def measured_again_it_is_the_same(name: str) -> None:
 
 
 def model_is_left_alone(name: str) -> None:
-    """The model has the same weights as before, is in evaluation, and has no hooks."""
+    """Check that the model keeps its weights, is in evaluation mode, and has no hooks."""
     for kind in _kinds(name):
         model = _model(kind)
         before = {path: weight.clone() for path, weight in model.state_dict().items()}

@@ -42,23 +42,23 @@ class LayerChange:
 
     @property
     def grows(self) -> bool:
-        """Whether it changes more, the wider the model."""
+        """Whether its change grows with the width of the model."""
         return self.exponent > GROWS
 
     @property
     def shrinks(self) -> bool:
-        """Whether it changes less and less, the wider the model."""
+        """Whether its change shrinks with the width of the model."""
         return self.exponent < SHRINKS
 
 
 def coordinate_check(
     trials: Mapping[int, Sequence[TrialSettings]], steps: int, data: Path = Path("data")
 ) -> list[LayerChange]:
-    """The change of each layer after so many steps at the full rate, as the mean over the trials of a width.
+    """Return the change of each layer after that many steps at the full rate.
 
-    All are trained on the CPU, and read the same inputs before and after. Raises CoordinateError for fewer
-    than two widths, for models that have other layers at other widths or read two sequences, and for those
-    whose activations are no longer numbers.
+    It is averaged over a width's trials. All are trained on the CPU, and read the same inputs before and
+    after. Raises CoordinateError for fewer than two widths, for models that have other layers at other
+    widths or read two sequences, and for those whose activations are no longer finite.
     """
     if len(trials) < 2:
         raise CoordinateError(f"expected at least two widths, got {len(trials)}")
@@ -80,7 +80,7 @@ def coordinate_check(
 
 
 def _layer(name: str, changes: Mapping[int, float]) -> LayerChange:
-    """A layer with the slope of a straight line through the logarithms."""
+    """Return a layer with the slope of a straight line through the logarithms."""
     floor = 1e-30
     xs, ys = [math.log(width) for width in changes], [math.log(max(y, floor)) for y in changes.values()]
     center, middle = sum(xs) / len(xs), sum(ys) / len(ys)
@@ -93,7 +93,7 @@ def _mean(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _changes(settings: TrialSettings, steps: int, data: Path) -> dict[str, float]:
-    """How much the numbers of each layer change in so many steps."""
+    """Return how much the activations of each layer change in that many steps."""
     train = settings.train.model_copy(
         update={"epochs": 1, "steps_per_epoch": steps + 1, "schedule": OwnScheduleSettings()}
     )
@@ -107,7 +107,7 @@ def _changes(settings: TrialSettings, steps: int, data: Path) -> dict[str, float
 
 
 def _inputs(training: Training) -> Tensor:
-    """Inputs that are the same at all widths: symbols, or numbers."""
+    """Return inputs that are the same at all widths: symbols, or numbers."""
     interface = training.objective.interface
     tokens = min(interface.tokens or _MOST_TOKENS, _MOST_TOKENS)
     generator = torch.Generator().manual_seed(derive_seed(0, "coordinates"))
@@ -120,7 +120,7 @@ def _inputs(training: Training) -> Tensor:
 
 @torch.no_grad()
 def _activations(model: nn.Module, inputs: Tensor) -> dict[str, Tensor]:
-    """What the embedding, each sub-layer's residual sum and the output give."""
+    """Return the outputs of the embedding, of each sub-layer's residual sum, and of the model."""
     found: dict[str, Tensor] = {}
 
     def keep(name: str) -> Callable[[nn.Module, object, Tensor], None]:

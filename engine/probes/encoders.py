@@ -47,12 +47,15 @@ class EncoderProbe:
 
     @torch.no_grad()
     def memory(self, split: PairSplit, sequences: int) -> MemoryStatistics:
-        """What the encoder does to its memory over the first `sequences` sources of a split."""
+        """Return the memory statistics of the encoder over the first `sequences` sources of a split."""
         return measure_memory(self._traces(split, sequences))
 
     @torch.no_grad()
     def attention(self, split: PairSplit, pair: int) -> Tensor | None:
-        """How much each output of a pair attends to each of its inputs, (m, n); None without attention."""
+        """Return the attention of each output of a pair to each of its inputs, (m, n).
+
+        Returns None without attention.
+        """
         batch, model = collate(split, [pair]), self._model
         sources, targets = self._embed_sources(batch), model.target(shift_right(batch.targets)) * model.scale
         weights = self._body.alignment(sources, targets, batch.sources != PAD)
@@ -66,7 +69,10 @@ class EncoderProbe:
         return memory_changes(trace.cell, batch.sources != PAD)
 
     def _traces(self, split: PairSplit, sequences: int) -> Iterator[tuple[Trace, Tensor]]:
-        """The trace of the last layer and the mask of each batch of sources, in the order of the split."""
+        """Yield the trace of the last layer and the mask of each batch of sources.
+
+        They are in the order of the split.
+        """
         for start in range(0, sequences, BATCH):
             batch = collate(split, range(start, min(start + BATCH, sequences)))
             yield self._encoder.traces(self._embed_sources(batch))[-1], batch.sources != PAD
@@ -76,9 +82,10 @@ class EncoderProbe:
 
 
 def choose_pair(split: PairSplit, sequences: int) -> int | None:
-    """The pair whose attention is shown: the first with the longest source among the first `sequences`.
+    """Return the pair whose attention is shown.
 
-    Sources longer than MAX_SHOWN_SYMBOLS are skipped; None if all are.
+    It is the first with the longest of the first `sequences` sources. Sources longer than MAX_SHOWN_SYMBOLS are
+    skipped; None if all are.
     """
     lengths = split.source.line_lengths[:sequences]
     lengths = torch.where(lengths > MAX_SHOWN_SYMBOLS, 0, lengths)

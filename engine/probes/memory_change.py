@@ -1,4 +1,4 @@
-"""What a recurrent encoder does to its memory, measured on its traces (Harvat and Martín-Guerrero 2022)."""
+"""Memory changes of a recurrent encoder, measured on its traces (Harvat and Martín-Guerrero 2022)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ GATE_QUANTILES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryStatistics:
-    """What one layer did over some sequences; padding is ignored.
+    """Memory statistics of one layer over some sequences; padding is ignored.
 
     `changes` has Δ of every two consecutive steps, sequence by sequence. The others have, by step and over
-    the sequences that are at least as long: `retention` γ, `forget_gates` the activations of all units of the
-    forget gate, `updates` the mean size of what is added to the memory, i ⊙ c of the paper's equation 10.
+    the sequences that are at least as long: `retention` γ, `forget_gates` the activations of all units of
+    the forget gate, `updates` the mean size of the added term, i ⊙ c of the paper's equation 10.
     """
 
     changes: Tensor  # (pairs of steps,)
@@ -34,7 +34,7 @@ class MemoryStatistics:
     updates: Tensor  # (steps,)
 
     def metrics(self) -> Iterator[tuple[str, float]]:
-        """The measures by name, steps counted from 1; distributions as evenly spaced quantiles."""
+        """Yield the measures by name, steps counted from 1; distributions as evenly spaced quantiles."""
         if len(self.changes):
             yield "memory_change", float(self.changes.mean())
             for place, value in enumerate(quantiles(self.changes, CHANGE_QUANTILES)):
@@ -60,16 +60,19 @@ def memory_changes(cells: Tensor, mask: Tensor) -> Tensor:
 
 
 def theta(standard: Tensor, compared: Tensor) -> float:
-    """Θ, the share of steps at which Δ of standard attention is below that of the compared model.
+    """Return Θ, the share of steps at which Δ of standard attention is below that of the compared model.
 
-    Both are over the same steps of the same sequences. The paper's equation 20 has the inequality the other
-    way round; its text and its Table 2 are as here.
+    Both are over the same steps of the same sequences. The paper's equation 20 has the opposite inequality;
+    its text and its Table 2 are as here.
     """
     return float((standard < compared).double().mean())
 
 
 def measure_memory(traces: Iterable[tuple[Trace, Tensor]]) -> MemoryStatistics:
-    """The memory of one layer over batches of sequences, each with its trace and its mask (batch, length)."""
+    """Return the memory statistics of one layer over batches.
+
+    Each batch has its trace and its mask (batch, length).
+    """
     changes: list[Tensor] = []
     retention: list[list[Tensor]] = []
     forget_gates: list[list[Tensor]] = []

@@ -27,10 +27,10 @@ _INDEX = re.compile(r"[\w.+-]+(,[\w.+-]+){0,2}")
 
 
 def run_registered_probes(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
-    """Run every probe of plug-ins that is for a trial's kind of task in its model.
+    """Run every plug-in probe for a trial's kind of task in its model.
 
-    What a probe of the same source has measured is not measured again. One that fails, or a model that takes
-    longer than the machine's time limit, is told; the others go on.
+    Results of a probe with the same source are not measured again. A probe that fails, or a model that
+    exceeds the machine's time limit, is reported; the others continue.
     """
     with restored_process():
         yield from _run_registered_probes(study, store, machine)
@@ -59,7 +59,7 @@ def _run_registered_probes(study: Study, store: Store, machine: Machine) -> Iter
 def run_probe(
     probe: RegisteredProbe, model: torch.nn.Module, batches: Iterator[Examples]
 ) -> dict[str, float]:
-    """What a probe measures, by the names of its metric; PluginError with its name if it cannot."""
+    """Return a probe's results by metric name; raise PluginError with its name if it fails."""
     where = f"{PROBES.owner(probe.name)}: probe '{probe.name}'"
     try:
         with torch.no_grad():
@@ -79,7 +79,7 @@ def run_probe(
 def _measure(
     probe: RegisteredProbe, trained: TrainedTrial, store: Store, machine: Machine
 ) -> Mapping[str, float]:
-    """What is measured, and a mark of the source that did it; raises ProbeError, DataError."""
+    """Return the results, and a mark of the probe's source; raise ProbeError or DataError."""
     settings = trained.trial.settings
     model = load_kept_model(settings, store.files.weights_file(trained.trial.id)).eval()
     objective = build_objective(settings, torch.device("cpu"), machine.data)
@@ -90,7 +90,7 @@ def _measure(
 
 
 def _mark(probe: RegisteredProbe) -> str:
-    """The metric that says which source of a probe has measured a model."""
+    """Return the metric that records which source of a probe has measured a model."""
     return f"{probe.name}[source-{digest(PROBES.code(probe.name) or '')[:SHOWN_DIGITS]}]"
 
 

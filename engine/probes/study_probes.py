@@ -37,10 +37,10 @@ REQUESTED_METRIC, MEASURED_METRIC, PAIR_METRIC = PROBED_METRIC, "probed[measured
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeResult:
-    """What became of one trial: its metrics, none if they were stored before or cannot be measured.
+    """The result of a probe for one trial: its metrics, none if they were stored or cannot be measured.
 
-    `reason` says why they cannot; with the `ambiguous` attentions it is not compared, since several trials
-    have them.
+    `reason` says why they cannot be. A trial with `ambiguous` attentions is not compared, since several
+    trials have them.
     """
 
     trial: Trial
@@ -51,7 +51,7 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Measurement:
-    """What was measured in one model, and all of its Δ, to be compared with those of others."""
+    """Measurements of one model with all of its Δ, for comparisons with other models."""
 
     metrics: Mapping[str, float]
     changes: Tensor
@@ -102,13 +102,14 @@ class _Group:
         self._measured: dict[str, _Measurement] = {}
 
     def theta_names(self, trial: str) -> set[str]:
-        """The metrics that compare a trial with others."""
+        """Return the metrics that compare a trial with others."""
         return {_theta(attention) for attention in self.standards[trial].by_attention}
 
     def measure(self, trial: str, split: PairSplit) -> dict[str, float]:
-        """All metrics of a trial by name; raises ProbeError.
+        """Return all metrics of a trial by name; raise ProbeError.
 
-        It is not compared with a model whose weights cannot be read, which is reported in that model's turn.
+        It is not compared with a model whose weights cannot be read, which is reported in that model's
+        turn.
         """
         own = self._measure_one(trial, split)
         metrics = dict(own.metrics)
@@ -121,7 +122,7 @@ class _Group:
         return metrics
 
     def _measure_one(self, trial: str, split: PairSplit) -> _Measurement:
-        """What is measured in a model by itself, computed at the first call; raises ProbeError."""
+        """Return the measurements of a model alone, computed at the first call; raise ProbeError."""
         if trial not in self._measured:
             settings = self.members[trial].trial.settings
             encoder = EncoderProbe(settings, self.store.files.weights_file(trial))
@@ -141,9 +142,9 @@ class _Group:
 
 
 def within_limit(trial: Trial, machine: Machine, measure: Callable[[], Mapping[str, float]]) -> ProbeResult:
-    """What is measured in a trial's model, or why it is not: the time limit and memory are among the reasons.
+    """Return the results for a trial's model, or why there are none, such as the time limit or memory.
 
-    Raises MachineError for what the machine has failed by, and whatever else is raised.
+    Raises MachineError for failures of the machine, and whatever else is raised.
     """
     try:
         with interruptible(machine.time_limit_s):
@@ -185,7 +186,7 @@ def _measure(group: _Group, trial: str, pairs: Callable[[], PairData]) -> Mappin
 
 
 def _stored_values(study: str, store: Store, groups: Sequence[_Group]) -> dict[str, dict[str, float]]:
-    """The stored metrics of each trial that tell whether there is something left to measure."""
+    """Return the stored metrics of each trial that show whether something is left to measure."""
     stored = {trial: dict[str, float]() for group in groups for trial in group.members}
     names = {REQUESTED_METRIC}.union(
         *(group.theta_names(trial) for group in groups for trial in group.members)
@@ -205,7 +206,7 @@ def _theta(attention: str) -> str:
 def _pair_metrics(
     settings: TrialSettings, split: PairSplit, pair: int, changes: Tensor
 ) -> Iterator[tuple[str, float]]:
-    """The symbols of a pair, and Δ at each of the problem's frequent bigrams in its source."""
+    """Yield the symbols of a pair, and Δ at each of the problem's frequent bigrams in its source."""
     source, target = (
         side.tokens[side.lines[pair] : side.lines[pair + 1]].tolist() for side in (split.source, split.target)
     )
@@ -224,7 +225,7 @@ def _pair_metrics(
 
 
 def _attention_metrics(weights: Tensor) -> Iterator[tuple[str, float]]:
-    """A map of attention by name, outputs and inputs counted from 1."""
+    """Yield an attention map by name, outputs and inputs counted from 1."""
     for output, row in enumerate(weights.tolist(), start=1):
         for place, value in enumerate(row, start=1):
             yield f"attention[{output},{place}]", value

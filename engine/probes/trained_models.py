@@ -33,7 +33,7 @@ class TrainedTrial:
     row: TrialRow
 
     def metric_rows(self, metrics: Mapping[str, float]) -> list[MetricRow]:
-        """What was measured in its model, as metrics of its last step."""
+        """Return the measurements of its model as metrics of its last step."""
         steps, epochs = self.row.steps, self.row.epochs
         return [
             MetricRow(step=steps, epoch=epochs, name=name, value=value) for name, value in metrics.items()
@@ -53,7 +53,7 @@ def trained_trials(study: Study, store: Store) -> Iterator[TrainedTrial]:
 
 
 def load_kept_model(settings: TrialSettings, weights_file: Path) -> AnyModel:
-    """The trained model of a trial, on the CPU; ProbeError if it was not kept or cannot be read."""
+    """Return the trained model of a trial, on the CPU; raise ProbeError if it is missing or unreadable."""
     if not weights_file.exists():
         raise ProbeError(NOT_KEPT)
     try:

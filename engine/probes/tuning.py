@@ -106,7 +106,10 @@ class _Tuning:
         return metrics
 
     def _candidates(self) -> list[Decoding]:
-        """The searches to try, each once: no penalty and no estimate where it would change nothing."""
+        """Return the searches to try, each once.
+
+        Penalties and estimates that would change nothing are left out.
+        """
         default, decode = Decoding.of_task(self._settings), self._decode
         root = read_recipe(self._settings.model.recipe).root
         mixes_lengths, covers = not self._is_told_sizes, not covers_nothing(root)
@@ -129,7 +132,7 @@ class _Tuning:
 
     @cached_property
     def _is_told_sizes(self) -> bool:
-        """Whether the model must know how long an output will be."""
+        """Whether the model needs the length of an output in advance."""
         root = read_recipe(self._settings.model.recipe).root
         assert isinstance(root, BlockNode), "a translation needs a whole model"
         return spec_of(root.name).depends_on_target_length
@@ -168,7 +171,7 @@ class _Tuning:
         return scores
 
     def _test_outputs(self, decoding: Decoding) -> WrittenOutputs:
-        """What is written for the test split, from the store if it has it."""
+        """Return the outputs for the test split, from the store if it has them."""
         return (
             self._stored_outputs(decoding, tuned=True)
             or self._stored_outputs(decoding, tuned=False)
@@ -191,7 +194,7 @@ class _Tuning:
         return write_outputs(outputs, self._pairs, split, decoding)
 
     def _stored_outputs(self, decoding: Decoding, *, tuned: bool) -> WrittenOutputs | None:
-        """What this search has written for the test split, if the store has it."""
+        """Return the stored outputs of this search for the test split, if any."""
         lines = self._store.outputs([self._trained.trial.id], tuned=tuned)
         lines = lines.with_columns(lines["sizes"].fill_null("all"))  # as files of earlier versions had them
         lines = lines.filter(**asdict(decoding))
@@ -201,13 +204,13 @@ class _Tuning:
         return WrittenOutputs(**asdict(decoding), **dict(zip(_TEXTS, texts, strict=True)))
 
     def _stored_metrics(self) -> dict[str, float]:
-        """The metrics of an earlier tuning."""
+        """Return the metrics of an earlier tuning."""
         rows = self._store.metrics([self._trained.trial.id]).select("name", "value").iter_rows()
         return {name: value for name, value in rows if metric_family(name) in _TUNING}
 
 
 def _dev_name(decoding: Decoding) -> str:
-    """The metric of a search on the dev split; sizes have a name where not all are tried."""
+    """Return the metric of a search on the dev split; sizes have a name if not all are tried."""
     sizes = "" if decoding.sizes == "all" else f",{decoding.sizes}"
     return f"dev_bleu[{decoding.beam},{decoding.length_penalty:g},{decoding.coverage_penalty:g}{sizes}]"
 
