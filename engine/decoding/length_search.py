@@ -48,8 +48,7 @@ class SizeSearch:
 
 
 def size_bounds(lengths: Tensor, sizes: Tensor) -> Bounds:
-    """Return the bounds of outputs for sources of these lengths (rows,) when the model receives these
-    sizes.
+    """Return the output bounds of sources of these lengths (rows,), given these sizes.
 
     All sizes up to the source's length are equivalent; a longer output has exactly its size.
     """

@@ -84,8 +84,8 @@ class EncoderProbe:
 def choose_pair(split: PairSplit, sequences: int) -> int | None:
     """Return the pair whose attention is shown.
 
-    It is the first with the longest of the first `sequences` sources. Sources longer than MAX_SHOWN_SYMBOLS are
-    skipped; None if all are.
+    It is the first with the longest of the first `sequences` sources. Sources longer than
+    MAX_SHOWN_SYMBOLS are skipped; None if all are.
     """
     lengths = split.source.line_lengths[:sequences]
     lengths = torch.where(lengths > MAX_SHOWN_SYMBOLS, 0, lengths)
