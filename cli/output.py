@@ -10,7 +10,6 @@ import shutil
 import sys
 from collections.abc import Mapping
 from io import TextIOWrapper
-from textwrap import wrap
 
 from ..diagnostics import replace_unprintable
 from ..studies.text.units import WIDTH
@@ -56,18 +55,6 @@ def bold(text: str) -> str:
 def print_piece(text: str) -> None:
     """Write a piece of a text to standard output at once, without control characters."""
     print(replace_unprintable(text), end="", flush=True)
-
-
-def labelled_lines(label: str, text: str) -> list[str]:
-    """Return a text in lines behind a label, `  search 40 points by tpe …`; none for no text.
-
-    What follows a line break is a command, which stays on one line so that it can be copied.
-    """
-    first = f"  {label:<6} "
-    indent = " " * len(first)
-    words, _, command = text.partition("\n")
-    lines = wrap(words, output_width(), initial_indent=first, subsequent_indent=indent)
-    return [*lines, indent + command] if command else lines
 
 
 def print_json(page: Mapping[str, object]) -> None:

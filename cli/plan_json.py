@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..reporting.plan_ladder import planned_rungs
+from ..reporting.plan_text import count_to_run
 from ..reporting.results import StudyResults
 from ..studies.planning.memory_estimates import StepMemory
 from ..studies.planning.plan import ModelCost, Plan
@@ -17,8 +19,6 @@ from ..studies.study import Study
 from .machine_settings import MachineSettings
 from .plan_costs import group_sizes_of
 from .plan_devices import room_for
-from .plan_ladder import planned_rungs
-from .views.plan import count_to_run
 
 if TYPE_CHECKING:
     from ..engine.optimisers.parameter_groups import GroupSize

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from html import escape
 from typing import TYPE_CHECKING
 
+from ..diagnostics import replace_unprintable
+from ..studies.planning.plan import Plan
+from ..studies.study import Study
 from .curves import FigureFormat
 from .curves.curve import Curve
+from .plan_text import MachineNotes, format_plan
 from .tables.render import render
 from .tables.table import Table
 from .tables.tidy import tidy_frame
@@ -38,6 +43,25 @@ class TableDisplay:
     def _repr_html_(self) -> str:
         """The table as a notebook shows it."""
         return self.render("html")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PlanDisplay(Plan):
+    """A plan that shows itself as `activemem study plan` prints it."""
+
+    study: Study
+
+    @classmethod
+    def of(cls, study: Study, plan: Plan) -> PlanDisplay:
+        """Return the plan of a study."""
+        return cls(study=study, **{field.name: getattr(plan, field.name) for field in fields(plan)})
+
+    def __str__(self) -> str:
+        return format_plan(self.study, self, MachineNotes.of_plan(self))
+
+    def _repr_html_(self) -> str:
+        """Return the lines as a notebook shows them."""
+        return f"<pre>{escape(replace_unprintable(str(self)))}</pre>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from ..diagnostics import nearest_hint
 from ..storage import Store
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
-from ..studies.planning.plan import Plan, make_plan
+from ..studies.planning.plan import make_plan
 from ..studies.planning.status import StudyStatus, started_trials, study_status
 from ..studies.planning.subset import select_trials
 from ..studies.presentation.kinds import ResultKeys
@@ -31,7 +31,7 @@ from .curves.build import build_curve
 from .curves.curve import CurveError
 from .frames import metrics_frame, study_levels, trials_frame
 from .kept_models import KeptModel, best_first, kept_models
-from .notebook import CurveDisplay, TableDisplay
+from .notebook import CurveDisplay, PlanDisplay, TableDisplay
 from .outcomes import load_outcomes
 from .paper_tables import paper_tables, published_tables_of, studies_of_paper
 from .tables.build import build_table
@@ -128,13 +128,14 @@ class StudyResults:
             return path_text(self.study, found, seeds=seeds)
         return winners_text(self.study, found, best=best, seeds=seeds)
 
-    def plan(self, only: Sequence[str] = ()) -> Plan:
+    def plan(self, only: Sequence[str] = ()) -> PlanDisplay:
         """What a run will train and what that costs; of a part of the grid, as in `["task=sort"]`.
 
         Its memory is that of the longest sequences that settings allow: `activemem study plan` looks into
         prepared data, too.
         """
-        return make_plan(self.study, self.store, select_trials(self.study, only) if only else None)
+        selected = select_trials(self.study, only) if only else None
+        return PlanDisplay.of(self.study, make_plan(self.study, self.store, selected))
 
     def table(self, name: str | None = None, *, published: bool = True) -> TableDisplay:
         """A table of the study file, by default its first, the published numbers beside."""

@@ -25,6 +25,7 @@ class _OwnCorpus(Record):
 
     written: str
     facts: dict[str, Any]
+    pieces: int | None = None
 
 
 class _FreeGpu(Record):

@@ -141,7 +141,7 @@ def _checked_draft(
     data = diagnostics.document.data
     tables = {name: data[name] for name in TRIAL_TABLES if name in data}
     if own_corpus is not None:
-        tables["task"] = {**tables["task"], "corpus": own_corpus.facts.model_dump()}
+        tables["task"] = own_corpus.complete_task(tables["task"])
     template = Template(
         tables=tables, fragments=read_fragments(diagnostics), table_levels=design.table_levels
     )

@@ -8,9 +8,10 @@ from ...studies.planning.subset import select_shard, select_trials
 from ...studies.rounds import follow_rounds
 from ...studies.study import Study, load_study
 from ...studies.text.command_line import command_line
+from ...studies.text.units import labelled_lines
 from ..machine_settings import ResolvedSettings, load_settings
 from ..missing_results import DEFAULT_RESULTS
-from ..output import labelled_lines, print_json, print_stderr
+from ..output import output_width, print_json, print_stderr
 from ..run_options import RunOptions
 from ..views.status import run_page
 from .run import RunRequest, print_first_table, run_and_report
@@ -52,7 +53,7 @@ def _print_data_warnings(study: Study) -> None:
     """Print what is odd about the study's own data, in the words of `study plan`."""
     summary = study.own_corpus.summary if study.own_corpus else None
     for text in summary.warnings if summary else ():
-        print_stderr("\n".join(labelled_lines("warning", text)))
+        print_stderr("\n".join(labelled_lines("warning", text, output_width())))
 
 
 def _request(options: RunOptions, study: Study) -> RunRequest:

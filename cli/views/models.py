@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...reporting.kept_models import KeptModel
-from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, metric_family
+from ...studies.catalog.metrics import METRICS_AND_COSTS, find_metric, format_number, metric_family
 
 if TYPE_CHECKING:
     from ...engine.inference.trained_model import TrainedModel
@@ -99,7 +99,7 @@ def format_score(score: TextScore) -> list[str]:
         f"{score.tokens:,} tokens, {score.words:,} words",
         f"  loss              {score.loss:.4f} nats per token",
         f"  bits              {score.bits_per_token:.4f} per token, {score.bits_per_byte:.4f} per byte",
-        f"  perplexity        {score.word_perplexity:,.2f} per word",
+        f"  perplexity        {format_number(score.word_perplexity, 2)} per word",
     ]
 
 

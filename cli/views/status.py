@@ -17,8 +17,8 @@ from ...studies.searches.best_points import BestPoint, best_of, comparison_note
 from ...studies.searches.points import SearchPoints
 from ...studies.searches.words import left_out
 from ...studies.study import Study
-from ...studies.text.units import format_duration, truncate
-from ..output import labelled_lines, output_width
+from ...studies.text.units import format_duration, labelled_lines, truncate
+from ..output import output_width
 from . import trial_lines
 from .trial_names import TrialNameColumns, value_text
 
@@ -137,4 +137,4 @@ def format_best_points(study: Study, found: SearchPoints | None) -> list[str]:
     ]
     note = comparison_note(study) if best else ""
     gaps = [truncate(f"  {count} left out   {reason}", output_width()) for count, reason in left_out(found)]
-    return [*lines, *gaps, *labelled_lines("note", note)]
+    return [*lines, *gaps, *labelled_lines("note", note, output_width())]

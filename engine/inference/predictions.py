@@ -34,6 +34,9 @@ from ..objectives.tree_costs import TreeCosts
 
 BATCH_SIZE = 32
 
+UNREAD = "–"
+"""What a line of labels has for each token that the model did not read; null where the line is JSON."""
+
 
 class InputError(ActivememError):
     """A line that a model cannot read; the message has its number, what was expected and what came."""
@@ -44,10 +47,10 @@ class Prediction:
     """The answer of a model to one line.
 
     `text` is one line, empty for an empty line. `output` is the same as plain data; labels of tokens are a
-    list with None for each token that the model did not read. `probabilities` has those of all classes for
-    a label, a list of these for labels of tokens, and those of the answer for symbols; it is None if the
-    model gives none. `unknown` has the symbols of the line that the vocabulary lacks, `unread` the number
-    of tokens beyond the longest sequence.
+    list with None for each token that the model did not read, and `text` has UNREAD there. `probabilities`
+    has those of all classes for a label, a list of these for labels of tokens, and those of the answer for
+    symbols; it is None if the model gives none. `unknown` has the symbols of the line that the vocabulary
+    lacks, `unread` the number of tokens beyond the longest sequence.
     """
 
     text: str = ""
@@ -217,10 +220,10 @@ def _label_answer(model: Model, symbols: Mapping[str, Any]) -> _Answerer:
 
     def labels(each: _Input, logits: Tensor) -> Prediction:
         rows = logits[: len(each.values)]
-        found = [names[number] for number in rows.argmax(-1).tolist()]
+        found = [*(names[number] for number in rows.argmax(-1).tolist()), *[None] * each.unread]
         return Prediction(
-            text=_json(found) if as_list else " ".join(found),
-            output=[*found, *[None] * each.unread],
+            text=_json(found) if as_list else " ".join(UNREAD if name is None else name for name in found),
+            output=found,
             probabilities=[_shares(names, row) for row in rows],
             unknown=each.unknown,
             unread=each.unread,
@@ -248,7 +251,7 @@ def _answer(text: str, **known: Any) -> Prediction:  # noqa: ANN401 -- the field
     return Prediction(text=text if is_one_line else _json(text), output=text, **known)
 
 
-def _json(data: str | list[str]) -> str:
+def _json(data: str | list[str | None]) -> str:
     """Return JSON in one line, with letters of all languages as they are."""
     text = json.dumps(data, ensure_ascii=False)
     return text if text.isprintable() else json.dumps(data)

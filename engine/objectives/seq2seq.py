@@ -80,8 +80,9 @@ class Seq2SeqObjective(Objective[TransductionModel]):
     def evaluate(self, model: TransductionModel, *, last: bool) -> Metrics:
         """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
 
-        Loss in nats per symbol, perplexity per word, and the share of symbols that are the likeliest, all
-        with teacher forcing; and for the test split the scores of the generated outputs.
+        With teacher forcing: loss in nats per symbol, bits per byte of the targets' text if it is known,
+        perplexity per word, and the share of symbols that are the likeliest. For the test split also the
+        scores of the generated outputs.
         """
         limit = None if last else self._pairs.dev_tokens
         measured = self._scores(model, self._pairs.dev, "dev", limit)
@@ -190,7 +191,8 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
     def _scores(self, model: TransductionModel, split: PairSplit, name: str, limit: int | None) -> Metrics:
         """Return the scores of a split with teacher forcing, each pair once."""
-        nats, right, symbols, words = 0.0, 0, 0, 0
+        nats, right, symbols, words, num_bytes = 0.0, 0, 0, 0, 0
+        sizes = split.target_bytes()
         registered = RegisteredMetrics(TaskKind.TRANSDUCTION, name)
         for batch in self._in_order(_truncate(split, limit)):
             scored, places = scored_on_device(batch.targets, batch.targets != PAD, self.device)
@@ -201,9 +203,11 @@ class Seq2SeqObjective(Objective[TransductionModel]):
             right += int((scores.argmax(-1) == scored).sum())
             symbols += len(scored)
             words += batch.words
-        found = Likelihood(nats=nats, tokens=symbols, words=words)
+            num_bytes += sum(sizes[pair] for pair in batch.pairs.tolist()) if sizes else 0
+        found = Likelihood(nats=nats, tokens=symbols, words=words, bytes=num_bytes)
         return {
             f"{name}_loss": found.loss,
+            **({f"{name}_bits_per_byte": found.bits_per_byte} if sizes else {}),
             f"{name}_perplexity": found.word_perplexity,
             f"{name}_accuracy": right / symbols,
             **registered.compute(),

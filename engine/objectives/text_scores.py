@@ -21,18 +21,11 @@ from .registered_metrics import RegisteredMetrics
 class TextScore(Likelihood):
     """How likely a text is, and the ends of its lines among its words.
 
-    `bytes` are those of the scored text in UTF-8, as it was given; 0 where tokens stand for no text.
     `padded_loss` is given for lines: the mean over all positions of their batches, padding included.
     """
 
     ends: Likelihood
-    bytes: int = 0
     padded_loss: float | None = None
-
-    @property
-    def bits_per_byte(self) -> float:
-        """Return the bits of all scored tokens per byte of their text, whatever the tokens are."""
-        return self.nats / math.log(2) / self.bytes if self.bytes else math.nan
 
     @property
     def without_ends(self) -> Likelihood:

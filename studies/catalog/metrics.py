@@ -107,9 +107,12 @@ def register_metric(
     title: str,
     higher_is_better: bool | None = None,
     decimals: int = 3,
+    is_share: bool = False,
     kinds: Collection[str] = tuple(kind.name.lower() for kind in TaskKind),
 ) -> Callable[[MeasureT], MeasureT]:
     """Return a decorator that registers a metric, measured by what the decorated class or function makes.
+
+    Bands and intervals of a metric that `is_share` stay between 0 and 1.
 
     Every trial of these kinds of task, by default of all kinds, then reports it: tagging and regression as
     `name`, kinds with splits as `dev_name` and `test_name`. Raises ValueError for an unknown kind or a
@@ -119,7 +122,12 @@ def register_metric(
 
     def register(measure: MeasureT) -> MeasureT:
         made = Metric(
-            name=name, title=title, higher_is_better=higher_is_better, decimals=decimals, measure=measure
+            name=name,
+            title=title,
+            higher_is_better=higher_is_better,
+            decimals=decimals,
+            is_share=is_share,
+            measure=measure,
         )
         if whole := asked - _WITH_SPLITS:
             METRICS.register(name, replace(made, kinds=whole))

@@ -11,7 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ..catalog.own_corpora import OwnPairs, OwnSequences, OwnText
+from ..catalog.tasks.spec import DEFAULT_PIECES
 from ..text.diagnostics import Diagnostics
+from .kept_facts import KeptFacts
 from .labelled import read_classes, read_numbers, read_tags
 from .pairs import read_pairs
 from .reader import CORPUS, Reader
@@ -26,17 +28,25 @@ class OwnCorpus:
     """A corpus of the user: the table that names its files, the facts about them, and their places.
 
     `files` has the path of each content by its SHA-256, and `summary` what a plan reports; both are empty
-    if the content was read earlier.
+    if the content was read earlier. `pieces` is the default size of bpe vocabularies where the text is too
+    small for the usual one.
     """
 
     written: str  # the table as JSON
     facts: BaseModel
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
     summary: CorpusSummary | None = None
+    pieces: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a store keeps, so that a recorded study is read without its files."""
-        return {"written": self.written, "facts": self.facts.model_dump(mode="json")}
+        pieces = {} if self.pieces is None else {"pieces": self.pieces}
+        return {"written": self.written, "facts": self.facts.model_dump(mode="json"), **pieces}
+
+    def complete_task(self, task: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the table `[task]` with the facts in place of the files, and a default of `pieces`."""
+        pieces = {} if self.pieces is None else {"pieces": self.pieces}
+        return {**pieces, **task, "corpus": self.facts.model_dump()}
 
 
 def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
@@ -47,14 +57,28 @@ def read_own_corpus(diagnostics: Diagnostics, folder: Path) -> OwnCorpus | None:
     found = _own_table(diagnostics)
     if found is None:
         return None
-    table, _, read = found
+    table, facts_class, read = found
     reader, before = Reader(diagnostics, folder), len(diagnostics.faults)
+    kept = KeptFacts.of(folder, table, diagnostics.document.data["task"])
+    if kept and (known := kept.load(facts_class)):
+        return _own_corpus(_written(table), *known)
     facts = read(diagnostics, reader, table)
     if facts is None or len(diagnostics.faults) > before:
         diagnostics.invalid.add(CORPUS)
         return None
     summary = reader.summary and reader.summary.with_notes(reader.notes)
-    return OwnCorpus(written=_written(table), facts=facts, files=reader.files, summary=summary)
+    if kept and summary:
+        kept.save(facts, reader.files, summary)
+    return _own_corpus(_written(table), facts, reader.files, summary)
+
+
+def _own_corpus(
+    written: str, facts: BaseModel, files: Mapping[str, Path], summary: CorpusSummary | None
+) -> OwnCorpus:
+    pieces = None
+    if summary and (pieces := summary.default_pieces(DEFAULT_PIECES)):
+        summary = summary.with_notes([f"pieces = {pieces:,} by default, since the text is small"])
+    return OwnCorpus(written=written, facts=facts, files=files, summary=summary, pieces=pieces)
 
 
 def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | None) -> OwnCorpus | None:
@@ -69,7 +93,12 @@ def recall_own_corpus(diagnostics: Diagnostics, earlier: Mapping[str, Any] | Non
     written = _written(table)
     try:
         if earlier is not None and earlier["written"] == written:
-            return OwnCorpus(written=written, facts=facts_class.model_validate(earlier["facts"]))
+            pieces = earlier.get("pieces")
+            return OwnCorpus(
+                written=written,
+                facts=facts_class.model_validate(earlier["facts"]),
+                pieces=pieces if isinstance(pieces, int) else None,
+            )
     except ValidationError:
         pass
     message = (

@@ -9,6 +9,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ..catalog.datasets import source_key
 from ..catalog.own_corpora import SPLITS
@@ -27,10 +28,24 @@ _OFTEN = 0.1
 _BYTES, _MARKS, _RARE_SIGNS = 256, 32, 0.0005
 """What each bpe vocabulary has: all bytes, fewer marks than these, and all but the rarest characters."""
 
+MIN_PIECES = 300
+"""The fewest pieces that a study can ask for."""
+
+_WORDS_OF_A_PIECE = 4
+"""A small text gets a piece for so many different words; it has at least one piece for each."""
+
 _MIN_LINE = 20  # bytes; shorter lines are alike by chance
 
 Lengths = Sequence[Sequence[int]]
 """The tokens of each training row; of pairs those of each side."""
+
+
+class PieceBounds(NamedTuple):
+    """The fewest and the most pieces of a bpe vocabulary, and a size that suits the text."""
+
+    least: int
+    most: int
+    fair: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +55,8 @@ class CorpusSummary:
     `rows` counts those of each split, called `unit`, without `num_held_out` training pairs whose source is
     in another split. `classes` has the number of labels of each class in training. `lengths` and `symbols`,
     the number of different training tokens, are known by the kind of tokens. `tokens` has the length of a
-    training text. `pieces` are the fewest and the most that a bpe vocabulary can have.
+    training text. `pieces` are the bounds of a bpe vocabulary, by what it is learnt from: the
+    split `train`, or of pairs each side or both.
     """
 
     unit: str
@@ -50,10 +66,17 @@ class CorpusSummary:
     lengths: Mapping[str, Lengths] = field(default_factory=dict[str, Lengths])
     symbols: Mapping[str, int] = field(default_factory=dict[str, int])
     tokens: Mapping[str, int] = field(default_factory=dict[str, int])
-    pieces: tuple[int, int] | None = None
+    pieces: Mapping[str, PieceBounds] = field(default_factory=dict[str, PieceBounds])
     train_bytes: int = 0
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def default_pieces(self, most: int) -> int | None:
+        """Return a size of bpe vocabularies if the text is too small for `most` pieces, else None."""
+        bounds = self.pieces.values()
+        if not bounds or min(each.most for each in bounds) >= most:
+            return None
+        return max(MIN_PIECES, min(each.fair for each in bounds), *(each.least for each in bounds))
 
     def with_notes(self, notes: Iterable[str]) -> CorpusSummary:
         """Return the summary with further notes."""
@@ -83,7 +106,7 @@ def summarise_rows(rows: Sequence[Row], kind: RowKind, tokens: object) -> Corpus
         classes={name: count for name, count in labels["train"].most_common() if name is not None},
         lengths={each: (array("Q", (_length(row.sequence, each) for row in train)),) for each in kinds},
         symbols={each: _num_symbols((row.sequence for row in train), each) for each in kinds},
-        pieces=_piece_bounds((word for row in train for word in row.sequence.split()), tokens),
+        pieces=_piece_bounds({"train": (word for row in train for word in row.sequence.split())}, tokens),
         train_bytes=sum(len(row.sequence) for row in train),
         notes=tuple(notes),
         warnings=tuple(warnings),
@@ -120,7 +143,7 @@ def summarise_text(parts: Mapping[str, bytes], tokens: object) -> CorpusSummary:
         lengths={each: (found,) for each, found in sizes.items()},
         symbols=symbols,
         tokens={each: sum(found) for each, found in sizes.items()},
-        pieces=_piece_bounds(parts["train"].decode(errors="replace").lower().split(), tokens),
+        pieces=_piece_bounds({"train": parts["train"].decode(errors="replace").lower().split()}, tokens),
         train_bytes=len(parts["train"]),
         warnings=tuple(warnings),
     )
@@ -153,6 +176,14 @@ def _summarise_pairs(rows: Sequence[Row], tokens: object) -> CorpusSummary:
         symbols={
             each: _num_symbols((row[place] for place in (1, 2) for row in train), each) for each in kinds
         },
+        pieces=_piece_bounds(
+            {
+                "source": (word for row in train for word in row.sequence.split()),
+                "target": (word for row in train for word in row.target.split()),
+                "both": (word for row in train for side in row[1:3] for word in side.split()),
+            },
+            tokens,
+        ),
         train_bytes=sum(len(row.sequence) + len(row.target) for row in train),
         warnings=tuple(warnings),
     )
@@ -165,10 +196,12 @@ def _kinds(tokens: object) -> tuple[str, ...]:
     return (tokens,) if tokens in KINDS else ()
 
 
-def _piece_bounds(words: Iterable[str], tokens: object) -> tuple[int, int] | None:
-    """Return the fewest and the most pieces that a bpe vocabulary of these words can have."""
-    if tokens != "bpe":
-        return None
+def _piece_bounds(texts: Mapping[str, Iterable[str]], tokens: object) -> dict[str, PieceBounds]:
+    """Return the bounds of a bpe vocabulary of each text, given its words; nothing for other tokens."""
+    return {name: _bounds_of(words) for name, words in texts.items()} if tokens == "bpe" else {}
+
+
+def _bounds_of(words: Iterable[str]) -> PieceBounds:
     found = Counter(words)
     signs = Counter[str]()
     for word, count in found.items():
@@ -180,7 +213,8 @@ def _piece_bounds(words: Iterable[str], tokens: object) -> tuple[int, int] | Non
             break
         frequent, covered = frequent + 1, covered + count
     most = _BYTES + len(signs) + sum(len(word) + 1 for word in found) + _MARKS
-    return _BYTES + frequent, most
+    least = _BYTES + frequent
+    return PieceBounds(least, most, fair=least + len(found) // _WORDS_OF_A_PIECE)
 
 
 def _length(sequence: str, kind: str) -> int:

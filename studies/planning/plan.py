@@ -22,7 +22,6 @@ from ..text.units import plural
 from .data_facts import DataFacts, Locate, find_data_facts, longest_of_own_data
 from .fitting_trials import count_points
 from .memory_estimates import OF_SETTINGS_ALONE, MemoryEstimator, StepMemory, TrialTest, costliest_test
-from .plan_html import plan_html
 from .reach_limits import ReachLimit, ShortReach, find_short_reaches, predict_reach_limits
 from .shorter_trials import ShorterTrial, ShorterTrials
 from .stale_trials import StaleTrial, find_stale_trials
@@ -103,10 +102,6 @@ class Plan:
     def __repr__(self) -> str:
         stored, left = sum(self.counts.values()), self.num_remaining
         return f"<Plan: {plural(self.total, 'trial')}, {stored:,} in the store, {left:,} to run>"
-
-    def _repr_html_(self) -> str:
-        """Return the counts, the cost of each model and what is known before training, for a notebook."""
-        return plan_html(self)
 
 
 def make_plan(

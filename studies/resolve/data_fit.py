@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..catalog.tasks import LabelledSettings, LanguageModelSettings, TranslationSettings
-from ..own_data.summary import CorpusSummary
+from ..own_data.summary import MIN_PIECES, CorpusSummary
 from ..schema.settings import TrialSettings
 from ..text.units import plural
 
@@ -86,15 +86,7 @@ def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str
                 f"expected at least {expected:,} tokens for {train.batch_size} rows of {task.context}, got "
                 f"{found:,} in the train split: lower [train] batch_size or [task] context"
             )
-    pieces = getattr(task, "pieces", None)
-    if getattr(task, "tokens", None) == "bpe" and summary.pieces and pieces is not None:
-        least, most = summary.pieces
-        what = f"no vocabulary of {pieces:,} pieces can be made of the train split"
-        if pieces < least:
-            yield f"{what}: its characters alone take {least:,}; set [task] pieces to more than that"
-        elif pieces > most:
-            remedy = 'take tokens = "characters" or "words", or more text'
-            yield f"{what}, which gives fewer than {most:,}: {remedy}"
+    yield from _piece_faults(settings, summary)
     lengths = train_lengths(settings, summary)
     rows = train.batch_size if train.batch_tokens is None else train.accumulate
     if lengths is None or lengths.cut or lengths.num_fitting >= rows:
@@ -112,3 +104,29 @@ def data_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str
         f"{lengths.num_fitting:,} of {whole:,}: raise [task] longest, to {lengths.shortest_of_all - 1:,} "
         "or more for the shortest of them, or shorten them"
     )
+
+
+_LEARNT_FROM = {
+    "train": "the train split",
+    "source": "the sources of the train split",
+    "target": "the targets of the train split",
+    "both": "both sides of the train split",
+}
+
+
+def _piece_faults(settings: TrialSettings, summary: CorpusSummary) -> Iterator[str]:
+    """Yield why no bpe vocabulary of the task's size can be learnt, with what to change."""
+    task = settings.task
+    pieces, is_joint = getattr(task, "pieces", None), getattr(task, "joint_vocabulary", False)
+    if getattr(task, "tokens", None) != "bpe" or pieces is None:
+        return
+    for name, (least, most, _) in summary.pieces.items():
+        if name in (("source", "target") if is_joint else ("both",)):
+            continue
+        what = f"no vocabulary of {pieces:,} pieces can be made of {_LEARNT_FROM[name]}"
+        if pieces < least:
+            yield f"{what}: its characters alone take {least:,}; set [task] pieces to more than that"
+        elif pieces > most:
+            others = '"words"' if isinstance(task, TranslationSettings) else '"characters" or "words"'
+            fewer = "lower [task] pieces, " if most > MIN_PIECES else ""
+            yield f"{what}, which gives fewer than {most:,}: {fewer}take tokens = {others}, or more text"

@@ -163,7 +163,8 @@ def _of_objective(settings: TrialSettings) -> tuple[str, ...]:
         return classes if task.corpus.classes is not None else ("dev_loss", "dev_mae")
     if task.spec.kind is TaskKind.REGRESSION:
         return ("accuracy", "best_accuracy")
-    return ("dev_loss", "dev_perplexity", "dev_accuracy")
+    pairs = ("dev_loss", "dev_perplexity", "dev_accuracy")
+    return (*pairs, "dev_bits_per_byte") if isinstance(task, SentencePairSettings) else pairs
 
 
 def _of_examples(task: GeneratedTask) -> tuple[str, ...]:

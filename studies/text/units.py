@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from itertools import chain
+from textwrap import wrap
 
 from ...grammar import Reach
 
@@ -48,6 +49,18 @@ def format_bytes(count: float) -> str:
     """Return a number of bytes as text: `8.2 kB`."""
     name, size = si_prefix(count)
     return f"{count / size:.1f} {name}B" if name else f"{count:.0f} B"
+
+
+def labelled_lines(label: str, text: str, width: int = WIDTH) -> list[str]:
+    """Return a text in lines behind a label, `  search 40 points by tpe …`; none for no text.
+
+    What follows a line break is a command, which stays on one line so that it can be copied.
+    """
+    first = f"  {label:<6} "
+    indent = " " * len(first)
+    words, _, command = text.partition("\n")
+    lines = wrap(words, width, initial_indent=first, subsequent_indent=indent)
+    return [*lines, indent + command] if command else lines
 
 
 def plural(count: int, noun: str) -> str:

@@ -96,7 +96,9 @@ def test_a_study_is_opened_as_it_last_ran(everything, kept, tmp_path):
 
 def test_a_plan_shows_itself_in_a_notebook(results):
     shown = results.plan()._repr_html_()
-    assert shown.startswith("<p>36 trials · 27 in the store · 5 of them failed · ")
-    assert "<th>parameters</th>" in shown and "<td>conv(k=20)</td>" in shown
-    part = results.plan(["task=sort"])._repr_html_()
-    assert "36 trials · 12 in this part" in part
+    assert shown.startswith("<pre>everything · ")
+    assert "= 36 trials · 27 in the store · 5 of them failed" in shown
+    assert "FLOPs/step" in shown and "\n  conv(k=20) " in shown
+    part = results.plan(["task=sort"])
+    assert "36 trials, 12 in this part" in str(part)
+    assert repr(part).startswith("<Plan: 36 trials")

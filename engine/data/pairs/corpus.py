@@ -28,8 +28,8 @@ _MAX_LEARNING_PAIRS = 4_000_000  # vocabularies are learnt from at most this man
 class PairSplit:
     """Sentences and their translations in numbers, each with an end.
 
-    Pair i is line i of both sides. `place` has the sentences as they were, where the split is not for
-    training.
+    Pair i is line i of both sides. The files that begin with `path_prefix` have the sentences as they were,
+    if the split is not for training.
     """
 
     source: Split
@@ -45,6 +45,12 @@ class PairSplit:
             .read_text("utf-8")
             .split("\n")[:-1]
         )
+
+    def target_bytes(self) -> list[int] | None:
+        """Return the bytes of each target in UTF-8 with the end of its line; None if no text is known."""
+        if self.path_prefix is None:
+            return None
+        return [len(sentence.encode()) + 1 for sentence in self.sentences("target")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

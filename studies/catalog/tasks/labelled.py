@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from ..own_corpora import OwnSequences, read_facts
-from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
+from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 RESERVED_SYMBOLS = 4
 """The numbers of a vocabulary that are no text: padding, start, end and unknown."""
@@ -52,7 +52,7 @@ class LabelledSequenceSettings(LabelledSettings):
     tokens: Literal["words", "bpe", "characters", "symbols"]
     """what a token is; words: in lower case, marks apart; characters: bytes; symbols: what stands between
     spaces, or each element of a list"""
-    pieces: int = Field(default=32000, ge=300, le=1_000_000)
+    pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)
     """the size of a vocabulary of words or bpe"""
 
     @property

@@ -11,7 +11,7 @@ from ..datasets import Corpus
 from ..own_corpora import OwnText, read_facts
 from ..registry import dataset_names
 from ..text_vocabulary import vocabulary_size
-from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
+from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 UNBOUNDED_PAST = 1 << 30
 """More past positions than any block keeps: a stream that has run for long."""
@@ -26,7 +26,7 @@ class LanguageModelSettings(TaskSettings):
     """the text: the name of a corpus, or files of one's own as in `{ path = "my.txt" }`: `docs/data.md`"""
     tokens: Literal["characters", "words", "bpe"] = "characters"
     """what a token is"""
-    pieces: int = Field(default=32000, ge=300, le=1_000_000)
+    pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)
     """the size of a bpe vocabulary, and of one of words where the text is one's own"""
     batching: Literal["stream", "lines", "sentences"] = "stream"
     """one endless text in each row of a batch, or one line or one sentence of it"""

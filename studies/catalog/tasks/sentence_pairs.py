@@ -11,7 +11,7 @@ from ...text.strict_model import KnownNames
 from ..datasets import ParallelCorpus, Treebank
 from ..own_corpora import OwnPairs, read_facts
 from ..registry import dataset_names, require_dataset
-from .spec import LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
+from .spec import DEFAULT_PIECES, LINE_TOKENS, ModelInterface, TaskKind, TaskSettings, TaskSpec, add_own_task
 
 SizeChoice = Literal["all", "estimated"]
 """Which sizes of outputs are tried with models that are told them."""
@@ -23,7 +23,7 @@ class SentencePairSettings(TaskSettings, ABC):
     tokens: Literal["words", "bpe", "spelled", "spelled_digits"]
     """what a token is; spelled: a word, or a letter of a rare one; spelled_digits: the same, with each digit,
     hyphen and other sign as a token of its own"""
-    pieces: int = Field(default=32000, ge=300, le=1_000_000)
+    pieces: int = Field(default=DEFAULT_PIECES, ge=300, le=1_000_000)
     """the size of each language's vocabulary"""
     longest: int = Field(default=300, ge=1)
     """longer pairs, in tokens, are left out of the training"""

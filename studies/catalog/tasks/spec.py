@@ -69,6 +69,10 @@ class ModelInterface:
         return self.kind.causal
 
 
+DEFAULT_PIECES = 32_000
+"""The size of a vocabulary; of a smaller bpe vocabulary for files of one's own that are too small for it."""
+
+
 class TaskSettings(StrictModel, ABC):
     """`[task]`: what is learned; each task has its own settings besides its name."""
 

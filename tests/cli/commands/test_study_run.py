@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from activemem.reporting.results import open_study
+
 from ...forked_commands import start_command
 from ...study_texts import study_text
 
@@ -182,6 +184,32 @@ def test_ctrl_c_ends_in_order_says_how_to_go_on_and_the_same_command_does(proces
     assert epochs_of(trial) > before > 0
     done = process("study", "run", tiny, "--local")
     assert (done.returncode, "8 of 8 trials done · 0 left" in done.stderr) == (0, True)
+
+
+def test_the_best_epoch_is_the_same_after_a_kill(process, run):
+    table = {"lengths": [3, 6], "curriculum": None, "keep": "best", "epochs": 60, "steps_per_epoch": 2}
+    task = {"name": "reverse", "test_lengths": [9], "test_sequences": 8, "dev_sequences": 10}
+    text = study_text(
+        study={"name": "best", "title": "The best epoch"},
+        model={"recipe": "conv(k=3) >> ff(8)", "d_model": 8},
+        task=task,
+        train={**table, "optimizer": {"name": "adam", "lr": 0.2}},
+        factors={"seed": [0]},
+    )
+    Path("tiny.toml").write_text(text, encoding="utf-8")
+    running = begin("--local")
+    (trial,) = Path("results/checkpoints").iterdir()
+    while epochs_of(trial) < 3:
+        time.sleep(0.01)
+    running.kill()
+    running.communicate(timeout=600)
+    assert 3 <= epochs_of(trial) < 60
+    assert process("study", "run", "tiny.toml", "--local").returncode == 0
+    assert run("study", "run", "tiny.toml", "--local", "--results", "whole").exit_code == 0
+    rows = [open_study("best", place).trials.row(0, named=True) for place in ("results", "whole")]
+    assert 1 <= rows[0]["best_epoch"] < 60
+    names = ("best_epoch", "dev_loss", "test_loss", "test_accuracy", "loss")
+    assert [rows[0][name] for name in names] == [rows[1][name] for name in names]
 
 
 def test_a_cluster_that_is_not_there_is_told_before_anything_starts(run, tiny):

@@ -13,6 +13,8 @@ from activemem.engine.trial.training import Training
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem, require_task
 from activemem.studies.schema.settings import TrialSettings
 
+from ..translation_factories import PLAIN, register_numbers, translation_study
+
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
 NAIVE = "seq2seq(lstm, lstm)"
@@ -105,6 +107,19 @@ def test_perplexity_is_per_word_and_accuracy_of_symbols(tmp_path):
     measured = training.advance()
     assert measured["dev_perplexity"] == pytest.approx(math.exp(measured["dev_loss"]))
     assert 0.0 <= measured["dev_accuracy"] < 0.5
+
+
+@pytest.mark.parametrize("tokens", ["words", "bpe"])
+def test_bits_per_byte_are_of_the_text_of_the_targets(tmp_path, monkeypatch, tokens):
+    register_numbers(tmp_path, monkeypatch)
+    study = translation_study(PLAIN, steps=1, task={"tokens": tokens})
+    training = Training(study.trials[0].settings, CPU, tmp_path)
+    measured = training.advance()
+    dev = PairData(study.trials[0].settings, tmp_path).dev
+    lines = (tmp_path / "numbers" / "dev.tsv").read_text().splitlines()
+    written = sum(len(line.split("\t")[1].encode()) + 1 for line in lines)
+    nats = measured["dev_loss"] * len(dev.target.tokens)
+    assert measured["dev_bits_per_byte"] == pytest.approx(nats / math.log(2) / written)
 
 
 def test_what_is_learnt_is_written_too(tmp_path):

@@ -3,9 +3,11 @@
 import polars as pl
 import pytest
 
+from activemem.reporting.curves.aggregate import mean_interval
 from activemem.reporting.curves.build import build_curve
 from activemem.reporting.curves.curve import CurveError
 from activemem.storage import Store
+from activemem.studies.catalog.metrics import METRICS, find_metric, register_metric
 from activemem.studies.study import load_study
 
 from .curve_factories import STUDY_TEXT, figure, make_curve, make_rows, make_store
@@ -62,6 +64,23 @@ def test_a_band_is_what_the_study_asks_for_and_the_note_says_which(drawn, band, 
     assert (bar.value, bar.text) == (11, "11.0")
     assert (bar.low, bar.high) == pytest.approx((11 - half, 11 + half))
     assert made.notes == (f"Bar: mean of 3 seeds; whisker: {called}.",)
+
+
+@pytest.fixture
+def plugged_in():
+    register_metric("coverage", title="Coverage", is_share=True, kinds=["tagging"])(object)
+    yield
+    METRICS._items.pop("coverage")
+    METRICS._owners.pop("coverage")
+
+
+@pytest.mark.parametrize("band", ["sd", "ci"])
+@pytest.mark.parametrize(("name", "is_share"), [("accuracy", True), ("coverage", True), ("loss", False)])
+@pytest.mark.usefixtures("plugged_in")
+def test_a_band_of_a_share_stays_between_0_and_1(name, is_share, band):
+    high = mean_interval([0.9, 1.0, 1.0], band, find_metric(name))[2]
+    low = mean_interval([0.0, 0.0, 0.1], band, find_metric(name))[1]
+    assert (high, low) == (1.0, 0.0) if is_share else high > 1.0 and low < 0.0
 
 
 def test_a_learning_curve_runs_over_epochs_or_steps(drawn):

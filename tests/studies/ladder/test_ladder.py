@@ -2,7 +2,7 @@
 
 import pytest
 
-from activemem.cli.plan_ladder import format_rungs, planned_rungs
+from activemem.reporting.plan_ladder import format_rungs, planned_rungs
 from activemem.reporting.tables.build import build_table
 from activemem.storage import Store
 from activemem.studies.resolve.costs import cost

@@ -6,9 +6,12 @@ import pytest
 
 from activemem.cli.machine_settings import MachineSettings
 from activemem.cli.views.plan import format_plan
+from activemem.engine.corpora.own_files import keep_files
+from activemem.engine.data.text.corpus import open_corpus
 from activemem.storage import Store
+from activemem.studies.own_data import texts
 from activemem.studies.planning.plan import make_plan
-from activemem.studies.study import load_study
+from activemem.studies.study import load_recorded_study, load_study
 from activemem.studies.text.errors import StudyError
 
 from ...study_texts import study_text
@@ -110,3 +113,41 @@ def test_a_bpe_vocabulary_that_cannot_be_is_a_fault_of_the_data(tmp_path, lines,
     else:
         with pytest.raises(StudyError, match=expected):
             study(tmp_path, "language_model", {"path": "a.txt"}, **keys)
+
+
+def test_a_bpe_vocabulary_of_pairs_is_checked_for_each_side(tmp_path):
+    numbers = range(200)
+    (tmp_path / "a.en").write_text("".join(f"word{n} other{n * 7} third{n * 13}\n" for n in numbers))
+    (tmp_path / "a.fr").write_text("".join(f"x{n % 2} y\n" for n in numbers))
+    files, keys = {"source": "a.en", "target": "a.fr"}, {"recipe": "seq2seq(gru, gru)", "tokens": "bpe"}
+    with pytest.raises(StudyError, match=r"be made of the targets of the train split, .*fewer than 3\d\d"):
+        study(tmp_path, "translation", files, pieces=400, **keys)
+    assert study(tmp_path, "translation", files, pieces=400, joint_vocabulary=True, **keys).trials
+
+
+def test_pieces_follow_a_text_that_is_too_small_for_the_usual_number(tmp_path):
+    words = "".join(f"word{n} other{n * 7} third{n * 13}\n" for n in range(300))
+    (tmp_path / "a.txt").write_text(words)
+    keys = {"recipe": "conv(k=3)", "tokens": "bpe", "context": 8}
+    found = study(tmp_path, "language_model", {"path": "a.txt"}, **keys)
+    pieces = found.trials[0].settings.task.pieces
+    assert 300 <= pieces < 3000
+    assert f"pieces = {pieces:,} by default" in " ".join(make_plan(found, Store(tmp_path)).data.facts)
+    record = {"text": found.text, "own_corpus": json.loads(json.dumps(found.own_corpus.to_dict()))}
+    assert load_recorded_study(record).trials == found.trials
+    keep_files(found.own_corpus.files, tmp_path / "data" / "own")
+    assert len(open_corpus(found.trials[0].settings.task, tmp_path / "data").train.tokens) > 1000
+
+
+def test_facts_about_a_large_file_are_kept_until_it_changes(tmp_path, monkeypatch):
+    path = tmp_path / "large.txt"
+    path.write_text("".join(f"line {n} of a text that is large\n" for n in range(40_000)))
+    keys = {"recipe": "conv(k=3)", "context": 8}
+    first = study(tmp_path, "language_model", {"path": "large.txt"}, **keys)
+    with monkeypatch.context() as patched:
+        patched.setattr(texts, "summarise_text", None)
+        again = study(tmp_path, "language_model", {"path": "large.txt"}, **keys)
+    assert (again.trials, again.own_corpus) == (first.trials, first.own_corpus)
+    path.write_text(path.read_text().replace("line", "lane"))
+    changed = study(tmp_path, "language_model", {"path": "large.txt"}, **keys)
+    assert changed.trials[0].id != first.trials[0].id

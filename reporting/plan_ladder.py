@@ -10,8 +10,7 @@ from ..studies.resolve.costs import parameter_count, sequence_tokens
 from ..studies.schema.factors import SEED
 from ..studies.schema.level_names import level_name, short_level_names
 from ..studies.study import Study
-from ..studies.text.units import WIDTH, abbreviate_all
-from .output import labelled_lines
+from ..studies.text.units import WIDTH, abbreviate_all, labelled_lines
 
 _GAP = 3
 _NARROWEST = 8  # what of a model's name is shown in any case
@@ -53,7 +52,7 @@ def planned_rungs(study: Study) -> list[PlannedRung]:
     return list(found)
 
 
-def format_rungs(study: Study) -> Iterator[str]:
+def format_rungs(study: Study, width: int = WIDTH) -> Iterator[str]:
     """Yield the sizes as a table with a line above; nothing without a ladder."""
     rungs = planned_rungs(study)
     if not rungs or study.ladder is None:
@@ -61,7 +60,7 @@ def format_rungs(study: Study) -> Iterator[str]:
     sizes = ", ".join(study.design.ladder)
     told = f"sizes of {sizes}; {study.ladder.tokens_per_parameter:g} tokens for each parameter"
     yield ""
-    yield from labelled_lines("ladder", told)
+    yield from labelled_lines("ladder", told, width)
     yield ""
     rows = [("size", "parameters", "steps", "tokens", "a parameter", "lr"), *map(_cells, rungs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -1,0 +1,350 @@
+"""A plan as a person reads it, on a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from ..studies.planning.memory_estimates import StepMemory, TrialTest
+from ..studies.planning.plan import ModelCost, Plan
+from ..studies.planning.shorter_trials import ShorterTrial
+from ..studies.planning.stale_trials import describe_stale
+from ..studies.planning.time_estimates import TimeEstimate
+from ..studies.presentation.design_notes import alias_words, explain_design
+from ..studies.resolve.costs import blocks_compiled_for_each_length
+from ..studies.schema.level_names import level_name, short_level_names
+from ..studies.schema.training import ParameterGroupSettings
+from ..studies.searches.best_points import comparison_note
+from ..studies.searches.rung_costs import rung_costs
+from ..studies.searches.space_size import space_words
+from ..studies.searches.words import rung_words, search_words
+from ..studies.study import Study
+from ..studies.text.units import (
+    WIDTH,
+    abbreviate_all,
+    format_bytes,
+    format_duration,
+    labelled_lines,
+    plural,
+    si_prefix,
+)
+from .plan_ladder import format_rungs
+from .statistics.sequential import looks
+
+if TYPE_CHECKING:
+    from ..engine.optimisers.parameter_groups import GroupSize
+
+NO_ESTIMATE = "no estimate before a first trial has run on this machine"
+
+NO_NUMBER = "–"
+"""Shown where there is no number."""
+
+_Note = tuple[str, str]
+"""What something is about, and what is told of it; nothing if that is empty."""
+
+_MAX_MODELS = 24
+_MAX_NAMED = 3
+_MAX_ALIASES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineNotes:
+    """Sentences about the machine that will train: total time, device, room for trials, and packs."""
+
+    total: str
+    where: str = ""
+    room: str = ""
+    packs: str = ""
+    activation_checkpointing: bool = False
+
+    @classmethod
+    def of_plan(cls, plan: Plan) -> MachineNotes:
+        """Return what a plan knows by itself: the time of its trials one after the other."""
+        if plan.estimate.seconds is None:
+            return cls(total=NO_ESTIMATE)
+        return cls(total=f"{_time(plan.estimate)} of training, one trial after the other")
+
+
+def format_plan(
+    study: Study,
+    plan: Plan,
+    machine: MachineNotes,
+    *,
+    groups: Sequence[GroupSize] = (),
+    noise: Sequence[str] = (),
+    width: int = WIDTH,
+    bold: Callable[[str], str] = str,
+) -> str:
+    """Return the lines of a plan, with notes on `groups` of weights and on a search's `noise`."""
+    lines = [
+        *map(bold, wrap(f"{study.name} · {study.title}", width)),
+        *wrap(_counts(study, plan), width),
+        "",
+        *_models(study, plan, width),
+        *format_rungs(study, width),
+    ]
+    told = [
+        ("in all  ", machine.total),
+        ("data", "; ".join(plan.data.facts)),
+        *(("warning", text) for text in plan.data.warnings),
+        ("where", machine.where),
+        ("packs", machine.packs),
+        *_design_notes(study, plan),
+        *_cost_notes(plan, machine, width),
+        *_search_notes(study, plan),
+        *_trial_notes(plan),
+        ("noise", "; ".join(noise)),
+        *(("note", str(ceiling)) for ceiling in (*plan.reach_limits, *plan.short_reaches)),
+        *_group_notes(groups),
+    ]
+    for label, text in told:
+        lines += ["", *labelled_lines(label, text, width)] if text else []
+    return "\n".join(lines)
+
+
+def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
+    """What cells stand for, how many seeds there may be, and the sizes solved for equal parameters."""
+    yield "design", explain_design(study.design)
+    aliases = alias_words(study.design)
+    more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
+    yield "alias", "; ".join(aliases[:_MAX_ALIASES]) + more
+    if study.max_seeds is not None:
+        counts = looks(len(study.seeds), study.max_seeds)
+        numbers = f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
+        text = f"claims are judged at {numbers} seeds, which `study run --until-decided` adds where it helps"
+        yield "seeds", text
+    solved = [model.size_match for model in plan.models if model.size_match is not None]
+    if study.design.matched_size is not None and solved:
+        name, given = study.design.matched_size
+        baseline = {**study.design.baseline, name: given}
+        cell = ", ".join(f"{factor}={level_name(level)}" for factor, level in baseline.items())
+        worst = max(solved, key=lambda one: abs(one.relative_residual))
+        text = f"{name} solved for the parameters of {cell}; largest residual {_signed(worst.residual)}"
+        share = f", {100 * abs(worst.relative_residual):.2g} %" if worst.residual else ""
+        yield "match", text + share
+
+
+def _cost_notes(plan: Plan, machine: MachineNotes, width: int) -> Iterator[_Note]:
+    """The memory of a step, and what a test costs."""
+    if plan.memory is not None:
+        label, held = plan.memory
+        text = f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
+        text += ", most activations computed again" if machine.activation_checkpointing else ""
+        text += f"; {machine.room}" if machine.room else ""
+        yield "memory", text
+    if plan.test is not None:
+        yield "test", _test(plan.test)
+    yield "on", "; ".join(_going_on(plan.going_on.values()))
+
+
+def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
+    """What a search looks for, on which rungs, in how many architectures, and what its points compare."""
+    if study.search is not None:
+        yield "search", search_words(study.search, plan.elsewhere)
+    if study.fidelity is not None:
+        yield "rungs", rung_words(study.fidelity.name, rung_costs(study))
+    yield "space", space_words(study)
+    yield "note", comparison_note(study)
+
+
+def _trial_notes(plan: Plan) -> Iterator[_Note]:
+    """The trials that are trained anew, those compiled for each length, and each model over the budget."""
+    settings = [each.trial.settings for each in plan.trials]
+    if blocks := [found for each in settings if (found := blocks_compiled_for_each_length(each))]:
+        text = (
+            f"batches of {plural(len(blocks), 'trial')} have many lengths, for each of which torch compiles"
+        )
+        named = sorted(set(chain(*blocks)))
+        more = f" and {len(named) - _MAX_NAMED:,} other blocks" if len(named) > _MAX_NAMED else ""
+        told = f"{text} {', '.join(named[:_MAX_NAMED])}{more} anew"
+        yield "compile", f"{told}; it is worth its time where lengths are fixed"
+    if plan.stale:
+        yield "stale", f"{describe_stale(plan.stale)}; a run trains them anew, --keep-stale keeps them"
+    for each in plan.over_budget:
+        yield "over", f"{each.label}: {each.excess}; {plural(each.trials, 'trial')} not run"
+
+
+def _memory(held: StepMemory) -> str:
+    """`2.1 MB: weights 0.4 MB, …` without what is nothing."""
+    more_copies = held.copies > held.activations
+    parts = {
+        "weights": held.weights,
+        "gradients": held.gradients,
+        "optimiser": held.optimizer,
+        "average": held.average,
+        f"activations at {plural(held.tokens, 'token')}": held.activations * (not more_copies),
+        "copies of weights": held.copies * more_copies,
+    }
+    told = ", ".join(f"{what} {format_bytes(count)}" for what, count in parts.items() if count)
+    return f"{format_bytes(held.total)}: {told}"
+
+
+def _test(test: TrialTest) -> str:
+    """`1,000 sequences at each of 4 lengths, 50 to 500: 3.1 TFLOPs a trial, at most 45.0 MB at once`."""
+    unit, size = si_prefix(test.flops)
+    first, last = test.lengths[0], test.lengths[-1]
+    where = (
+        f"each of {len(test.lengths):,} lengths, {first:,} to {last:,}"
+        if last > first
+        else f"length {last:,}"
+    )
+    return (
+        f"{plural(test.sequences, 'sequence')} at {where}: {test.flops / size:.1f} {unit}FLOPs a trial, "
+        f"at most {format_bytes(test.bytes)} at once"
+    )
+
+
+def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
+    """How many trials go on from each epoch, and from which trials; of many the first few."""
+    by_epoch: dict[int, list[str]] = {}
+    for each in shorter_trials:
+        by_epoch.setdefault(each.epochs, []).append(each.trial)
+    for epochs, trials in sorted(by_epoch.items()):
+        go, those = ("goes", "trial") if len(trials) == 1 else ("go", "trials")
+        names = ", ".join(trials[:_MAX_NAMED])
+        more = f" and {len(trials) - _MAX_NAMED:,} more" if len(trials) > _MAX_NAMED else ""
+        yield f"{plural(len(trials), 'trial')} {go} on from epoch {epochs} of {those} {names}{more}"
+
+
+def count_to_run(study: Study, plan: Plan) -> int:
+    """The number of trials that a run would train, without those that a search has pruned."""
+    if not study.search or study.fidelity is not None:
+        return plan.num_remaining
+    without = plan.total - sum(plan.counts.values()) + plan.counts.get("incomplete", 0)
+    return min(without, plan.num_remaining)
+
+
+def _counts(study: Study, plan: Plan) -> str:
+    """`8 mixers × 6 tasks × 3 seeds = 144 trials · 12 in the store · 132 to run`."""
+    axes = [_axis(name, len(levels)) for name, levels in study.factors.items() if len(levels) > 1]
+    seeds = plural(len(study.seeds), "seed")
+    if study.baseline and (more := len(study.point_seeds(study.baseline)) - len(study.seeds)):
+        seeds += f" + {more * len(study.point_levels):,} of the baseline"
+    product = math.prod(map(len, study.factors.values()))
+    if study.search:
+        across = [_axis(name, len(study.factors[name])) for name in study.search.across]
+        axes, product = [plural(study.num_points, "point"), *across, seeds], plan.total
+        if study.fidelity is not None:  # most come to the first rung alone
+            rungs = len(study.fidelity.rungs)
+            axes[0] += f" on {plural(rungs, 'rung')}"
+    elif product != len(study.cells):
+        axes, product = [plural(len(study.cells) // len(study.seeds), "cell"), seeds], len(study.cells)
+    trials = plural(plan.total, "trial" if product == plan.total else "distinct trial")
+    stored, failed = sum(plan.counts.values()), plan.counts.get("failed", 0)
+    trials += f", {plan.subset_size:,} in this part" if plan.subset_size is not None else ""
+    parts = [f"{' × '.join(axes)} = {trials}" if axes else trials, f"{stored:,} in the store"]
+    parts += [f"{failed:,} of them failed"] if failed else []
+    parts += [f"{lost:,} of them incomplete"] if (lost := plan.counts.get("incomplete", 0)) else []
+    parts += [f"{count_to_run(study, plan):,} to run"]
+    parts[-1] += (
+        f", {plan.num_missing_weights:,} of them for their weights" if plan.num_missing_weights else ""
+    )
+    over = sum(each.trials for each in plan.over_budget)
+    return " · ".join([*parts, f"{over:,} over budget"] if over else parts)
+
+
+def _axis(name: str, count: int) -> str:
+    """`8 mixers`, but `5 levels of N`, `2 levels of steps`: a letter, a key or a plural has no plural."""
+    countable = name.isalpha() and len(name) > 1 and not name.endswith("s")
+    return plural(count, name) if countable else f"{count:,} levels of {name}"
+
+
+def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
+    """A line for each model: its label, size, cost and memory of a step, and time of a trial."""
+    unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
+    solved = () if study.design.matched_size is None else (study.design.matched_size[0], "residual")
+    heads = (_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "memory")
+    models = [_row(model, size) for model in plan.models[:_MAX_MODELS]]
+    for gap, time in ((3, "est. per trial"), (2, "est./trial")):  # closer where labels lack room
+        rows = [(*heads, time), *models]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)][1:]
+        room = width - sum(widths) - gap * len(widths) - 2
+        if max(len(row[0]) for row in rows) <= room:
+            break
+    for label, (_, *others) in zip(_labels([row[0] for row in rows], room), rows, strict=True):
+        yield label + "".join(f"{text:>{gap + width}}" for text, width in zip(others, widths, strict=True))
+    if len(plan.models) > _MAX_MODELS:
+        yield f"  and {plural(len(plan.models) - _MAX_MODELS, 'model')} more"
+
+
+def _labels(texts: Sequence[str], max_width: int) -> list[str]:
+    """The first column; labels that are too wide lose shared arguments, then their middles."""
+    corner, *labels = texts
+    shown = (
+        corner,
+        *(labels if max(map(len, labels), default=0) <= max_width else short_level_names(labels)),
+    )
+    widest = min(max_width, max(map(len, shown)))
+    return [f"  {text:<{widest}}" for text in abbreviate_all(shown, widest)]
+
+
+def _row(model: ModelCost, size: float) -> tuple[str, ...]:
+    found = model.size_match
+    solved = (
+        ()
+        if found is None
+        else (NO_NUMBER if found.size is None else f"{found.size:,}", _signed(found.residual))
+    )
+    flops, held = (
+        f"{model.step_flops / size:,.1f}",
+        NO_NUMBER if model.memory is None else format_bytes(model.memory),
+    )
+    return (model.label, *solved, f"{model.parameters:,}", flops, held, _time(model.estimate))
+
+
+def _signed(count: int) -> str:
+    """A difference with its sign, a true minus: `+12`, `−1,284`, `0`."""
+    return f"{count:+,}".replace("-", "−") if count else "0"
+
+
+def _label_column_name(study: Study, plan: Plan) -> str:
+    """The factor whose levels name the models, or "model" if there is none."""
+    labels = {model.label for model in plan.models}
+    factors = (
+        name for name, levels in study.factors.items() if labels <= {level_name(each) for each in levels}
+    )
+    return next(factors, "model")
+
+
+def _time(estimate: TimeEstimate) -> str:
+    if estimate.seconds is None:
+        return NO_NUMBER
+    return f"{'≤ ' if estimate.basis == 'at most' else ''}{format_duration(estimate.seconds)}"
+
+
+def _group_notes(sizes: Sequence[GroupSize]) -> Iterator[_Note]:
+    """What each group has of the models: `*.bias: decay 0 for 72 numbers in 9 weights, 2.6 % of a model`."""
+    for group in dict.fromkeys(each.group for each in sizes):
+        same = [each for each in sizes if each.group == group]
+        shares = [each.numbers / each.of for each in same]
+        weights, numbers = (
+            _format_range(each.weights for each in same),
+            _format_range(each.numbers for each in same),
+        )
+        yield (
+            "group",
+            f"{group.match}: {_what(group)} for {numbers} numbers in {weights} "
+            f"{'weight' if weights == '1' else 'weights'}, {_percent(min(shares), max(shares))} of a model",
+        )
+
+
+def _what(group: ParameterGroupSettings) -> str:
+    if group.freeze:
+        return "no steps"
+    rate = [f"rate × {group.lr_scale:g}"] if group.lr_scale != 1.0 or group.weight_decay is None else []
+    decay = [] if group.weight_decay is None else [f"decay {group.weight_decay:g}"]
+    return ", ".join([*rate, *decay])
+
+
+def _format_range(counts: Iterable[int]) -> str:
+    every = sorted(counts)
+    return f"{every[0]:,}" if every[0] == every[-1] else f"{every[0]:,} to {every[-1]:,}"
+
+
+def _percent(low: float, high: float) -> str:
+    least, most = f"{100 * low:.1f}", f"{100 * high:.1f}"
+    return f"{least} %" if least == most else f"{least} to {most} %"
