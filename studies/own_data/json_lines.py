@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from ...diagnostics import hint
+from ..text.units import plural
 from .cells import Cells, RowsError, quoted
 
 
 def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
     """Return the values of these keys in the lines that are not blank; raise RowsError."""
     numbers, values, faults = list[int](), list[list[Any]](), list[str]()
+    lacking = dict[str, str]()
+    counts = Counter[str]()
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -27,15 +31,18 @@ def read_json_lines(text: str, columns: Sequence[str]) -> Cells:
         if not isinstance(found, dict):
             faults.append(f"line {number:,}: expected an object, got {quoted(line.strip())}")
             continue
-        cells, lacking = [], list[str]()
+        cells = []
         for name in columns:
             try:
                 cells.append(_find(found, name))
             except KeyError:
-                lacking.append(name)
-        faults += [f"line {number:,}: {_missing_key(name, found)}" for name in lacking]
+                lacking.setdefault(name, f"line {number:,}: {_missing_key(name, found)}")
+                counts[name] += 1
         numbers.append(number)
         values.append(cells)
+    for name, fault in lacking.items():
+        more = counts[name] - 1
+        faults.append(f"{fault} ({plural(more, 'more line')} like this)" if more else fault)
     if faults:
         raise RowsError(faults)
     return Cells(

@@ -389,6 +389,10 @@ BAD = {
             ],
         ),
         (
+            {"path": "values.jsonl", "text": "words"},
+            ["values.jsonl: line 1: expected a key 'words', got none (5 more lines like this)"],
+        ),
+        (
             {"path": "values.jsonl"},
             [
                 "values.jsonl: line 1, column text: expected a text or a list of tokens, got [] "
