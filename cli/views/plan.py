@@ -44,11 +44,12 @@ def format_plan(
     noise, `packs` which trials can train together, `run_free` what the study's run found free of a GPU here,
     `at_once` how many trials can train at once, and `first_trial` the command that trains one.
     """
-    fits = device_bytes is not None and plan.memory is not None
     notes = MachineNotes(
         total=_format_total_time(plan, machine, first_trial),
         where=where(plan, machine, run_free, at_once),
-        room=room(plan.memory[1], device_bytes, machine) if fits else "",
+        room=""
+        if plan.memory is None or device_bytes is None
+        else room(plan.memory[1], device_bytes, machine),
         packs=packs,
         activation_checkpointing=machine.activation_checkpointing,
     )
