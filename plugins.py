@@ -11,7 +11,7 @@ import hashlib
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -170,15 +170,6 @@ def contract_faults(cls: object, base: type) -> list[str]:
         return [f"expected a class derived from {base.__name__}, got {cls!r}"]
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
     return [f"{cls.__name__}: expected a definition of {method}" for method in missing]
-
-
-def count_faults(say: Callable[..., object], *sizes: int) -> list[str]:
-    """What is wrong with a plug-in's function of sizes that is to give a count."""
-    found = say(*sizes)
-    if isinstance(found, int) and found >= 0:
-        return []
-    asked = ", ".join(map(str, sizes))
-    return [f"expected a whole number of at least 0 from {say.__name__}({asked}), got {found!r}"]
 
 
 def load_plugin(path: Path | str) -> ModuleType:

@@ -14,8 +14,8 @@ from clock import CPU, make_clock
 
 from activemem.blocks.core.block import Block, Context, build_block
 from activemem.blocks.core.initialisation import initialise
-from activemem.grammar import CostContext, ModelConfig, lookup, nodes, parse
-from activemem.grammar.analysis.analyse import block_cost
+from activemem.grammar import ModelConfig, lookup, nodes, parse
+from activemem.grammar.analysis.analyse import block_memory
 
 MIXERS = (
     "sa",
@@ -78,7 +78,7 @@ def step_s(block: Block, x: torch.Tensor) -> float:
 
 def saved_numbers(node: nodes.BlockNode, length: int) -> int:
     """The numbers that training saves of a sequence."""
-    return block_cost(node, CostContext(config=CONFIG, length=length)).saved
+    return block_memory(node, CONFIG, length=length) // 4
 
 
 def compare(length: int, rounds: int) -> list[tuple[float, float]]:

@@ -1,11 +1,16 @@
-"""Costs of a block, read from its module on the meta device, where only shapes are computed."""
+"""Costs read from modules on the meta device, where shapes are computed and nothing is allocated.
+
+Each function returns plain numbers by name, so that they can be stored (`grammar.analysis.measured_costs`).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,157 +19,394 @@ from torch.autograd.function import FunctionCtx
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..grammar.model_config import ModelConfig
 from ..grammar.nodes import BlockNode
+from ..grammar.recipe import parse
 from ..grammar.vocabulary.registry import spec_of
-from ..grammar.vocabulary.spec import Cost, CostContext
+from ..grammar.vocabulary.spec import CostContext
 from .core.block import Block, Context, build_block
+from .core.normalisation import build_norm
+from .core.residual_stack import outermost_stacks
+from .core.streaming import StreamState
 from .layers.window_attention import AdaptiveSpans
+from .models.seq2seq_model import TransductionModel
+from .models.sequence_model import Model, build_on_meta
 
-_NUMBER = 4
-"""The bytes of a number."""
-
-_BATCHES = (2, 3)
-"""Two sizes of a batch tell what each sequence costs from what is done once for a batch."""
+Numbers = dict[str, int]
 
 _SHORT_LENGTHS = (4, 5, 6)
-"""A loop over positions is measured at these lengths; its cost is a polynomial of degree two at most."""
+"""A block that loops over positions is measured at these lengths: FLOPs are a parabola over the length."""
+
+_LONG_LENGTHS = (32, 64, 96)
+"""A model that loops over positions is measured at these lengths where its sequences are longer."""
+
+_INPUTS = ("embedding", "source", "target")
+"""The modules of a model that read its inputs."""
 
 
-def measure_parameters(node: BlockNode, config: ModelConfig) -> Cost:
-    """Return the parameters of a block and what it shares with others of its model."""
+def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
+    """Return the parameters of a block, and under "shared KEY" those that it shares with other blocks."""
     return _count_parameters(*_build(node, config))
 
 
-def measure_block(node: BlockNode, config: ModelConfig, length: int, past: int) -> Cost:
-    """Return all costs of a block on a sequence of `length`, behind `past` positions of a stream.
+def measure_block(node: BlockNode, config: ModelConfig, length: int, past: int) -> Numbers:
+    """Return the parameters of a block, and the FLOPs of a sequence of `length` after `past` positions.
 
-    Only the positions that a block computes by itself in a stream count: what it computes again of the past
-    does not.
+    Only the positions that a block computes by itself in a stream count, not those that it computes again.
     """
     block, context = _build(node, config)
-    known = _count_parameters(block, context)
     spec, surroundings = spec_of(node.name), CostContext(config=config, length=length)
     sees = spec.reach(spec.settings(node), surroundings).left
     if type(block).forward_with_past is Block.forward_with_past or math.isinf(sees):
         past = 0
     past = min(past, int(sees)) if past else 0
-    if _has_loops(block) and length > _SHORT_LENGTHS[-1]:
-        points = [_measure(block, each, past, config.d_model) for each in _SHORT_LENGTHS]
-        found = _extrapolate(points, length)
-    else:
-        found = _measure(block, length, past, config.d_model)
-    return Cost(
-        parameters=known.parameters,
-        shared=known.shared,
-        flops=round(found.flops),
-        saved=round(found.saved),
-        saved_once=round(found.saved_once),
-        saves_input=found.saves_input,
-        saves_output=found.saves_output,
-    )
+    measure = partial(_block_flops, block, past=past, width=config.d_model)
+    lengths = _SHORT_LENGTHS if _loops(block) and length > _SHORT_LENGTHS[-1] else ()
+    return _count_parameters(block, context) | _at_length(measure, length, lengths)
+
+
+def measure_frame(config: ModelConfig, length: int, scored: int) -> Numbers:
+    """Return the parameters and FLOPs of what stands around the body of a model, as "parameters PART".
+
+    Outputs are computed at `scored` positions. With a clustered vocabulary all targets are in the first
+    cluster, which most tokens are of.
+    """
+    with torch.device("meta"):
+        model = build_on_meta(parse("ff(1)"), config)
+        assert isinstance(model, Model)
+        hidden = torch.zeros(1, length, config.d_model)
+        found = {
+            "parameters norm": _numbers(build_norm(config)),
+            "flops input": _flops(lambda: model.embedding(_inputs(config, 1, length))),
+            "flops decoder": _flops(lambda: model.decoder and model.decoder(hidden, None)),
+            "flops output": _flops(lambda: _loss_of_hidden(model, hidden[:, :1].expand(1, scored, -1))),
+        }
+    parts = {"input": model.embedding, "positions": model.positions, "decoder": model.decoder}
+    parts |= {"final norm": model.norm}
+    counted = {f"parameters {name}": _numbers(part) for name, part in parts.items()}
+    rest = _numbers(model) - _numbers(model.body) - sum(counted.values())
+    return counted | found | {"parameters output": rest}
+
+
+def measure_transducer(recipe: str, config: ModelConfig, length: int, scored: int) -> Numbers:
+    """Return the parameters and FLOPs of a model of a source and a target, as "parameters MODULE".
+
+    A model that loops over positions is measured at shorter lengths.
+    """
+    model = _build_model(recipe, config)
+    assert isinstance(model, TransductionModel)
+    found: Counter[str] = Counter({"outputs": model.body.output_width})
+    for name, module in model.named_modules():
+        found[f"parameters {name}"] = sum(each.numel() for each in module.parameters(recurse=False))
+
+    def flops(at: int) -> Numbers:
+        once = -(-scored * at // length)
+        small, large = (_flops_by_module(model, batch, at, once) for batch in (2, 3))
+        return {f"flops {name}": count - small[name] for name, count in large.items()}
+
+    return {**found, **_at_length(flops, length, _LONG_LENGTHS)}
+
+
+def measure_step(
+    recipe: str,
+    config: ModelConfig,
+    *,
+    length: int,
+    past: int,
+    scored: int,
+    batch: int,
+    checkpoints: bool,
+    accumulates: bool,
+) -> Numbers:
+    """Return the bytes of a training step: at its "peak", and "kept MODULE" for the backward pass.
+
+    The peak counts all that the step allocates, gradients among it, and neither the weights nor what an
+    optimiser keeps. A step that `accumulates` adds to gradients that are there already.
+    """
+    model = _build_model(recipe, config)
+    for stack in outermost_stacks(model):
+        stack.checkpoints = checkpoints
+
+    def measure(at: int) -> Numbers:
+        found: Numbers = {}
+        for _ in range(1 + accumulates):
+            found = _run_step(model, batch=batch, length=at, past=past, scored=-(-scored * at // length))
+        return found
+
+    loops = _loops(model) or isinstance(model, TransductionModel)
+    return _at_length(measure, length, _LONG_LENGTHS if loops else ())
+
+
+def _run_step(
+    model: Model | TransductionModel, *, batch: int, length: int, past: int, scored: int
+) -> Numbers:
+    memory, kept = _AllocationMode(model), _KeptBytes(model)
+    with ExitStack() as modes:
+        modes.enter_context(torch.device("meta"))
+        modes.enter_context(_MetaMode(counts_flops=False))
+        state = _stream_state(model, batch, past)
+        modes.enter_context(memory)
+        with kept.by_module(), saved_tensors_hooks(kept.keep, lambda tensor: tensor):
+            loss = _loss(model, batch, length, scored, state).mean()
+        found = {f"kept {name}": count for name, count in kept.counted().items()}
+        loss.backward()
+    return {**found, "peak": memory.peak}
+
+
+def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None:
+    """Return the state behind `past` positions of a stream."""
+    if not past or not isinstance(model, Model):
+        return None
+    with torch.no_grad():
+        return model.forward_stream(_inputs(model.config, batch, past), StreamState())[1]
+
+
+def _loss(
+    model: Model | TransductionModel, batch: int, length: int, scored: int, state: StreamState | None
+) -> Tensor:
+    config, places = model.config, torch.zeros(batch * scored, dtype=torch.int64)
+    targets = torch.zeros(batch * scored, dtype=torch.int64)
+    inputs = _inputs(config, batch, length)
+    if isinstance(model, TransductionModel):
+        source, target = inputs, torch.zeros(batch, length, dtype=torch.int64)
+        return functional.cross_entropy(model.outputs_at(source, target, places), targets, reduction="none")
+    if state is not None:
+        hidden, _ = model._hidden_stream(inputs, state)
+        return _loss_of_hidden(model, hidden)
+    hidden = model._hidden(inputs, None)
+    if not model.pooled and scored < length:
+        hidden = hidden.flatten(0, 1).index_select(0, places)
+    return _loss_of_hidden(model, hidden)
+
+
+def _loss_of_hidden(model: Model, hidden: Tensor) -> Tensor:
+    """Return the loss of what enters the output layer, of numbers their squared error."""
+    if model.config.targets is not None:
+        outputs = model._outputs(hidden)
+        return functional.mse_loss(outputs, torch.zeros(outputs.shape))
+    return model._nll(hidden, torch.zeros(hidden.shape[:-1], dtype=torch.int64))
+
+
+def _inputs(config: ModelConfig, batch: int, length: int) -> Tensor:
+    if config.columns is not None:
+        return torch.zeros(batch, length, config.columns)
+    return torch.zeros(batch, length, dtype=torch.int64)
 
 
 def _build(node: BlockNode, config: ModelConfig) -> tuple[Block, Context]:
     context = Context(config=config)
     with torch.device("meta"):
         block = build_block(node, context).train()
-    for module in block.modules():
-        if isinstance(module, AdaptiveSpans):
-            module.note(1.0)  # as long as spans can become
+    _widen_spans(block)
     return block, context
 
 
-def _count_parameters(block: Block, context: Context) -> Cost:
-    shared = {str(key): _numbers(module) for key, module in context.shared.items()}
-    return Cost(parameters=_numbers(block) - sum(shared.values()), shared=shared)
+def _build_model(recipe: str, config: ModelConfig) -> Model | TransductionModel:
+    model = build_on_meta(recipe, config).train()
+    _widen_spans(model)
+    return model
 
 
-def _numbers(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
+def _widen_spans(module: nn.Module) -> None:
+    """Make learnt spans as long as they can become."""
+    for each in module.modules():
+        if isinstance(each, AdaptiveSpans):
+            each.note(1.0)
 
 
-def _has_loops(block: Block) -> bool:
-    return any(isinstance(module, Block) and module.loops_over_positions for module in block.modules())
+def _count_parameters(block: Block, context: Context) -> Numbers:
+    shared = {f"shared {key}": _numbers(module) for key, module in context.shared.items()}
+    return {"parameters": _numbers(block) - sum(shared.values()), **shared}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Pass:
-    """What one forward pass costs: of a batch, or of each of its sequences and `saved_once` of all."""
-
-    flops: float
-    saved: float
-    saved_once: float = 0.0
-    saves_input: bool
-    saves_output: bool
+def _numbers(module: nn.Module | None) -> int:
+    return 0 if module is None else sum(parameter.numel() for parameter in module.parameters())
 
 
-def _measure(block: Block, length: int, past: int, width: int) -> _Pass:
-    """Return the cost of each sequence, from batches of two sizes."""
-    (few, less), (many, more) = ((batch, _run(block, batch, length, past, width)) for batch in _BATCHES)
-    saved = (more.saved - less.saved) / (many - few)
-    return _Pass(
-        flops=(more.flops - less.flops) / (many - few),
-        saved=saved,
-        saved_once=max(0.0, less.saved - few * saved),
-        saves_input=less.saves_input,
-        saves_output=less.saves_output,
-    )
+def _loops(module: nn.Module) -> bool:
+    return any(isinstance(each, Block) and each.loops_over_positions for each in module.modules())
 
 
-def _extrapolate(points: list[_Pass], length: int) -> _Pass:
-    """Return the cost at a length by the parabola through the costs at short ones."""
-    first, second, third = _SHORT_LENGTHS
+def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[int, ...]) -> Numbers:
+    """Return what is measured at a length, or the parabola through what is measured at three shorter ones."""
+    if not lengths or length <= lengths[-1]:
+        return measure(length)
+    points = [measure(each) for each in lengths]
+    first, second, third = lengths
     weights = (
         (length - second) * (length - third) / ((first - second) * (first - third)),
         (length - first) * (length - third) / ((second - first) * (second - third)),
         (length - first) * (length - second) / ((third - first) * (third - second)),
     )
-
-    def at(value: Callable[[_Pass], float]) -> float:
-        return sum(weight * value(point) for weight, point in zip(weights, points, strict=True))
-
-    return _Pass(
-        flops=at(lambda point: point.flops),
-        saved=at(lambda point: point.saved),
-        saved_once=at(lambda point: point.saved_once),
-        saves_input=points[-1].saves_input,
-        saves_output=points[-1].saves_output,
-    )
+    names = {name for point in points for name in point}
+    return {
+        name: max(0, round(sum(w * point.get(name, 0) for w, point in zip(weights, points, strict=True))))
+        for name in names
+    }
 
 
-def _run(block: Block, batch: int, length: int, past: int, width: int) -> _Pass:
-    """Return the cost of a forward pass over a batch, numbers counted in fours of bytes."""
-    weights = {id(storage): storage for storage in map(Tensor.untyped_storage, block.parameters())}
-    kept: dict[int, torch.UntypedStorage] = {}
+def _block_flops(block: Block, length: int, *, past: int, width: int) -> Numbers:
+    """Return the FLOPs of each sequence, from batches of two sizes: what is done once a batch is in both."""
 
-    def keep(tensor: Tensor) -> Tensor:
+    def run(batch: int) -> int:
+        x, held = torch.zeros(batch, length, width), torch.zeros(batch, past, width)
+        return _flops(lambda: block.forward_with_past(x, held) if past else block(x))
+
+    with torch.device("meta"):
+        return {"flops": run(3) - run(2)}
+
+
+def _flops(run: Callable[[], object]) -> int:
+    with torch.no_grad(), FlopCounterMode(display=False) as counter, _MetaMode():
+        run()
+    return counter.get_total_flops()
+
+
+def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
+    """Return the FLOPs of a forward pass, each counted for the innermost module that does it."""
+    found: Counter[str] = Counter()
+    before = 0
+
+    def close(name: str) -> None:
+        nonlocal before
+        found[name] += counter.get_total_flops() - before
+        before = counter.get_total_flops()
+
+    with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter, _MetaMode():
+        with _entered_modules(model, close) as names:
+            _loss(model, batch, length, scored, None)
+        close(names[-1])
+    return found
+
+
+@contextmanager
+def _entered_modules(model: nn.Module, leave: Callable[[str], None]) -> Iterator[list[str]]:
+    """Yield the names of the modules that compute now, the innermost last; `leave` is called before a change.
+
+    What a model does between its parts counts for the part that reads its inputs, or for its output. Methods
+    beside `forward` count as "MODULE:METHOD".
+    """
+    names, handles, wrapped = [_INPUTS[0]], list[Any](), list[tuple[nn.Module, str]]()
+
+    def enter(name: str) -> None:
+        leave(names[-1])
+        if name in _INPUTS or name == "output":
+            names[0] = name
+        names.append(names[0] if name in ("dropout", "input_dropout") else name)
+
+    def exit_from(name: str) -> None:
+        leave(names.pop())
+        if name == "body":
+            names[0] = "output"
+
+    for name, module in model.named_modules():
+        if not name:
+            continue
+        handles.append(module.register_forward_pre_hook(lambda *_, name=name: enter(name)))
+        handles.append(module.register_forward_hook(lambda *_, name=name: exit_from(name), always_call=True))
+        for method in ("run", "project_source"):
+            if (call := getattr(module, method, None)) is not None:
+
+                def counted(*given: Any, call: Any = call, name: str = f"{name}:{method}") -> Any:  # noqa: ANN401
+                    enter(name)
+                    try:
+                        return call(*given)
+                    finally:
+                        exit_from(name)
+
+                setattr(module, method, counted)
+                wrapped.append((module, method))
+    try:
+        yield names
+    finally:
+        for handle in handles:
+            handle.remove()
+        for module, method in wrapped:
+            delattr(module, method)
+
+
+class _KeptBytes:
+    """The tensors that a forward pass keeps, by the module that keeps each of them first."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model, self._names = model, [""]
+        self._own = _storages(model)
+        self._kept: weakref.WeakKeyDictionary[torch.UntypedStorage, str] = weakref.WeakKeyDictionary()
+
+    @contextmanager
+    def by_module(self) -> Iterator[None]:
+        """Yield a context in which the modules of the model are told apart."""
+        with _entered_modules(self._model, lambda _name: None) as self._names:
+            yield
+
+    def keep(self, tensor: Tensor) -> Tensor:
+        """Note a tensor; what is returned holds its storage without holding what has computed it."""
         storage = tensor.untyped_storage()
-        if id(storage) not in weights:
-            kept[id(storage)] = storage  # held, so that no other gets its place
-        return tensor
+        if storage not in self._own:
+            self._kept.setdefault(storage, self._names[-1])
+        return tensor.detach()
 
-    with ExitStack() as modes:
-        modes.enter_context(torch.device("meta"))
-        counter = modes.enter_context(FlopCounterMode(display=False))
-        modes.enter_context(_FusedAttentionMode())
-        modes.enter_context(saved_tensors_hooks(keep, lambda tensor: tensor))
-        x = torch.zeros(batch, length, width).requires_grad_()
-        held = torch.zeros(batch, past, width).requires_grad_()
-        y = block.forward_with_past(x, held) if past else block(x)
-    saves_input = kept.pop(id(x.untyped_storage()), None) is not None
-    return _Pass(
-        flops=counter.get_total_flops(),
-        saved=sum(-(-storage.nbytes() // _NUMBER) for storage in kept.values()),
-        saves_input=saves_input,
-        saves_output=id(y.untyped_storage()) in kept,
-    )
+    def counted(self) -> Mapping[str, int]:
+        """Return the bytes that each module keeps."""
+        found: Counter[str] = Counter()
+        for storage, name in self._kept.items():
+            found[name] += storage.nbytes()
+        return found
 
 
-class _FusedAttentionMode(TorchFunctionMode):
-    """Fused attention, which the meta device lacks: it would keep the weights of all pairs."""
+class _AllocationMode(TorchDispatchMode):
+    """A count of the bytes that are allocated and not yet freed, and of the most there have been."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self._seen = _storages(model)
+        gradients = [each.grad for each in model.parameters() if each.grad is not None]
+        self.live = self.peak = sum(each.nbytes for each in gradients)
+        for each in gradients:
+            self._watch(each.untyped_storage(), each.nbytes)
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Any,  # noqa: ANN401 -- as torch passes them
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 -- whatever the function returns
+        found = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(found):
+            if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage()) not in self._seen:
+                self.live += storage.nbytes()
+                self.peak = max(self.peak, self.live)
+                self._watch(storage, storage.nbytes())
+        return found
+
+    def _watch(self, storage: torch.UntypedStorage, count: int) -> None:
+        self._seen[storage] = True
+        weakref.finalize(storage, self._free, count)
+
+    def _free(self, count: int) -> None:
+        self.live -= count
+
+
+def _storages(model: nn.Module) -> weakref.WeakKeyDictionary[torch.UntypedStorage, bool]:
+    """Return the storages of the weights and buffers of a model."""
+    tensors = (*model.parameters(), *model.buffers())
+    return weakref.WeakKeyDictionary({each.untyped_storage(): True for each in tensors})
+
+
+class _MetaMode(TorchFunctionMode):
+    """What the meta device lacks: fused attention, and which targets stand in rare clusters: none.
+
+    Fused attention computes products where they are counted as FLOPs, and else allocates its output alone.
+    """
+
+    def __init__(self, *, counts_flops: bool = True) -> None:
+        super().__init__()
+        self._counts_flops = counts_flops
 
     def __torch_function__(
         self,
@@ -173,28 +415,35 @@ class _FusedAttentionMode(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 -- whatever the function returns
+        if func is Tensor.nonzero:
+            return torch.zeros(0, args[0].dim(), dtype=torch.int64, device="meta")
         if func is not functional.scaled_dot_product_attention:
             return func(*args, **(kwargs or {}))
         q, k, v, *more = args
         given = (*more[:1], (kwargs or {}).get("attn_mask"))
         masks = (mask.to(q.dtype) for mask in given if mask is not None)
-        return _FusedAttention.apply(q, k, v, *masks)
+        return _FusedAttention.apply(self._counts_flops, q, k, v, *masks)
 
 
 class _FusedAttention(torch.autograd.Function):
     """The shapes of fused attention: it keeps its inputs, its output, and a sum for each query."""
 
     @staticmethod
-    def forward(ctx: FunctionCtx, q: Tensor, k: Tensor, v: Tensor, *mask: Tensor) -> Tensor:
-        """Compute what heads give; keys and values of fewer heads serve several queries."""
-        fewer = q.dim() == 4 and k.shape[1] != q.shape[1]
-        keys, values = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if fewer else x for x in (k, v))
-        scores = q @ keys.transpose(-1, -2)
-        y = scores @ values
-        ctx.save_for_backward(q, k, v, y, scores[..., 0].clone(), *mask)
+    def forward(
+        ctx: FunctionCtx, counts_flops: bool, q: Tensor, k: Tensor, v: Tensor, *mask: Tensor
+    ) -> Tensor:
+        """Return the outputs of heads; keys and values of fewer heads serve several queries."""
+        if counts_flops:
+            fewer = q.dim() == 4 and k.shape[1] != q.shape[1]
+            keys, values = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if fewer else x for x in (k, v))
+            y = (q @ keys.transpose(-1, -2)) @ values
+        else:
+            y = q.new_empty(*q.shape[:-1], v.shape[-1])
+        ctx.save_for_backward(q, k, v, y, q.new_empty(q.shape[:-1]), *mask)
         return y
 
     @staticmethod
-    def backward(ctx: FunctionCtx, *_gradients: Tensor) -> None:
-        """Raise: nothing is computed backward on the meta device."""
-        raise NotImplementedError
+    def backward(ctx: Any, *_gradients: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401 -- as torch has it
+        """Return gradients of these shapes."""
+        q, k, v, _, _, *mask = ctx.saved_tensors
+        return (None, *map(torch.empty_like, (q, k, v)), *(None for _ in mask))

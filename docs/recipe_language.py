@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from activemem.blocks.models.sequence_model import MAX_PARAMETERS
 from activemem.diagnostics import MAX_FAULTS
 from activemem.grammar import CostContext, ModelConfig, Spec, lookup, registered_names, render
-from activemem.grammar.analysis.analyse import block_cost
+from activemem.grammar.analysis.analyse import block_cost, block_memory
 from activemem.grammar.recipe import MAX_LENGTH
 from activemem.grammar.semantics.checker import MAX_BLOCKS
 from activemem.grammar.signature import example, signature
@@ -48,11 +48,12 @@ def costs() -> str:
             CostContext(config=ModelConfig(d_model=128, causal=causal, dropout=0.1), length=40)
             for causal in (False, True)
         )
-        cost = block_cost(block, both)
-        figures = (cost.parameters, cost.flops // 40, round(cost.saved / 40), cost.state, cost.window)
+        cost = block_cost(block, both.config, length=40)
+        kept = block_memory(block, both.config, length=40) // 4
+        figures = (cost.parameters, cost.flops // 40, round(kept / 40), cost.state, cost.window)
         sees = (format_reach(spec.reach(settings, both)), format_reach(spec.reach(settings, causal)))
         rows.append((f"`{render(block)}`", *(f"{figure:,}" for figure in figures), *sees))
-    heads = ("block", "parameters", "FLOPs/token", "saved/token", "state/token", "window", "reach", "causal")
+    heads = ("block", "parameters", "FLOPs/token", "kept/token", "state/token", "window", "reach", "causal")
     return _table(heads, rows)
 
 

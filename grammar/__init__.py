@@ -26,8 +26,9 @@ A call is a block of the vocabulary or one of `tied(n * part)`, `each(n, part)`,
 """
 
 from ..diagnostics import Fault
-from .analysis import seq2seq
-from .analysis.analyse import Analysis, analyse, analyse_part
+from . import seq2seq
+from .analysis.analyse import Analysis, analyse
+from .analysis.model_part import ModelPart, PartKind, TrainingMemory
 from .canonical import render
 from .errors import RecipeError
 from .model_config import (
@@ -45,11 +46,9 @@ from .space.budget import Budget
 from .space.cardinality import BudgetShare, Cardinality
 from .space.space import Space, SpaceError
 from .tree_distance import tree_distance
-from .vocabulary.cost_tree import ModelPart, PartKind, TrainingMemory
 from .vocabulary.registry import lookup, register, registered_names
 from .vocabulary.spec import (
     UNBOUNDED,
-    Cost,
     CostContext,
     Parameter,
     Reach,
@@ -69,7 +68,6 @@ __all__ = [
     "Budget",
     "BudgetShare",
     "Cardinality",
-    "Cost",
     "CostContext",
     "EmbeddingInit",
     "Expression",
@@ -93,7 +91,6 @@ __all__ = [
     "Spec",
     "TrainingMemory",
     "analyse",
-    "analyse_part",
     "as_bool",
     "as_float",
     "as_int",

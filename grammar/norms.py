@@ -1,4 +1,4 @@
-"""What a normalisation computes, by the names of `norm_kind`: what comes along, and those of plug-ins."""
+"""Kinds of normalisation by the names of `norm_kind`, those of plug-ins among them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ..plugins import OpenRegistry, contract_faults, count_faults
+from ..plugins import OpenRegistry, contract_faults
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-class NormKind(ABC):
-    """A map of each vector of a sequence by itself to one as wide; `source` is who has thought of it.
-
-    It has no products of matrices, so that no operations are counted.
-    """
+class NormKind:
+    """A map of each vector of a sequence by itself to one of the same width; `source` names its author."""
 
     source = ""
-
-    @abstractmethod
-    def parameters(self, width: int) -> int:
-        """How many numbers it learns for vectors so wide."""
-
-    @abstractmethod
-    def saved(self, width: int) -> int:
-        """How many numbers training keeps of each vector for the backward pass, beside the vector itself."""
 
 
 class LayerNormKind(NormKind):
@@ -34,35 +23,19 @@ class LayerNormKind(NormKind):
 
     source = "Ba, Kiros and Hinton 2016"
 
-    def parameters(self, width: int) -> int:
-        """A gain and an offset for each channel."""
-        return 2 * width
-
-    def saved(self, width: int) -> int:
-        """The mean and the deviation."""
-        return 2
-
 
 class RmsNormKind(NormKind):
     """The vector divided by its root mean square, with a gain for each channel."""
 
     source = "Zhang and Sennrich 2019"
 
-    def parameters(self, width: int) -> int:
-        """A gain for each channel."""
-        return width
 
-    def saved(self, width: int) -> int:
-        """The divided vector, and by what."""
-        return width + 1
-
-
-class PluginNorm(NormKind):
-    """A normalisation of a plug-in: what it costs, and its module."""
+class PluginNorm(NormKind, ABC):
+    """A normalisation of a plug-in."""
 
     @abstractmethod
     def build(self, width: int, eps: float) -> nn.Module:
-        """The module, (…, width) to the same; `eps` is the `norm_eps` of the model."""
+        """Return the module, (…, width) to the same; `eps` is the `norm_eps` of the model."""
 
 
 NORMS: OpenRegistry[NormKind] = OpenRegistry(
@@ -74,7 +47,7 @@ NormT = TypeVar("NormT", bound=PluginNorm)
 
 
 def register_norm(name: str, *, source: str) -> Callable[[type[NormT]], type[NormT]]:
-    """A decorator that adds a kind of normalisation; `source` is who has thought of it.
+    """Return a decorator that adds a kind of normalisation; `source` names its author.
 
     Raises ValueError for a taken name, and for a class that lacks something.
     """
@@ -83,8 +56,6 @@ def register_norm(name: str, *, source: str) -> Callable[[type[NormT]], type[Nor
         if faults := contract_faults(cls, PluginNorm):
             raise ValueError("; ".join(faults))
         kind = cls()
-        if faults := [fault for say in (kind.parameters, kind.saved) for fault in count_faults(say, 8)]:
-            raise ValueError("; ".join(faults))
         kind.source = source
         NORMS.register(name, kind)
         return cls

@@ -1,4 +1,4 @@
-"""How a model tells positions apart, by the names of `position`: what comes along, and those of plug-ins."""
+"""Positional encodings by the names of `position`, those of plug-ins among them."""
 
 from __future__ import annotations
 
@@ -6,48 +6,40 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
-from ..plugins import OpenRegistry, contract_faults, count_faults
+from ..plugins import OpenRegistry, contract_faults
 
 if TYPE_CHECKING:
     from torch import nn
 
 MAX_POSITIONS = 2048
-"""So many positions there are by default where their number is to be known, as in Ruoss et al. 2023."""
+"""The default number of positions where it must be known, as in Ruoss et al. 2023."""
 
 
 class PositionKind:
-    """Vectors by position, added to what enters the body; `source` is who has thought of them."""
+    """Vectors by position, added to what enters the body; `source` names their author."""
 
     source = ""
 
     adds_vectors: ClassVar[bool] = True
-    """Whether there are any."""
+    """Whether anything is added."""
 
     before_mixers: ClassVar[bool] = False
     """Whether they are added again in front of each sub-layer in which positions mix."""
 
     by_length: ClassVar[bool] = False
-    """Whether what tells a position depends on how long its sequence is."""
+    """Whether the vector of a position depends on the length of its sequence."""
 
     longest: int | None = None
-    """For how many positions there are vectors, if not for any number."""
+    """The number of positions that have vectors, or None for any number."""
 
     def sized_to(self, count: int) -> PositionKind:
-        """The same for so many positions, where their number is to be known."""
+        """Return the same kind for `count` positions, where their number must be known."""
         del count
         return self
 
-    def parameters(self, width: int) -> int:
-        """How many numbers it learns for vectors so wide."""
-        return 0
-
-    def saved(self, width: int, length: int) -> int:
-        """How many numbers training keeps of it for the backward pass, once for a batch of that length."""
-        return 0
-
 
 class NoPosition(PositionKind):
-    """Positions are not told apart, but by mixers."""
+    """No vectors: only mixers tell positions apart."""
 
     adds_vectors = False
 
@@ -60,13 +52,13 @@ class TimingPosition(PositionKind):
 
 
 class SizedPosition(PositionKind):
-    """Vectors for a number of positions that the model says; there are no more."""
+    """Vectors for `count` positions, and for no later ones."""
 
     def __init__(self, count: int = MAX_POSITIONS) -> None:
         self.count = self.longest = count
 
     def sized_to(self, count: int) -> Self:
-        """The same for so many positions."""
+        """Return the same kind for `count` positions."""
         return type(self)(count)
 
 
@@ -74,14 +66,6 @@ class LearnedPosition(SizedPosition):
     """A learned vector for each position, added to what enters the body."""
 
     source = "Gehring et al. 2017"
-
-    def parameters(self, width: int) -> int:
-        """A vector for each position."""
-        return self.count * width
-
-    def saved(self, width: int, length: int) -> int:
-        """The positions, whole numbers of eight bytes."""
-        return 2 * length
 
 
 class RandomisedPosition(SizedPosition):
@@ -109,11 +93,11 @@ class RandomisedPairs(SizedPosition):
 
 
 class PluginPosition(PositionKind, ABC):
-    """Vectors by position of a plug-in: what they cost, and their module."""
+    """Vectors by position of a plug-in."""
 
     @abstractmethod
     def build(self, width: int) -> nn.Module:
-        """The module: positions (length,), whole numbers from 0 on, to their vectors (length, width)."""
+        """Return the module: positions (length,), integers from 0, to their vectors (length, width)."""
 
 
 POSITIONS: OpenRegistry[PositionKind] = OpenRegistry(
@@ -126,13 +110,13 @@ POSITIONS: OpenRegistry[PositionKind] = OpenRegistry(
         "none": NoPosition(),
     },
 )
-"""Every way to tell positions apart by its name."""
+"""Every positional encoding by its name."""
 
 PositionT = TypeVar("PositionT", bound=PluginPosition)
 
 
 def register_position(name: str, *, source: str) -> Callable[[type[PositionT]], type[PositionT]]:
-    """A decorator that adds a way to tell positions apart; `source` is who has thought of it.
+    """Return a decorator that adds a positional encoding; `source` names its author.
 
     Raises ValueError for a taken name, and for a class that lacks something.
     """
@@ -141,8 +125,6 @@ def register_position(name: str, *, source: str) -> Callable[[type[PositionT]], 
         if faults := contract_faults(cls, PluginPosition):
             raise ValueError("; ".join(faults))
         kind = cls()
-        if faults := [*count_faults(kind.parameters, 8), *count_faults(kind.saved, 8, 3)]:
-            raise ValueError("; ".join(faults))
         kind.source = source
         POSITIONS.register(name, kind)
         return cls

@@ -20,9 +20,8 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.testing import assert_close
 
-from ...grammar import Cost, CostContext, ModelConfig, Norm, Reach, Role, lookup, nodes
+from ...grammar import ModelConfig, ModelPart, Norm, Reach, Role, lookup, nodes
 from ...grammar.analysis.analyse import block_cost
-from ...grammar.vocabulary.registry import spec_of
 from ..core.block import Block
 from .fixtures import (
     VOCAB,
@@ -70,7 +69,7 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
     if is_pool(text):
         return
     node = parse_block(text)
-    block, (_, reach) = make_block(node, causal=causal), _stated(node, causal=causal, length=19)
+    block, reach = make_block(node, causal=causal), _cost(node, causal=causal, length=19).reach
     with torch.no_grad():
         touched = _dependency_matrix(block, random_sequences(1, 19))
     _assert_reach(touched, reach)
@@ -156,7 +155,7 @@ def gradients_come_several_at_once(text: str, *, causal: bool) -> None:
 def parameters_are_counted(text: str, *, causal: bool) -> None:
     """The block has exactly as many numbers as its specification says."""
     node = parse_block(text)
-    cost, _ = _stated(node, causal=causal, length=9)
+    cost = _cost(node, causal=causal, length=9)
     stated = cost.parameters + sum(cost.shared.values())
     counted = sum(parameter.numel() for parameter in make_block(node, causal=causal).parameters())
     assert counted == stated, f"expected {stated} parameters as stated, got {counted}"
@@ -167,7 +166,7 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
     node = parse_block(text)
     block = use_plain_operations(make_block(node, causal=causal, dtype=torch.float32))
     for length in (3, 40):
-        cost, _ = _stated(node, causal=causal, length=length)
+        cost = _cost(node, causal=causal, length=length)
         batches = (random_sequences(batch, length, dtype=torch.float32) for batch in (1, 3))
         one, three = (count_flops(partial(block, x)) for x in batches)
         # what is done once a batch is in both
@@ -333,11 +332,9 @@ def _maker(text: str, *, causal: bool) -> Callable[[int], Block]:
     return lambda seed: make_block(node, causal=causal, seed=seed)
 
 
-def _stated(node: nodes.BlockNode, *, causal: bool, length: int) -> tuple[Cost, Reach]:
-    """The cost and the reach that the specification states."""
-    spec = spec_of(node.name)
-    context = CostContext(config=ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=length)
-    return block_cost(node, context), spec.reach(spec.settings(node), context)
+def _cost(node: nodes.BlockNode, *, causal: bool, length: int) -> ModelPart:
+    """Return the cost and the reach of a block as they are analysed."""
+    return block_cost(node, ModelConfig(d_model=WIDTH, causal=causal, dropout=0.0), length=length)
 
 
 def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...grammar import nodes
-from ...grammar.analysis.cross_attention import cross_attention_heads
+from ...grammar.seq2seq import cross_attention_heads
 from ...grammar.vocabulary.output_kinds import mixes_positions
 from ..core.activation_checkpointing import recomputed
 from ..core.block import Context

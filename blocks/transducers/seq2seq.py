@@ -8,8 +8,7 @@ from typing import Self
 from torch import Tensor, nn
 
 from ...grammar import nodes
-from ...grammar.analysis.cross_attention import is_recurrent
-from ...grammar.analysis.recurrent_decoder import recurrent_units
+from ...grammar.seq2seq import is_recurrent, recurrent_units
 from ...grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ..core.block import BuildError, Context, build_block
 from ..core.initialisation import Linear

@@ -100,7 +100,7 @@ def format_block(block: nodes.BlockNode, context: CostContext) -> str:
 def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any]:
     """Return a block with all digits as data; an unbounded reach is "all"."""
     spec = spec_of(block.name)
-    cost = block_cost(block, context)
+    cost = block_cost(block, context.config, length=context.length)
     return {
         **_summary(spec),
         "equation": spec.equation,
@@ -124,7 +124,7 @@ def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any
 
 def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterator[tuple[str, str]]:
     """Yield a block's costs and reach, each with its name."""
-    cost = block_cost(block, context)
+    cost = block_cost(block, context.config, length=context.length)
     shared = "".join(f", and {count:,} in the {key}" for key, count in cost.shared.items())
     unit, size = si_prefix(cost.flops / context.length)
     yield "parameters", f"{cost.parameters:,}{shared}"

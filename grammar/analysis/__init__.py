@@ -1,5 +1,5 @@
-"""What a model costs, keeps and reaches, computed from its tree before anything is built.
+"""Costs, memory and reach of a model, from its recipe.
 
-`analyse` walks the tree, `input_output_costs` has the input and the output, `seq2seq` is the encoder-decoder,
-`recurrent_decoder` its recurrent blocks, and `cross_attention` says where its stacks attend to the source.
+`analyse` walks the recipe's tree, `model_part` has the parts that it finds, and `measured_costs` remembers
+what is measured from modules.
 """

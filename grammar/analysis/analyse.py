@@ -1,19 +1,21 @@
-"""What a recipe costs and reaches, from its text alone: exact, and without building anything.
+"""The costs and the reach of a model, from its recipe.
 
 The whole model is counted: an embedding of `vocab` rows, the body, a final normalisation where the norm is
-"pre", and a linear output with bias; the config says what else stands there. One normalisation stands at each
-sub-layer of the body's series and of any series or repeat inside a sum, but for pools, which have none. A
-body is walked once however often it is repeated, so the time depends on the text alone.
+"pre", and a linear output with bias, unless the config says otherwise. One normalisation belongs to each
+sub-layer of the body's series and of any series or repeat inside a sum; pools have none. Parameters and
+FLOPs of blocks are added up, each measured once, however often a recipe repeats it. The memory of a training
+step is measured from the whole model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Unpack
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, Unpack
 
 from ...diagnostics import Fault
-from ..canonical import render
+from ..canonical import identity, render
 from ..errors import RecipeError
 from ..model_config import ModelConfig, ModelKeywords, configure
 from ..nodes import (
@@ -30,33 +32,44 @@ from ..nodes import (
     Value,
     walk,
 )
-from ..norms import NORMS
-from ..positions import POSITIONS
 from ..recipe import Recipe, parse
-from ..vocabulary.cost_tree import (
+from ..seq2seq import find_cross_attentions, is_recurrent, recurrent_units
+from ..vocabulary.output_kinds import VECTOR, output_kind
+from ..vocabulary.registry import lookup, spec_of
+from ..vocabulary.spec import UNBOUNDED, CostContext, Reach, Role, Settings, as_bool, as_word
+from .measured_costs import (
+    Numbers,
+    measure_block,
+    measure_frame,
+    measure_parameters,
+    measure_step,
+    measure_transducer,
+)
+from .model_part import (
     SOURCE_EMBEDDING,
     TARGET_EMBEDDING,
     ModelPart,
     PartKind,
     TrainingMemory,
-    compose_repeat,
-    compose_series,
-    compose_sum,
-    with_input_after,
+    series,
+    sum_parts,
 )
-from ..vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
-from ..vocabulary.registry import lookup, spec_of
-from ..vocabulary.spec import Cost, CostContext, Reach, Role, WantedCosts
-from .input_output_costs import bottleneck_part, input_part, output_part, position_parts
-from .measured_costs import measure_block, measure_parameters
 
-CrossAttentionFactory = Callable[[Value, CostContext], ModelPart]
-"""What stands behind a sub-layer in a decoder, made of that sub-layer and of where it stands."""
+WantedCosts = Literal["flops", "parameters", "reach"]
+"""The costs that an analysis measures: FLOPs and parameters, parameters alone, or nothing."""
+
+_MAX_SUBLAYERS = 96
+"""A model with more sub-layers is measured with fewer copies of each repeat, and its memory scaled."""
+
+_FULL_REACH = Reach(left=UNBOUNDED, right=UNBOUNDED)
+
+_Places = tuple[tuple[str, int], ...]
+"""Modules of stacks, each with the number of the layer at which a node begins; one for each copy of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """A whole model, embedding and output included, on one sequence; counted as Cost counts.
+    """A whole model, embedding and output included, on one sequence of `length` tokens.
 
     `outputs` is how many numbers it gives: of a clustered vocabulary those of the head.
     """
@@ -64,55 +77,78 @@ class Analysis:
     length: int
     outputs: int
     tree: ModelPart
+    root: Node = field(repr=False)
+    config: ModelConfig = field(repr=False)
+    sizes: Mapping[str, int] = field(repr=False)
+    scale: float = field(repr=False, default=1.0)
 
     @property
     def parameters(self) -> int:
-        """All trained numbers of the model."""
+        """Return the number of trained numbers of the model."""
         return self.tree.parameters
 
     @property
     def flops(self) -> int:
-        """Operations of a forward pass over one sequence."""
+        """Return the operations of a forward pass over one sequence."""
         return self.tree.flops
 
     @property
     def flops_per_token(self) -> float:
-        """Forward operations for each token of the sequence."""
+        """Return the forward operations for each token of the sequence."""
         return self.flops / self.length
 
     @property
     def training_flops(self) -> int:
-        """Operations of a forward and a backward pass, the latter taken as twice the former."""
+        """Return the operations of a forward and a backward pass, which is taken to cost twice as much."""
         return 3 * self.flops
 
     @property
     def reach(self) -> Reach:
-        """How many tokens to each side can move an output."""
+        """Return how many tokens to each side can move an output."""
         return self.tree.reach
 
     @property
     def causal(self) -> bool:
-        """Whether no position sees a later one, masked or not."""
+        """Return whether no position sees a later one, masked or not."""
         return self.reach.right == 0
 
     @property
     def state(self) -> int:
-        """Numbers that generation keeps of each past token."""
+        """Return the numbers that generation keeps of each past token."""
         return self.tree.state
 
     @property
     def window(self) -> int:
-        """Numbers that generation keeps however many tokens are past."""
+        """Return the numbers that generation keeps for any number of past tokens."""
         return self.tree.window
 
-    def memory(self, batch: int) -> TrainingMemory:
-        """What a training step with Adam holds, for a batch of sequences, in single precision."""
+    def memory(self, batch: int, *, accumulates: bool = False) -> TrainingMemory:
+        """Measure a training step with Adam on a batch of sequences, in single precision.
+
+        A step that `accumulates` adds to gradients that are there already. Measuring loads torch unless the
+        result is remembered.
+        """
+        found = self._step(batch, accumulates=accumulates)
+        kept = sum(count for name, count in found.items() if name.startswith("kept "))
         return TrainingMemory(
             parameters=4 * self.parameters,
-            activations=self.tree.activation_bytes(batch),
+            activations=round(self.scale * kept),
             logits=4 * batch * self.outputs,
-            working=self.tree.working_bytes(batch),
+            step_peak=round(self.scale * found["peak"]),
         )
+
+    def tree_with_memory(self, batch: int) -> ModelPart:
+        """Return the tree, each part with the bytes that it keeps for the backward pass of a batch."""
+        kept = {
+            name.removeprefix("kept "): count
+            for name, count in self._step(batch).items()
+            if name.startswith("kept ")
+        }
+        found = _with_memory(self.tree, kept)
+        return replace(found, kept=round(self.scale * sum(kept.values())))
+
+    def _step(self, batch: int, *, accumulates: bool = False) -> Numbers:
+        return measure_step(self.root, self.config, **self.sizes, batch=batch, accumulates=accumulates)
 
 
 def analyse(
@@ -125,26 +161,55 @@ def analyse(
     activation_checkpointing: bool = False,
     **settings: Unpack[ModelKeywords],
 ) -> Analysis:
-    """The cost and reach of the model that the recipe describes, its settings as `build` takes them.
+    """Return the cost and reach of the model that the recipe describes, its settings as `build` takes them.
 
     In front of the sequence `past` positions are held, as in a stream. Outputs are computed at `scored`
     positions of it, by default at all. With `activation_checkpointing` training keeps only the inputs of
-    sub-layers, and the rest of one at a time. Blocks are measured from their modules, which loads torch
-    unless their costs are remembered. Raises RecipeError for a wrong text, and where it has holes or search
-    dimensions; ModelConfigError for settings that cannot be; BuildError for a block without a module.
+    sub-layers, and computes the rest again. Measuring blocks loads torch unless their costs are remembered.
+    Raises RecipeError for a wrong text, and where it has holes or search dimensions; ModelConfigError for
+    settings that cannot be; BuildError for a block without a module.
     """
     recipe, config = parse(recipe), configure(config, settings)
     config.check()
     _check_resolved(recipe)
-    context = CostContext(
-        config=config,
+    root = recipe.root
+    scored = 1 if output_kind(root) == VECTOR else length if scored is None else scored
+    limit = _copies_to_measure(root)
+    analyser = _Analyser(config, length, past=past, limit=limit)
+    return Analysis(
         length=length,
-        past=past,
-        checkpoints=activation_checkpointing,
+        outputs=scored * config.outputs,
+        tree=analyser.model(root, scored),
+        root=_limited(root, limit),
+        config=config,
+        sizes={
+            "length": length,
+            "past": past,
+            "scored": scored,
+            "checkpoints": activation_checkpointing,
+        },
+        scale=_count_applied(root) / _count_applied(root, limit),
     )
-    scored = 1 if output_kind(recipe.root) == VECTOR else length if scored is None else scored
-    tree = _Analyser(context).model(recipe.root, scored)
-    return Analysis(length=length, outputs=scored * config.outputs, tree=tree)
+
+
+def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int = 0) -> ModelPart:
+    """Return the cost and reach of a block by itself, without a normalisation around it."""
+    return _Analyser(config, length, past=past).block(block, (), 1.0)
+
+
+def block_memory(block: BlockNode, config: ModelConfig, *, length: int, batch: int = 1) -> int:
+    """Return the bytes that a block keeps of a batch for the backward pass, its input among them."""
+    alone = replace(
+        config,
+        vocab=1,
+        norm="none",
+        position="none",
+        residual=False,
+        embedding_dropout=0.0,
+        input_dropout=0.0,
+    )
+    analysis = analyse(Recipe(block), alone, length=length)
+    return next(part.kept for part in analysis.tree_with_memory(batch).parts if part.kind is PartKind.BLOCK)
 
 
 def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
@@ -160,243 +225,358 @@ def find_reach(recipe: str | Recipe, config: ModelConfig) -> Reach:
 def _partly_analysed(recipe: str | Recipe, config: ModelConfig, wanted: WantedCosts) -> ModelPart:
     recipe = parse(recipe)
     _check_resolved(recipe)
-    return _Analyser(CostContext(config=config, length=1, wanted=wanted)).model(recipe.root, 1)
+    return _Analyser(config, 1, wanted=wanted).model(recipe.root, 1)
 
 
-def analyse_part(part: Value, context: CostContext) -> ModelPart:
-    """The cost and reach of a recipe that a block takes as an argument: a residual stack where it stands.
-
-    For the `cost` and the `reach` of that block's specification, which know how often it is applied, and
-    whether in a context of another width or length.
-    """
-    return _Analyser(context).layers(part)
-
-
-def analyse_stack(
-    part: Value, context: CostContext, cross_attention: CrossAttentionFactory | None = None
-) -> tuple[ModelPart, ...]:
-    """The parts of a residual stack that stands within a whole model, its last normalisation among them.
-
-    A `cross_attention` stands behind each sub-layer in which positions mix.
-    """
-    model = _Analyser(context, cross_attention)
-    positions = position_parts(context.config, context.length)
-    parts = (*positions, *model.stack_parts(part, model.layers(part)))
-    return (*parts, model.stack_final_norm) if context.config.norm == "pre" else parts
-
-
-def analyse_block(block: BlockNode, context: CostContext) -> ModelPart:
-    """A block by itself, without a normalisation and a residual sum around it."""
-    return _Analyser(context).block(block)
-
-
-def block_cost(block: BlockNode, context: CostContext) -> Cost:
-    """Return what a block costs in a context: measured, or stated by a transducer of its parts."""
-    spec = spec_of(block.name)
-    settings = spec.settings(block)
-    if spec.cost is not None:
-        return spec.cost(settings, context)
-    state, window = spec.generation_state(settings, context)
-    match context.wanted:
-        case "all":
-            found = measure_block(block, context)
-        case "parameters":
-            found = measure_parameters(block, context.config)
-        case "reach":
-            found = Cost(parameters=0)
-    return replace(found, state=state, window=window)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Analyser:
-    """One model, or a stack inside of a block, taken apart; a crossing stands behind sub-layers that mix."""
+    """A walk over the tree of a model, or of a stack in it, on sequences of one length.
 
-    context: CostContext
-    cross_attention: CrossAttentionFactory | None = None
+    Places name the modules of each part in a model whose repeats have at most `limit` copies.
+    """
 
-    @property
-    def _activation_size(self) -> int:
-        """The numbers of one sequence of the model's width."""
-        return self.context.length * self.context.width
+    config: ModelConfig
+    length: int
+    past: int = 0
+    wanted: WantedCosts = "flops"
+    limit: int | None = None
 
     def model(self, root: Node, scored: int) -> ModelPart:
-        """The model, its parts in the order in which data pass through them; outputs at so many positions."""
+        """Return the model, its parts in the order in which data pass through them."""
         if isinstance(root, BlockNode) and (spec := lookup(root.name)) and spec.role is Role.TRANSDUCER:
             return self._transduction(root, scored)
-        length, config = self.context.length, self.context.config
-        positions = 1 if output_kind(root) == VECTOR else length
-        layers = self.layers(root).with_saved_input(self._activation_size)
-        body = layers.parts if isinstance(root, SeriesNode) else (layers,)
-        parts = [input_part(self.context), *position_parts(config, length), *body, *_shared(layers)]
-        last = layers
+        found, config = self._frame(scored), self.config
+        label = "embedding" if config.columns is None else "input"
+        positions = _framed("positions", found, ("positions",))
+        read = ("embedding",) if positions.parameters else ("embedding", "positions")
+        layers = self.layers(root, (("body", 0),))
+        parts = [
+            _framed("input", found, read, label=label),
+            *((positions,) if positions.parameters else ()),
+            *(layers.parts if isinstance(root, SeriesNode) else (layers,)),
+            *_shared(layers),
+        ]
         if config.bottleneck:
-            last = bottleneck_part(config, length)
-            parts.append(last)
+            decoder = _framed("decoder", found, ("decoder",))
+            parts.append(replace(decoder, reach=Reach(left=0, right=UNBOUNDED)))
         if config.norm == "pre":
-            last = with_input_after(last, self._final_norm(positions), positions * self.context.width)
-            parts.append(last)
-        parts.append(with_input_after(last, output_part(self.context, scored), scored * self.context.width))
-        return compose_series("model", tuple(parts), self._activation_size)
+            parts.append(_framed("final norm", found, ("norm",)))
+        parts.append(_framed("output", found, ("output",)))
+        return series("model", tuple(parts))
 
-    def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
-        """A whole model of a source and a target as long: embeddings of both, the block, and the output."""
-        context, cost = self.context, block_cost(root, self.context)
-        source = replace(context, config=context.config.source)
-        block = self.block(root).with_saved_input(self._activation_size)
-        output = output_part(context, scored, cost.outputs).with_saved_input(scored * cost.outputs)
-        parts = (
-            replace(input_part(source, SOURCE_EMBEDDING), predecessors=()),
-            replace(input_part(context, TARGET_EMBEDDING), predecessors=()),
-            replace(block, predecessors=(TARGET_EMBEDDING, SOURCE_EMBEDDING)),
-            *_shared(block),
-            replace(output, saved=output.saved + 2 * scored),  # where targets stand, eight bytes each
-        )
-        return compose_series("model", parts, self._activation_size)
-
-    def layers(self, node: Value) -> ModelPart:
-        """A residual stack: each block or sum in it is a sub-layer with a normalisation."""
+    def layers(self, node: Value, places: _Places, share: float = 1.0) -> ModelPart:
+        """Return a residual stack: each block or sum in it is a sub-layer with a normalisation."""
         match node:
             case SeriesNode():
-                return self._series(node)
-            case RepeatNode(count=int(count)):
-                one = self.layers(node.body)
-                found = self._copies(f"{count} ×", node.body, one, count)
-                return replace(found, parameters=count * one.parameters)
+                return self._series(node, places, share)
+            case RepeatNode(count=int(count), body=body):
+                copies, step = self._copies(count), self._count_layers(body)
+                inner = tuple((name, at + place * step) for name, at in places for place in range(copies))
+                one = self.layers(body, inner, share / copies)
+                found = _repeat(f"{count} ×", node.body, one, count)
+                modules = _layer_names(inner, step)
+                return replace(
+                    found,
+                    parameters=count * one.parameters,
+                    modules=modules,
+                    share=share * count / copies,
+                )
             case TiedNode(body=RepeatNode(count=int(count), body=body)):
-                return self._copies(f"tied {count} ×", body, self.layers(body), count)
-            case _ if self._has_cross_attention(node):
-                return self._with_cross_attention(node)
+                copies = self._copies(count)
+                one = self.layers(body, places, share / copies)
+                modules = _layer_names(places, self._count_layers(body))
+                found = _repeat(f"tied {count} ×", body, one, count)
+                return replace(found, modules=modules, share=share * count / copies)
             case _:
-                return self._step(node)
+                return self._sublayer(node, _layer_names(places, 1), share)
 
-    def stack_parts(self, node: Value, found: ModelPart) -> tuple[ModelPart, ...]:
-        """The parts of a series, or of a sub-layer and its crossing; else the part itself."""
-        return found.parts if isinstance(node, SeriesNode) or self._has_cross_attention(node) else (found,)
-
-    def _has_cross_attention(self, node: Value) -> bool:
-        """Whether it is a sub-layer with a crossing behind it."""
-        return (
-            self.cross_attention is not None
-            and isinstance(node, BlockNode | SumNode)
-            and mixes_positions(node)
-        )
-
-    def _with_cross_attention(self, node: Value) -> ModelPart:
-        """A sub-layer and its crossing, whose input is counted with it: behind it all is as without it."""
-        assert self.cross_attention is not None, "there is no crossing"
-        found = self._step(node)
-        crossing = replace(self.cross_attention(node, self.context), saves_output=found.saves_output)
-        return compose_series(render(node), (found, crossing), self._activation_size)
-
-    def _series(self, node: SeriesNode) -> ModelPart:
-        """The parts one after another; behind a pool they map a sequence of one."""
+    def _series(self, node: SeriesNode, places: _Places, share: float) -> ModelPart:
+        """Return the parts one after another; behind a pool they map a sequence of one."""
         parts: list[ModelPart] = []
         model = self
         for part in node.parts:
-            found = model.layers(part)
-            found = with_input_after(parts[-1], found, model._activation_size) if parts else found
-            parts += model.stack_parts(part, found)
+            found = model.layers(part, places, share)
+            parts += found.parts if isinstance(part, SeriesNode) else (found,)
+            places = tuple((name, at + self._count_layers(part)) for name, at in places)
             if output_kind(part) == VECTOR:
-                config = replace(self.context.config, position="none")
-                model = _Analyser(replace(self.context, config=config, length=1))
-        return compose_series(render(node), tuple(parts), self._activation_size)
+                model = replace(self, config=replace(self.config, position="none"), length=1)
+        return series(render(node), tuple(parts))
 
-    def _copies(self, label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
-        """`count` copies of a body, its parts those of a series or itself."""
-        return compose_repeat(label, one, count, self.stack_parts(body, one), self._activation_size)
+    def _sublayer(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
+        """Return a branch with its normalisation; a pool is its branch alone."""
+        branch = self._branch(node, tuple(f"{name}.part" for name in modules), share)
+        norm = 0 if output_kind(node) == VECTOR else self._norm_parameters
+        return replace(branch, parameters=branch.parameters + norm, modules=modules)
 
-    def _step(self, node: Value) -> ModelPart:
-        """A sub-layer, whose input alone is kept with activation checkpointing."""
-        if not self.context.checkpoints:
-            return self._sublayer(node)
-        return _Analyser(replace(self.context, checkpoints=False))._sublayer(node).checkpointed()
-
-    def _sublayer(self, node: Value) -> ModelPart:
-        """A branch with its normalisation, as one step of the residual stream; a pool is its branch alone.
-
-        Saved are the normalisation's input and what it computes of each token, the branch's input if that is
-        another, and the mask of the residual's dropout. A timing signal makes the input anew.
-        """
-        branch, plane, config = self._branch(node), self._activation_size, self.context.config
-        if output_kind(node) == VECTOR:
-            return branch
-        normed = config.norm != "none"
-        timed = POSITIONS[config.position].before_mixers and mixes_positions(node)
-        before = config.norm == "pre" or branch.saves_input  # whether the input of the sub-layer is saved
-        given = branch.saves_output and not config.residual  # whether the branch saves the step's outcome
-        # whether what lies behind the first step of the sub-layer is saved
-        within = {"pre": branch.saves_input, "post": not given, "none": False}[config.norm]
-        dropped = plane if config.residual and config.dropout else 0
-        planes = within + (timed and before)
-        return replace(
-            branch,
-            parameters=branch.parameters + normed * self._norm_parameters,
-            saved=branch.saved + planes * plane + dropped + normed * self._norm_saved,
-            saves_input=before and not timed,
-            saves_output=given and config.norm != "post",
-        )
-
-    def _branch(self, node: Value) -> ModelPart:
-        """One part of a sum, or what a sub-layer computes on its normalised input."""
+    def _branch(self, node: Value, modules: tuple[str, ...], share: float) -> ModelPart:
+        """Return one part of a sum, or what a sub-layer computes on its normalised input."""
         match node:
             case BlockNode():
-                return self.block(node)
+                return self.block(node, modules, share)
             case SumNode():
-                return compose_sum(render(node), tuple(self._branch(part) for part in node.parts))
+                built = sorted(range(len(node.parts)), key=lambda place: identity(node.parts[place]))
+                names = [
+                    tuple(f"{name}.parts.{built.index(place)}" for name in modules)
+                    for place in range(len(node.parts))
+                ]
+                parts = tuple(
+                    self._branch(part, name, share) for part, name in zip(node.parts, names, strict=True)
+                )
+                left, right = (max(getattr(part.reach, side) for part in parts) for side in ("left", "right"))
+                total = sum_parts(render(node), PartKind.SUM, parts, Reach(left=left, right=right))
+                return replace(total, modules=modules, share=share)
             case _:
-                return _Analyser(self.context).layers(node)
+                return self.layers(node, tuple((name, 0) for name in modules), share)
 
-    def block(self, block: BlockNode) -> ModelPart:
-        """A block by itself, as its specification counts it."""
-        cost, spec = block_cost(block, self.context), spec_of(block.name)
+    def block(self, block: BlockNode, modules: tuple[str, ...], share: float) -> ModelPart:
+        """Return a block by itself, without a normalisation and a residual sum around it."""
+        spec, context = spec_of(block.name), CostContext(config=self.config, length=self.length)
+        settings = spec.settings(block)
+        match self.wanted:
+            case "flops":
+                found = measure_block(block, self.config, self.length, self.past)
+            case "parameters":
+                found = measure_parameters(block, self.config)
+            case "reach":
+                found = {}
+        state, window = spec.generation_state(settings, context)
         return ModelPart(
             label=render(block),
-            kind=PartKind.TRANSDUCER if cost.parts else PartKind.BLOCK,
-            parameters=cost.parameters,
-            flops=cost.flops,
-            reach=spec.reach(spec.settings(block), self.context),
-            state=cost.state,
-            window=cost.window,
-            saved=cost.saved,
-            saved_once=cost.saved_once,
-            saves_input=cost.saves_input,
-            saves_output=cost.saves_output,
-            shared=cost.shared,
-            parts=cost.parts,
+            kind=PartKind.BLOCK,
+            parameters=found.get("parameters", 0),
+            flops=found.get("flops", 0),
+            reach=spec.reach(settings, context),
+            state=state,
+            window=window,
+            shared={
+                name.removeprefix("shared "): count
+                for name, count in found.items()
+                if name.startswith("shared ")
+            },
+            modules=modules,
+            share=share,
         )
 
-    def _final_norm(self, positions: int) -> ModelPart:
-        """The normalisation in front of the output; it saves its input and what it says of each position."""
-        kind, width = NORMS[self.context.config.norm_kind], self.context.width
-        return ModelPart(
-            label="final norm",
-            parameters=kind.parameters(width),
-            flops=0,
-            saved=kind.saved(width) * positions,
-            saves_input=True,
+    def _transduction(self, root: BlockNode, scored: int) -> ModelPart:
+        """Return a model of a source and a target of one length: embeddings, the block, and the output."""
+        found: Numbers = {}
+        if self.wanted != "reach":
+            found = measure_transducer(root, self.config, self.length, scored)
+        spec, context = spec_of(root.name), CostContext(config=self.config, length=self.length)
+        settings = spec.settings(root)
+        parts = self._encoder_decoder(settings, found) if root.name == "seq2seq" else ()
+        state, window = spec.generation_state(settings, context)
+        block = _measured(render(root), found, ("body",), kind=PartKind.TRANSDUCER)
+        return series(
+            "model",
+            (
+                _measured(SOURCE_EMBEDDING, found, ("source",), predecessors=()),
+                _measured(TARGET_EMBEDDING, found, ("target",), predecessors=()),
+                replace(
+                    block,
+                    reach=spec.reach(settings, context),
+                    state=state + sum(part.state for part in parts),
+                    window=window + sum(part.window for part in parts),
+                    parts=parts,
+                    predecessors=(TARGET_EMBEDDING, SOURCE_EMBEDDING),
+                ),
+                _measured("output", found, ("output",)),
+            ),
         )
 
-    @property
-    def stack_final_norm(self) -> ModelPart:
-        """The last normalisation of a stack within a whole model, with its input."""
-        return self._final_norm(self.context.length).with_saved_input(self._activation_size)
+    def _encoder_decoder(self, settings: Settings, found: Numbers) -> tuple[ModelPart, ...]:
+        """Return the parts of a `seq2seq`; generation keeps of the encoder only what is attended to."""
+        encoder, decoder = settings["encoder"], settings["decoder"]
+        recurrent = is_recurrent(decoder)
+        attention, feed = as_word(settings, "attention"), as_bool(settings, "feed")
+        units = recurrent_units(settings, self.config.d_model)
+        read = self._stack("encoder", encoder, found, causal=False, module="body.encoder")
+        read = replace(_without_state(read), predecessors=(SOURCE_EMBEDDING,))
+        module = "body.decoder.block" if recurrent else "body.decoder"
+        fed = "input and context" if feed else TARGET_EMBEDDING
+        carried = ("encoder",) if not recurrent or is_recurrent(encoder) else ()
+        written = self._stack("decoder", decoder, found, causal=True, module=module)
+        parts = [read, replace(written, predecessors=(fed, *carried))]
+        if feed:
+            merge = _measured(fed, found, ("body.decoder.merge",), predecessors=(TARGET_EMBEDDING,))
+            reach = Reach(left=UNBOUNDED, right=0)
+            parts.insert(1, replace(merge, kind=PartKind.BLOCK, window=units, reach=reach))
+        if attention != "none":
+            inputs = as_word(settings, "attend") == "inputs"
+            label = f"{attention} attention" + (" to inputs" if inputs else "")
+            before = ("decoder", SOURCE_EMBEDDING if inputs else "encoder")
+            score = _measured(label, found, ("body.decoder.alignment",), predecessors=before)
+            parts.append(replace(score, kind=PartKind.BLOCK, reach=_FULL_REACH, state=2 * units))
+        return tuple(parts)
 
-    @property
+    def _stack(self, label: str, node: Value, found: Numbers, *, causal: bool, module: str) -> ModelPart:
+        """Return the encoder or the decoder of a `seq2seq`: a recurrent block, or a residual stack."""
+        total = _measured(label, found, (module,), kind=PartKind.STACK)
+        walker = replace(self, config=replace(self.config, causal=causal))
+        if is_recurrent(node):
+            assert isinstance(node, BlockNode)
+            spec = spec_of(node.name)
+            reach = spec.reach(spec.settings(node), CostContext(config=walker.config, length=self.length))
+            block = replace(total, label=render(node), kind=PartKind.BLOCK, reach=reach)
+            return replace(total, reach=reach, parts=(block,))
+        layers = walker.layers(node, ((f"{module}.body", 0),))
+        parts = list(layers.parts if isinstance(node, SeriesNode) else (layers,))
+        positions = _measured("positions", found, (f"{module}.positions",))
+        parts = [*((positions,) if positions.parameters else ()), *parts, *_shared(layers)]
+        if causal:
+            state = sum(2 * each.copies * each.width for each in find_cross_attentions(node))
+            attention = _measured("attention to the source", found, (f"{module}.crossings",))
+            parts.append(replace(attention, kind=PartKind.BLOCK, reach=_FULL_REACH, state=state))
+        if self.config.norm == "pre":
+            parts.append(_measured("final norm", found, (f"{module}.norm",)))
+        whole = series(label, tuple(parts))
+        return replace(whole, kind=PartKind.STACK, flops=total.flops, modules=total.modules)
+
+    def _frame(self, scored: int) -> Numbers:
+        if self.wanted == "reach":
+            return {}
+        at = (self.length, scored) if self.wanted == "flops" else (1, 1)
+        return measure_frame(self.config, *at)
+
+    @cached_property
     def _norm_parameters(self) -> int:
-        return NORMS[self.context.config.norm_kind].parameters(self.context.width)
+        if self.config.norm == "none" or self.wanted == "reach":
+            return 0
+        return measure_frame(
+            replace(_SMALLEST, d_model=self.config.d_model, norm_kind=self.config.norm_kind), 1, 1
+        )["parameters norm"]
 
-    @property
-    def _norm_saved(self) -> int:
-        """The numbers that a normalisation saves of a sequence, beside its input."""
-        return self.context.length * NORMS[self.context.config.norm_kind].saved(self.context.width)
+    def _copies(self, count: int) -> int:
+        return count if self.limit is None else min(count, self.limit)
+
+    def _count_layers(self, node: Value) -> int:
+        """Return the number of sub-layers with weights of their own, of repeats as many as are measured."""
+        match node:
+            case SeriesNode():
+                return sum(map(self._count_layers, node.parts))
+            case RepeatNode(count=int(count)):
+                return self._copies(count) * self._count_layers(node.body)
+            case TiedNode(body=RepeatNode(body=body)):
+                return self._count_layers(body)
+            case _:
+                return 1
+
+
+_SMALLEST = ModelConfig(d_model=1, vocab=1)
+"""A model of which only the size of a normalisation is asked for."""
+
+
+def _framed(name: str, found: Numbers, modules: tuple[str, ...], *, label: str = "") -> ModelPart:
+    """Return a part that stands around the body, as it was measured under a name."""
+    return ModelPart(
+        label=label or name,
+        parameters=found.get(f"parameters {name}", 0),
+        flops=found.get(f"flops {name}", 0),
+        modules=modules,
+    )
+
+
+def _measured(
+    label: str,
+    found: Numbers,
+    modules: tuple[str, ...],
+    *,
+    kind: PartKind = PartKind.FRAME,
+    predecessors: tuple[str, ...] | None = None,
+) -> ModelPart:
+    """Return a part with what was measured of its modules."""
+    counts = {
+        what: sum(
+            count
+            for name, count in found.items()
+            if name.startswith(f"{what} ") and _is_within(name.removeprefix(f"{what} "), modules)
+        )
+        for what in ("parameters", "flops")
+    }
+    return ModelPart(label=label, kind=kind, modules=modules, predecessors=predecessors, **counts)
+
+
+def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:
+    """Return a part that is applied `count` times, with the parameters of one application."""
+    return replace(
+        one,
+        label=label,
+        kind=PartKind.COPIES,
+        flops=count * one.flops,
+        reach=Reach(left=count * one.reach.left, right=count * one.reach.right),
+        state=count * one.state,
+        window=count * one.window,
+        parts=one.parts if isinstance(body, SeriesNode) else (one,),
+    )
 
 
 def _shared(part: ModelPart) -> list[ModelPart]:
-    """What several blocks of it have in common, each counted once."""
+    """Return what several blocks of a part have in common, each counted once."""
     return [
-        ModelPart(label=key, kind=PartKind.SHARED, parameters=count, flops=0)
-        for key, count in part.shared.items()
+        ModelPart(label=key, kind=PartKind.SHARED, parameters=count) for key, count in part.shared.items()
     ]
+
+
+def _without_state(part: ModelPart) -> ModelPart:
+    """Return a part that is not applied again in generation, so that nothing of it is kept."""
+    return replace(part, state=0, window=0, parts=tuple(map(_without_state, part.parts)))
+
+
+def _layer_names(places: _Places, count: int) -> tuple[str, ...]:
+    return tuple(f"{name}.layers.{at + place}" for name, at in places for place in range(count))
+
+
+def _is_within(name: str, modules: tuple[str, ...]) -> bool:
+    """Return whether a module, or a method of one as MODULE:METHOD, belongs to one of these modules."""
+    return any(name == each or name.startswith((f"{each}.", f"{each}:")) for each in modules)
+
+
+def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
+    """Return a part with the bytes that it and its parts keep, given those of each module."""
+    parts = tuple(_with_memory(each, kept) for each in part.parts)
+    if not part.modules:
+        return replace(part, parts=parts, kept=sum(each.kept for each in parts))
+    own = {name: count for name, count in kept.items() if _is_within(name, part.modules)}
+    return replace(part, parts=parts, kept=round(part.share * sum(own.values())))
+
+
+def _copies_to_measure(root: Node) -> int | None:
+    """Return to how many copies repeats are limited where memory is measured; None for no limit."""
+    limits = (None, 32, 16, 8, 4, 2, 1)
+    return next((each for each in limits if _count_applied(root, each) <= _MAX_SUBLAYERS), 1)
+
+
+def _count_applied(node: Value, limit: int | None = None) -> int:
+    """Return the number of blocks that are applied, with at most `limit` copies in each repeat."""
+    match node:
+        case SeriesNode() | SumNode():
+            return sum(_count_applied(part, limit) for part in node.parts)
+        case RepeatNode(count=int(count)):
+            return (count if limit is None else min(count, limit)) * _count_applied(node.body, limit)
+        case TiedNode():
+            return _count_applied(node.body, limit)
+        case BlockNode():
+            return max(1, sum(_count_applied(value, limit) for _, value in node.arguments))
+        case _:
+            return 0
+
+
+def _limited(node: Value, limit: int | None) -> Value:
+    """Return a node with at most `limit` copies in each repeat."""
+    if limit is None:
+        return node
+    match node:
+        case SeriesNode() | SumNode():
+            return replace(node, parts=tuple(_limited(part, limit) for part in node.parts))
+        case RepeatNode(count=int(count)):
+            return replace(node, count=min(count, limit), body=_limited(node.body, limit))
+        case TiedNode():
+            return replace(node, body=_limited(node.body, limit))
+        case BlockNode():
+            arguments = tuple((name, _limited(value, limit)) for name, value in node.arguments)
+            return replace(node, arguments=arguments)
+        case _:
+            return node
 
 
 def _check_resolved(recipe: Recipe) -> None:

@@ -1,8 +1,7 @@
-"""Costs of blocks, measured from their modules and remembered.
+"""Costs that are measured from modules, and remembered in memory and in a file in the user's cache folder.
 
-A block is built once on torch's meta device, where nothing is allocated, and its parameters, FLOPs and kept
-numbers are read from it. That needs torch, so `activemem.blocks.costs` does it, and is imported only for a
-cost that is not remembered: in memory, and in a file in the user's cache folder for each version of the code.
+Measuring needs torch, so `activemem.blocks.costs` does it, and is imported only for a cost that is not
+remembered. There is one file for each version of the code.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,69 +23,118 @@ from typing import Any
 
 from ..canonical import render
 from ..model_config import ModelConfig
-from ..nodes import BlockNode
+from ..nodes import BlockNode, Node, walk
+from ..norms import NORMS
 from ..positions import POSITIONS, RandomisedPairs
 from ..vocabulary.registry import block_code, spec_of
-from ..vocabulary.spec import Cost, CostContext
+
+Numbers = dict[str, int]
+
+_NO_DROPOUT = dict.fromkeys(("dropout", "attention_dropout", "embedding_dropout", "input_dropout"), 0.0)
 
 _MAX_ENTRIES = 50_000
-"""A cache file with more entries is begun anew."""
+"""A cache file with more entries is started anew."""
 
 _MAX_AGE_S = 30 * 24 * 3600
-"""A cache file of another version that has not been used for so long is removed."""
-
-
-def measure_block(block: BlockNode, context: CostContext) -> Cost:
-    """Return what a block costs; raises BuildError for a block without a module."""
-    return _measure_block(block, _relevant(block, context.config), context.length, context.past)
-
-
-def measure_parameters(block: BlockNode, config: ModelConfig) -> Cost:
-    """Return the parameters of a block and what it shares, without any other cost."""
-    return _measure_parameters(block, _relevant(block, config))
+"""A cache file of another version that was not used for this long is removed."""
 
 
 @lru_cache(maxsize=65536)
-def _measure_block(block: BlockNode, config: ModelConfig, length: int, past: int) -> Cost:
-    key = f"{_key(block, config)}, length={length}, past={past}"
-    return _FILE.recall(key) or _FILE.keep(key, _meter().measure_block(block, config, length, past))
+def measure_parameters(block: BlockNode, config: ModelConfig) -> Numbers:
+    """Return the "parameters" of a block and, as "shared KEY", those that it shares with other blocks."""
+    config = _relevant_to_block(block, config)
+    return _remembered(("parameters", config), block, lambda: _meter().measure_parameters(block, config))
 
 
 @lru_cache(maxsize=65536)
-def _measure_parameters(block: BlockNode, config: ModelConfig) -> Cost:
-    key = _key(block, config)
-    return _FILE.recall(key) or _FILE.keep(key, _meter().measure_parameters(block, config))
+def measure_block(block: BlockNode, config: ModelConfig, length: int, past: int) -> Numbers:
+    """Return the parameters and "flops" of a block; raises BuildError for a block without a module."""
+    config = _relevant_to_block(block, config)
+    return _remembered(
+        ("block", config, length, past),
+        block,
+        lambda: _meter().measure_block(block, config, length, past),
+    )
+
+
+@lru_cache(maxsize=65536)
+def measure_frame(config: ModelConfig, length: int, scored: int) -> Numbers:
+    """Return the parameters and FLOPs of what stands around the body of a model."""
+    config = replace(
+        _measured(config), causal=False, source_vocab=None, feedforward_dropout=None, **_NO_DROPOUT
+    )
+    return _remembered(
+        ("frame", config, length, scored), None, lambda: _meter().measure_frame(config, length, scored)
+    )
+
+
+@lru_cache(maxsize=65536)
+def measure_transducer(root: Node, config: ModelConfig, length: int, scored: int) -> Numbers:
+    """Return the parameters and FLOPs of each module of a model of a source and a target."""
+    config = _measured(config)
+    return _remembered(
+        ("transducer", config, length, scored),
+        root,
+        lambda: _meter().measure_transducer(render(root), config, length, scored),
+    )
+
+
+@lru_cache(maxsize=65536)
+def measure_step(root: Node, config: ModelConfig, **sizes: int) -> Numbers:
+    """Return the bytes at the peak of a training step, and those that each module keeps."""
+    config = _measured(config)
+    return _remembered(
+        ("step", config, *sizes.items()),
+        root,
+        lambda: _meter().measure_step(render(root), config, **sizes),
+    )
 
 
 def _meter() -> Any:  # noqa: ANN401 -- a module that this folder may not import
     return import_module("activemem.blocks.costs")
 
 
-@lru_cache(maxsize=65536)
-def _relevant(block: BlockNode, config: ModelConfig) -> ModelConfig:
-    """Return the settings on which the cost of a block may depend, all others at their defaults."""
-    spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
-    found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
-    if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has sub-layers of its own
-        found = {name: getattr(config, name) for name in ("norm", "residual", "norm_kind", "position")}
-    rates = {"dropout": config.dropout, "attention_dropout": config.attention_dropout}
-    return ModelConfig(
-        d_model=config.d_model,
-        vocab=1,
-        causal=config.causal,
-        max_positions=config.max_positions,
+def _measured(config: ModelConfig) -> ModelConfig:
+    """Return the config with equal values for settings that change the values of numbers, not their count."""
+    found: dict[str, Any] = {name: 0.1 if getattr(config, name) else 0.0 for name in _NO_DROPOUT}
+    same = ModelConfig(d_model=1)
+    names = ("norm_eps", "init", "feedforward_std", "attention_std", "attention_output_std", "bias_init")
+    found |= {name: getattr(same, name) for name in (*names, "residual_init")}
+    return replace(
+        config,
         feedforward_dropout=0.1 if config.inner_dropout else 0.0,
-        **{name: 0.1 if rate else 0.0 for name, rate in rates.items()},
+        logit_cap=None if config.logit_cap is None else 1.0,
         **found,
     )
 
 
 @lru_cache(maxsize=65536)
-def _key(block: BlockNode, config: ModelConfig) -> str:
-    settings = (config.d_model, config.causal, config.norm, config.residual, config.norm_kind)
-    more = (config.position, config.max_positions, config.dropout, config.attention_dropout)
-    values = (*settings, *more, config.feedforward_dropout)
-    return f"{block_code(block.name) or ''} {render(block)} {' '.join(map(str, values))}"
+def _relevant_to_block(block: BlockNode, config: ModelConfig) -> ModelConfig:
+    """Return the settings on which the cost of a block may depend, all others at their defaults."""
+    spec, compares = spec_of(block.name), isinstance(POSITIONS.get(config.position), RandomisedPairs)
+    found: dict[str, Any] = {"position": config.position} if compares else {"position": "none"}
+    if any(parameter.kind == "recipe" for parameter in spec.parameters):  # it has sub-layers of its own
+        found = {name: getattr(config, name) for name in ("norm", "residual", "norm_kind", "position")}
+    return ModelConfig(
+        d_model=config.d_model,
+        vocab=1,
+        causal=config.causal,
+        max_positions=config.max_positions,
+        dropout=0.0,
+        **found,
+    )
+
+
+def _remembered(what: tuple[object, ...], root: Node | None, measure: Callable[[], Numbers]) -> Numbers:
+    """Return what is stored under a key of these values and of the code of plug-ins, or measure it."""
+    text, codes = "", list[str | None]()
+    if root is not None:
+        names = {node.name for node in walk(root) if isinstance(node, BlockNode)}
+        text, codes = render(root), [block_code(name) for name in sorted(names)]
+    (config,) = (each for each in what if isinstance(each, ModelConfig))
+    codes += [NORMS.code(config.norm_kind), POSITIONS.code(config.position)]
+    key = hashlib.sha256(repr((*what, text, codes)).encode()).hexdigest()[:24]
+    return _FILE.recall(key) or _FILE.keep(key, measure())
 
 
 class _CacheFile:
@@ -95,26 +145,26 @@ class _CacheFile:
 
     def __init__(self) -> None:
         self._found: dict[str, Any] | None = None
-        self._new: dict[str, Any] = {}
+        self._new: dict[str, Numbers] = {}
 
-    def recall(self, key: str) -> Cost | None:
-        """Return the cost that is stored under a key, or None."""
+    def recall(self, key: str) -> Numbers | None:
+        """Return the numbers that are stored under a key; None if there are none, or if they are damaged."""
         if self._found is None:
             self._found = _read(_path())
-        try:
-            return _from_json(self._found[key])
-        except (KeyError, TypeError, ValueError, AttributeError):
+        found = self._new.get(key) or self._found.get(key)
+        if not isinstance(found, dict) or not all(type(n) is int and n >= 0 for n in found.values()):
             return None
+        return found
 
-    def keep(self, key: str, cost: Cost) -> Cost:
-        """Return the cost, which is written to the file when the process ends."""
+    def keep(self, key: str, numbers: Numbers) -> Numbers:
+        """Return the numbers, which are written to the file when the process ends."""
         if not self._new:
             atexit.register(self.write)
-        self._new[key] = _as_json(cost)
-        return cost
+        self._new[key] = numbers
+        return numbers
 
     def write(self) -> None:
-        """Add what is new to the file, in one step."""
+        """Add new entries to the file, in one step."""
         path = _path()
         before = _read(path)
         merged = {**(before if len(before) < _MAX_ENTRIES else {}), **self._new}
@@ -141,33 +191,9 @@ def _read(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _as_json(cost: Cost) -> list[Any]:
-    numbers = [cost.parameters, cost.flops, cost.saved, cost.saved_once]
-    return [numbers, cost.saves_input, cost.saves_output, dict(cost.shared)]
-
-
-def _from_json(stored: Any) -> Cost:  # noqa: ANN401 -- whatever stands in the file
-    """Return the cost of an entry; raises TypeError, ValueError or AttributeError for a damaged one."""
-    numbers, saves_input, saves_output, shared = stored
-    parameters, flops, saved, saved_once = numbers
-    counts = (parameters, flops, saved, saved_once, *shared.values())
-    are_counts = all(type(count) is int and count >= 0 for count in counts)
-    if not (are_counts and type(saves_input) is type(saves_output) is bool):
-        raise TypeError
-    return Cost(
-        parameters=parameters,
-        flops=flops,
-        saved=saved,
-        saved_once=saved_once,
-        saves_input=saves_input,
-        saves_output=saves_output,
-        shared=shared,
-    )
-
-
 @cache
 def _path() -> Path:
-    """Return the cache file of this code: of the modules of blocks, this package's version and torch's."""
+    """Return the cache file for the code of blocks and grammar and for the version of torch."""
     cache_home = os.environ.get("XDG_CACHE_HOME")
     folder = (Path(cache_home) if cache_home else Path.home() / ".cache") / "activemem"
     return folder / f"costs-{_code_digest()}.json"

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ..model_config import ModelConfig
 from ..nodes import BlockNode, Value
 
-if TYPE_CHECKING:
-    from .cost_tree import ModelPart
-
 ParameterKind = Literal["integer", "real", "word", "boolean", "recipe", "any"]
 """What a parameter takes; "any" is for values whose place is not known yet."""
-
-WantedCosts = Literal["all", "parameters", "reach"]
-"""Which costs an analysis finds, beside the reach and the state that blocks state themselves."""
 
 UNBOUNDED = math.inf
 """The reach of a block that sees the whole sequence."""
@@ -58,17 +52,10 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostContext:
-    """The surroundings of a block whose cost is asked for: its model, and sequences of `length` tokens.
-
-    A stream holds `past` positions in front of each sequence. With `checkpoints` a stack keeps only the
-    inputs of its sub-layers. Costs that are not `wanted` are left out, so that nothing need be measured.
-    """
+    """The surroundings of a block whose reach or state is asked for: its model, and `length` tokens."""
 
     config: ModelConfig
     length: int
-    past: int = 0
-    checkpoints: bool = False
-    wanted: WantedCosts = "all"
 
     @property
     def width(self) -> int:
@@ -79,36 +66,6 @@ class CostContext:
     def causal(self) -> bool:
         """Return whether the future is hidden."""
         return self.config.causal
-
-    def saved_weights(self, numbers: int) -> int:
-        """Return what training keeps of attention weights: with dropout the factors and the rest, too."""
-        return 2 * numbers + (numbers + 3) // 4 if self.config.attention_dropout else numbers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What a block costs on one sequence of the context's length.
-
-    `parameters` counts the block's own numbers, `shared` those that the model holds once, by key. `flops`
-    counts products and sums of the forward pass (two for a multiply-add, no element-wise work, and nothing
-    that is computed once for a batch).
-    For the backward pass training keeps `saved` numbers of each sequence, `saved_once` numbers of each batch,
-    and the input if `saves_input`. With `saves_output` the output is already among what is saved, so the next
-    block does not save it again. A whole model has `outputs` numbers for each position (0: its width), and
-    `parts` whose costs add up to its own.
-    """
-
-    parameters: int
-    flops: int = 0
-    shared: Mapping[str, int] = field(default_factory=dict)
-    state: int = 0
-    window: int = 0
-    saved: int = 0
-    saved_once: int = 0
-    saves_input: bool = True
-    saves_output: bool = False
-    outputs: int = 0
-    parts: tuple[ModelPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +110,6 @@ class Spec:
     reach: Callable[[Settings, CostContext], Reach]
     state: Callable[[Settings, CostContext], int] | None = None
     window: Callable[[Settings, CostContext], int] | None = None
-    cost: Callable[[Settings, CostContext], Cost] | None = (
-        None  # only of transducers, which add up their parts
-    )
     check: Callable[[Settings], str | None] | None = None
     compares_positions: Callable[[Settings], bool] | None = None
     compiled_for_each_length: Callable[[Settings], bool] | None = None

@@ -32,7 +32,8 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
         ("part", "parameters", f"{unit}FLOPs", "memory", "reach", "state", "window"),
         ("", "", "/token", "", "", "/token", ""),
     ]
-    for label, part in (*_iter_tree(analysis.tree.parts), ("total", analysis.tree)):
+    tree = analysis.tree_with_memory(sizes.batch)
+    for label, part in (*_iter_tree(tree.parts), ("total", tree)):
         rows.append((label, *format_costs(part, sizes, size)))
     below = map(_indented, sentences(analysis, sizes))
     return "\n".join([heading(recipe), "", *_aligned(rows), "", *below, ""])
@@ -56,7 +57,7 @@ def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, 
     return (
         f"{part.parameters:,}",
         f"{part.flops / sizes.length / size:,.1f}",
-        format_bytes(part.activation_bytes(sizes.batch)) if part.saved else "",
+        format_bytes(part.kept) if part.kept else "",
         format_reach(part.reach) if part.flops or part.kind not in (PartKind.FRAME, PartKind.SHARED) else "",
         format_bytes(part.state * STATE_BYTES) if part.state else "",
         format_bytes(part.window * STATE_BYTES) if part.window else "",
@@ -65,7 +66,10 @@ def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, 
 
 def as_data(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
     """What `render` shows, with all digits; an unbounded reach is "all", memory is in bytes."""
-    return {**summary(recipe, analysis, sizes), "parts": [_part(part, sizes) for part in analysis.tree.parts]}
+    return {
+        **summary(recipe, analysis, sizes),
+        "parts": list(map(_part, analysis.tree_with_memory(sizes.batch).parts)),
+    }
 
 
 def summary(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
@@ -161,14 +165,14 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
         yield f"  {'  '.join(cells)}".rstrip()
 
 
-def _part(part: ModelPart, sizes: Sizes) -> dict[str, Any]:
+def _part(part: ModelPart) -> dict[str, Any]:
     return {
         "label": part.label,
         "parameters": part.parameters,
         "flops": part.flops,
-        "activations": part.activation_bytes(sizes.batch),
+        "activations": part.kept,
         "reach": reach_as_json(part.reach),
         "state_per_token": part.state,
         "window": part.window,
-        "parts": [_part(inner, sizes) for inner in part.parts],
+        "parts": list(map(_part, part.parts)),
     }

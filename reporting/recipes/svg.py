@@ -13,7 +13,7 @@ from textwrap import wrap
 
 from ...diagnostics import replace_unprintable
 from ...grammar import Analysis, ModelPart, PartKind, Recipe
-from ...grammar.vocabulary.cost_tree import PREVIOUS_PART
+from ...grammar.analysis.model_part import PREVIOUS_PART
 from ...studies.text.units import si_prefix, truncate
 from .breakdown import conditions, format_costs, generation_memory
 from .sizes import Sizes
@@ -46,17 +46,18 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
     title = wrap(recipe.text, 96, break_on_hyphens=False)
     top = _MARGIN + 20 * len(title) + 60
     flow = _StreamLayout(top)
-    parts = tuple(_drawing_order(analysis.tree.parts))
+    tree = analysis.tree_with_memory(sizes.batch)
+    parts = tuple(_drawing_order(tree.parts))
     flow.streams(parts, _MARGIN + _BRACKET * _brackets(parts) + 3)
     total = flow.y + 8
-    row = _SvgRow(part=analysis.tree, label="total", x=_MARGIN, y=total, css_class="t")
+    row = _SvgRow(part=tree, label="total", x=_MARGIN, y=total, css_class="t")
     body = [
         *_title(title, recipe.id),
         *_heads(analysis, top - 28),
         *flow.strokes,
-        *(line for row in flow.rows for line in _row(row, analysis, sizes)),
+        *(line for row in flow.rows for line in _row(row, tree, analysis, sizes)),
         _path(f"M{_MARGIN} {total - 16}H{_WIDTH - _MARGIN}"),
-        *_row(row, analysis, sizes),
+        *_row(row, tree, analysis, sizes),
         *_conditions(analysis, sizes, total + 36),
     ]
     height = total + 56 + _MARGIN
@@ -184,7 +185,7 @@ def _brackets(parts: tuple[ModelPart, ...]) -> int:
 
 def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
     """The parts of one copy with their share of the figures of all copies."""
-    ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "saved", "saved_once")}
+    ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "kept")}
 
     def times(inner: ModelPart) -> ModelPart:
         figures = {name: round(ratio * getattr(inner, name)) for name, ratio in ratios.items()}
@@ -200,14 +201,14 @@ def _ratio(part: ModelPart, name: str) -> float:
 
 def _own_cost(part: ModelPart) -> ModelPart:
     """The costs of a sum besides its parts: its normalisation, its input, its dropout."""
-    names = ("parameters", "saved", "saved_once")
+    names = ("parameters", "kept")
     figures = {name: getattr(part, name) - sum(getattr(one, name) for one in part.parts) for name in names}
-    return ModelPart(label="", flops=0, **figures)
+    return ModelPart(label="", **figures)
 
 
-def _row(row: _SvgRow, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
+def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
     """The label of a row, its figures, and a bar for each that is a share of the model's."""
-    part, tree = row.part, analysis.tree
+    part = row.part
     _, size = si_prefix(analysis.flops_per_token)
     *numbers, reach, _, _ = format_costs(part, sizes, size)
     label = truncate(row.label, int((_LABELS_END - row.x) / _CHARACTER))
@@ -215,7 +216,7 @@ def _row(row: _SvgRow, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
     shares = (
         part.parameters / tree.parameters,
         part.flops / tree.flops,
-        part.activation_bytes(sizes.batch) / tree.activation_bytes(sizes.batch),
+        part.kept / tree.kept,
     )
     for number, share, x in zip(numbers, shares, _NUMBERS, strict=True):
         if share > 0:

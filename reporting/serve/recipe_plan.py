@@ -77,12 +77,13 @@ def read_numbers(given: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
 def _plan_of(shown: RecipeDisplay) -> RecipePlan:
     """The lines and sentences of a recipe that could be analysed; columns without any figure are left out."""
     analysis, sizes = shown.analysis, shown.sizes
+    tree = analysis.tree_with_memory(sizes.batch)
     unit, size = si_prefix(analysis.flops_per_token)
     lines = [
         (label, depth, breakdown.format_costs(part, sizes, size))
-        for label, depth, part in breakdown.iter_parts(analysis.tree)
+        for label, depth, part in breakdown.iter_parts(tree)
     ]
-    lines.append(("total", 0, breakdown.format_costs(analysis.tree, sizes, size)))
+    lines.append(("total", 0, breakdown.format_costs(tree, sizes, size)))
     kept = [place for place in range(len(_HEADS) - 1) if any(costs[place] for *_, costs in lines)]
     heads = [_HEADS[place + 1].replace("FLOPs", f"{unit}FLOPs") for place in kept]
     return RecipePlan(

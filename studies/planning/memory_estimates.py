@@ -173,6 +173,7 @@ def _held(
         sequences,
         scored=scored,
         checkpoints=checkpoints and not train.compile,
+        accumulates=train.accumulate > 1,
     )
 
 
@@ -320,6 +321,7 @@ def _memory(
     *,
     scored: int,
     checkpoints: bool,
+    accumulates: bool,
 ) -> TrainingMemory:
     found = analyse(
         read_recipe(recipe),
@@ -329,4 +331,4 @@ def _memory(
         scored=scored,
         activation_checkpointing=checkpoints,
     )
-    return found.memory(batch)
+    return found.memory(batch, accumulates=accumulates)

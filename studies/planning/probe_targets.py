@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...grammar import nodes
-from ...grammar.analysis.cross_attention import is_recurrent
+from ...grammar.seq2seq import is_recurrent
 from ...grammar.vocabulary.registry import spec_of
 from ...grammar.vocabulary.spec import Settings as Arguments
 from ..schema.settings import read_recipe

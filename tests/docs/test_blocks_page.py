@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from activemem.grammar import CostContext, ModelConfig, lookup, nodes, parse
-from activemem.grammar.analysis.analyse import block_cost
+from activemem.grammar import ModelConfig, lookup, nodes, parse
+from activemem.grammar.analysis.analyse import block_memory
 
 PAGE = Path(__file__).parents[2] / "docs" / "blocks.md"
 LENGTHS = (64, 256, 1024)
@@ -17,7 +17,7 @@ def saved(text, length):
         arguments = {"heads": 4, "head_width": 16} | dict(block.arguments)
         block = nodes.BlockNode(block.name, tuple(arguments.items()))
     config = ModelConfig(d_model=64, causal=True)
-    return block_cost(block, CostContext(config=config, length=length)).saved
+    return block_memory(block, config, length=length)
 
 
 def test_the_memory_beside_attention_is_that_of_the_analysis():

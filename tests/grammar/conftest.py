@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from activemem.grammar import Cost, CostContext, Parameter, Reach, Role, Settings, Spec
+from activemem.grammar import CostContext, Parameter, Reach, Role, Settings, Spec
 from activemem.grammar.vocabulary import registry
-
-
-def _cost(_settings: Settings, _context: CostContext) -> Cost:
-    return Cost(parameters=1, flops=1)
 
 
 def _reach(_settings: Settings, _context: CostContext) -> Reach:
@@ -24,7 +20,6 @@ def _spec(name: str, role: Role, *parameters: Parameter) -> Spec:
         summary="",
         equation="",
         source="",
-        cost=_cost,
         reach=_reach,
         owner="the tests",
     )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activemem.grammar import UNBOUNDED, Cost, Reach, Role, Spec
+from activemem.grammar import UNBOUNDED, Reach, Role, Spec
 from activemem.grammar.vocabulary import registry
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
@@ -209,7 +209,6 @@ def last_token(monkeypatch):
             summary="",
             equation="",
             source="",
-            cost=lambda _settings, _context: Cost(parameters=0, flops=0),
             reach=lambda _settings, _context: Reach(left=UNBOUNDED, right=0),
             owner="the tests",
         )

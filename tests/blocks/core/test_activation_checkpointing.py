@@ -5,11 +5,10 @@ import torch
 
 from activemem import analyse
 from activemem.blocks import build
-from activemem.blocks.core.residual_stack import PoolingLayer, SideInputs, outermost_stacks
+from activemem.blocks.core.residual_stack import outermost_stacks
 from activemem.blocks.testing.fixtures import (
     count_saved_bytes,
     make_generator,
-    random_sequences,
     saved_bytes,
     use_plain_operations,
 )
@@ -33,11 +32,6 @@ def make(recipe, checkpoints=True, **settings):
     return model, analyse(recipe, length=LENGTH, activation_checkpointing=checkpoints, **settings)
 
 
-def parts_within(part):
-    """A part of a model and all parts of it."""
-    return [part, *(found for each in part.parts for found in parts_within(each))]
-
-
 @pytest.mark.parametrize("norm", ["pre", "post", "none"])
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
@@ -48,20 +42,6 @@ def test_the_inputs_of_sub_layers_are_kept_and_nothing_else_of_them(recipe, norm
     stated = analysis.memory(BATCH)
     assert saved_bytes(model, batch=BATCH, length=LENGTH) == pytest.approx(stated.activations, abs=16)
     assert stated.activations < plain.memory(BATCH).activations
-
-
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_the_most_that_is_held_again_is_what_one_sub_layer_keeps(recipe):
-    model, analysis = make(recipe, causal=True, dropout=0.1, position="none")
-    x = random_sequences(BATCH, LENGTH, width=WIDTH, dtype=torch.float32).requires_grad_()
-    pooled = x[:, :1].detach().requires_grad_()
-    most, entering = 0, x
-    for layer in model.body.layers:
-        held = count_saved_bytes(layer, lambda: layer(entering, SideInputs()).sum())  # noqa: B023 -- called here
-        most = max(most, held - 4 * entering.numel())
-        entering = pooled if isinstance(layer, PoolingLayer) else entering
-    again = [part.again.activation_bytes(BATCH) for part in parts_within(analysis.tree) if part.again]
-    assert max(again) == pytest.approx(most, rel=0.01)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])

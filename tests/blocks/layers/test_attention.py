@@ -29,7 +29,7 @@ from activemem.blocks.testing.fixtures import (
 )
 from activemem.blocks.testing.references import outputs_equal_the_reference
 from activemem.blocks.testing.step_checks import STEP_CHECKS
-from activemem.grammar import CostContext, ModelConfig, analyse, parse
+from activemem.grammar import ModelConfig, analyse, parse
 from activemem.grammar.analysis.analyse import block_cost
 
 from .attention_references import bucket
@@ -218,8 +218,9 @@ def test_a_piece_of_a_stream_costs_what_is_stated(text):
     with FlopCounterMode(display=False) as counter:
         block.forward_with_past(x, past)
     config = ModelConfig(d_model=WIDTH, causal=True)
-    context = CostContext(config=config, length=30, past=block.context_length)
-    assert counter.get_total_flops() == 20 * block_cost(node, context).flops
+    assert (
+        counter.get_total_flops() == 20 * block_cost(node, config, length=30, past=block.context_length).flops
+    )
 
 
 def test_variants_of_one_size_have_as_many_parameters_but_for_split_heads():

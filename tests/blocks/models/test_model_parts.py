@@ -6,11 +6,8 @@ import pytest
 from torch import nn
 
 from activemem.blocks.models.sequence_model import build
-from activemem.blocks.transducers.extended_neural_gpu import ExtendedNeuralGPU
 from activemem.blocks.transducers.seq2seq import Seq2Seq
 from activemem.grammar import PartKind, analyse
-
-GPU = ("layers=1", "layers=3, width=2, maps=7", "kernel=4, maps=5")
 
 
 def told(text: str) -> dict[str, int]:
@@ -55,28 +52,4 @@ def test_those_of_a_recurrent_decoder(text: str):
 def test_those_of_a_decoder_that_is_a_stack(text: str):
     model, parts = body(text), told(text)
     assert isinstance(model, Seq2Seq)
-    known = size(*(getattr(crossing, "keys_values", None) for crossing in model.decoder.crossings))
-    assert parts == {
-        "encoder": size(model.encoder),
-        "keys and values": known,
-        "decoder": size(model.decoder) - known,
-    }
-
-
-@pytest.mark.parametrize("words", GPU)
-@pytest.mark.parametrize("name", ["neural_gpu", "markov_neural_gpu"])
-def test_those_of_a_neural_gpu(name: str, words: str):
-    model, (*entry, steps, column) = body(f"{name}({words})"), told(f"{name}({words})").values()
-    assert (sum(entry), steps, column) == (size(model.reader.entry), size(model.reader.stack), 0)
-
-
-@pytest.mark.parametrize("words", GPU)
-def test_those_of_an_extended_neural_gpu(words: str):
-    model = body(f"extended_neural_gpu({words})")
-    assert isinstance(model, ExtendedNeuralGPU)
-    tapes = sum(unit.tape.numel() for unit in model.decoder.units)
-    assert told(f"extended_neural_gpu({words})") == {
-        "encoder": size(model.reader),
-        "tape": tapes + size(model.written),
-        "decoder": size(model.decoder) - tapes,
-    }
+    assert parts == {"encoder": size(model.encoder), "decoder": size(model.decoder)}

@@ -13,7 +13,7 @@ from activemem.blocks import BuildError, Model, build
 from activemem.blocks.core.block import find_block, register_block
 from activemem.blocks.layers.feedforward import FeedForward
 from activemem.blocks.testing.fixtures import make_generator, use_plain_operations
-from activemem.grammar import Cost, Reach, RecipeError, Role, Spec, analyse, parse, register
+from activemem.grammar import Reach, RecipeError, Role, Spec, analyse, parse, register
 from activemem.grammar.vocabulary import registry
 
 from .. import references
@@ -225,14 +225,11 @@ def test_without_a_generator_weights_come_from_the_global_one():
 
 @pytest.fixture
 def without_module():
-    def free(*_):
-        return Cost(parameters=0, flops=0)
-
     def near(*_):
         return Reach(left=0, right=0)
 
     name = "only_said"
-    register(Spec(name=name, role=Role.CHANNEL, summary="", equation="", source="", cost=free, reach=near))
+    register(Spec(name=name, role=Role.CHANNEL, summary="", equation="", source="", reach=near))
     yield name
     del registry._specs[name]
 

@@ -9,7 +9,7 @@ from activemem.blocks.core.initialisation import Linear
 from activemem.blocks.testing import references
 from activemem.blocks.testing.conformance import CHECKS, compiled_is_the_same, gpu_gives_the_same
 from activemem.blocks.testing.fixtures import parse_block
-from activemem.grammar import Cost, Reach, Role, Spec, render
+from activemem.grammar import Reach, Role, Spec, render
 from activemem.grammar.vocabulary import registry, spec
 
 from ..example_blocks import BLOCKS, example_block
@@ -140,14 +140,6 @@ class Unmasked(Sound):
         return super().forward(x, None)
 
 
-class Wider(Sound):
-    """Has a bias that nobody told of."""
-
-    def __init__(self, *, width, causal):
-        super().__init__(width=width, causal=causal)
-        self.map = Linear(width, width, bias=True)
-
-
 class Mixing(Sound):
     """Lets the sequences of a batch see each other."""
 
@@ -170,12 +162,6 @@ class Branching(Sound):
         return super().forward(x, mask) * (1.0 if x.sum() > 0 else 2.0)
 
 
-def cost(_settings, context):
-    products = 2 * context.length**2 * context.width + 2 * context.length * context.width**2
-    saved = context.length**2 + context.length * context.width  # the weights of the mean, and the mean
-    return Cost(parameters=context.width**2, flops=products, saved=saved, saves_input=False)
-
-
 def reference(block, x, *, causal):
     means = [x[: t + 1].mean(0) if causal else x.mean(0) for t in range(len(x))]
     return torch.stack(means) @ block.map.weight.T
@@ -191,7 +177,7 @@ def known(monkeypatch):
 
     def make_known(cls):
         words = {"summary": "tried", "equation": "y", "source": "the tests", "owner": "the tests"}
-        spec = Spec(name="tried", role=Role.MIXER, cost=cost, reach=reach, **words)
+        spec = Spec(name="tried", role=Role.MIXER, reach=reach, **words)
         monkeypatch.setitem(registry._specs, "tried", spec)
         monkeypatch.setitem(block.BLOCKS.classes, "tried", cls)
         monkeypatch.setitem(references._references, "tried", reference)
@@ -215,7 +201,6 @@ def failures(*, causal):
     [
         (Leaking, True, "future_is_hidden"),
         (Unmasked, False, "padding_changes_nothing"),
-        (Wider, True, "parameters_are_counted"),
         (Mixing, True, "sequences_are_independent"),
         (Reckless, True, "seed_decides"),
         (Branching, True, "weights_can_be_stacked"),

@@ -5,8 +5,8 @@ import torch
 
 from activemem.blocks import build
 from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, random_sequences
-from activemem.grammar import CostContext, ModelConfig
-from activemem.grammar.analysis.analyse import block_cost
+from activemem.grammar import ModelConfig
+from activemem.grammar.analysis.analyse import block_memory
 
 from ..example_blocks import SEQUENCE_BLOCKS, example_block
 from .live_memory import LiveMemory, has_own_backward, step_memory
@@ -49,10 +49,10 @@ def measured(text, length):
     """The bytes stated as kept, those that are kept, and the most that live during a step."""
     node = parse_block(text)
     config = ModelConfig(d_model=WIDTH, causal=True, dropout=0.0)
-    cost = block_cost(node, CostContext(config=config, length=length))
+    stated = block_memory(node, config, length=length, batch=TOKENS // length)
     block = make_block(node, causal=True, width=WIDTH, dtype=torch.float32)
     x = random_sequences(TOKENS // length, length, width=WIDTH, dtype=torch.float32).requires_grad_()
-    return 4 * (len(x) * cost.saved + cost.saved_once), *step_memory(block, x)
+    return stated, *step_memory(block, x)
 
 
 def test_what_lives_is_counted_once_and_until_it_is_freed():

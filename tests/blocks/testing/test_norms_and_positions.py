@@ -12,24 +12,12 @@ from activemem.grammar.positions import POSITIONS
 
 
 class RmsNorm(PluginNorm):
-    def parameters(self, width):
-        return width
-
-    def saved(self, width):
-        return width + 1
-
     def build(self, width, eps):
         return torch.nn.RMSNorm(width, eps)
 
 
 class Learnt(PluginPosition):
     longest = 64
-
-    def parameters(self, width):
-        return 64 * width
-
-    def saved(self, width, length):
-        return 2 * length
 
     def build(self, width):
         return Embedding(64, width)
@@ -59,11 +47,7 @@ def test_positions_conform(name, check):
 class Flawed(RmsNorm):
     """Norms with one flaw each."""
 
-    stated = 0
     make = staticmethod(torch.nn.RMSNorm)
-
-    def parameters(self, width):
-        return width + self.stated
 
     def build(self, width, eps):
         return self.make(width, eps)
@@ -81,7 +65,6 @@ class OverPositions(torch.nn.Module):
 
 
 FLAWS = {
-    "norm_parameters_are_counted": {"stated": 1},
     "norm_sees_one_vector": {"make": staticmethod(OverPositions)},
     "norm_has_no_products": {"make": staticmethod(lambda width, _eps: torch.nn.Linear(width, width))},
     "norm_keeps_shapes": {"make": staticmethod(lambda width, _eps: torch.nn.RMSNorm(width, 0.0))},
@@ -100,8 +83,6 @@ def test_the_suite_finds_what_a_norm_does_not_keep_to(check, monkeypatch):
     ("check", "changes"),
     [
         ("positions_are_told_apart", {"build": lambda self, width: ByParity(width)}),
-        ("position_parameters_are_counted", {"parameters": lambda self, width: 7}),
-        ("position_memory_is_stated", {"saved": lambda self, width, length: 9 * width * length}),
         ("position_seed_decides", {"build": lambda self, width: torch.nn.Embedding(64, width)}),
     ],
 )
@@ -123,11 +104,8 @@ class ByParity(torch.nn.Module):
 
 
 def test_a_class_that_lacks_something_is_told_with_all_of_it():
-    with pytest.raises(ValueError, match=r"Bare: expected a definition of build; Bare: .* of parameters"):
+    with pytest.raises(ValueError, match=r"Bare: expected a definition of build"):
         register_norm("bare", source="here")(type("Bare", (PluginNorm,), {}))
-    wrong = type("Wrong", (Learnt,), {"parameters": lambda self, width: width / 2})
-    with pytest.raises(ValueError, match=r"expected a whole number of at least 0 from .*\(8\), got 4.0"):
-        register_position("wrong", source="here")(wrong)
     assert "bare" not in NORMS
 
 

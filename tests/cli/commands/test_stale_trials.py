@@ -11,12 +11,12 @@ from activemem.storage import Store
 BLOCK = """
 from activemem import register_metric
 from activemem.blocks import Block, register_block
-from activemem.grammar import Cost, Reach, Role, Spec, register
+from activemem.grammar import Reach, Role, Spec, register
 
 register(
     Spec(
         name="scaled", role=Role.CHANNEL, summary="it", equation="y = 2 x", source="here",
-        cost=lambda *_: Cost(parameters=0, flops=0), reach=lambda *_: Reach(left=0, right=0),
+        reach=lambda *_: Reach(left=0, right=0),
     )
 )
 

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from activemem.grammar import CostContext, ModelConfig, parse
+from activemem.grammar import ModelConfig, parse
 from activemem.grammar.analysis import measured_costs
 from activemem.grammar.analysis.analyse import block_cost
 
 BLOCK = parse("conv(k=7)").root
-CONTEXT = CostContext(config=ModelConfig(d_model=24, dropout=0.0), length=11)
+CONFIG = ModelConfig(d_model=24, dropout=0.0)
 
 
 @pytest.fixture
@@ -17,43 +17,43 @@ def cache(tmp_path, monkeypatch):
     """A cache file of this test, and nothing in memory."""
 
     def forget():
-        measured_costs._measure_block.cache_clear()
+        measured_costs.measure_block.cache_clear()
         monkeypatch.setattr(measured_costs, "_FILE", measured_costs._CacheFile())
 
     monkeypatch.setattr(measured_costs, "_path", lambda: tmp_path / "costs-test.json")
     forget()
     yield tmp_path / "costs-test.json", forget
-    measured_costs._measure_block.cache_clear()
+    measured_costs.measure_block.cache_clear()
 
 
 def test_a_cost_is_read_from_the_file_of_another_process(cache, monkeypatch):
     path, forget = cache
-    found = block_cost(BLOCK, CONTEXT)
+    found = block_cost(BLOCK, CONFIG, length=11)
     assert (found.parameters, found.flops) == (7 * 24 * 24 + 24, 2 * 11 * 7 * 24 * 24)
     measured_costs._FILE.write()
     forget()
     monkeypatch.setattr(measured_costs, "_meter", lambda: pytest.fail("it is measured again"))
-    assert block_cost(BLOCK, CONTEXT) == found
+    assert block_cost(BLOCK, CONFIG, length=11) == found
     assert list(path.parent.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("damage", ["", "[1]", "{", '{"a": 1', "\x00\x01", "null"])
 def test_a_damaged_file_counts_as_empty(cache, damage):
     path, forget = cache
-    found = block_cost(BLOCK, CONTEXT)
+    found = block_cost(BLOCK, CONFIG, length=11)
     forget()
     path.write_text(damage, encoding="utf-8")
-    assert block_cost(BLOCK, CONTEXT) == found
+    assert block_cost(BLOCK, CONFIG, length=11) == found
     measured_costs._FILE.write()
     assert len(json.loads(path.read_text(encoding="utf-8"))) == 1
 
 
-@pytest.mark.parametrize("entry", [None, [], [[1, 2, 3], True, True, {}], [[-1, 0, 0, 0], True, False, {}]])
+@pytest.mark.parametrize("entry", [None, [], {"parameters": "many"}, {"parameters": -1, "flops": 0}])
 def test_a_damaged_entry_is_measured_again(cache, entry):
     path, forget = cache
-    found = block_cost(BLOCK, CONTEXT)
+    found = block_cost(BLOCK, CONFIG, length=11)
     measured_costs._FILE.write()
     (key,) = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({key: entry}), encoding="utf-8")
     forget()
-    assert block_cost(BLOCK, CONTEXT) == found
+    assert block_cost(BLOCK, CONFIG, length=11) == found

@@ -33,7 +33,7 @@ SETTINGS = (
     {"position": "none", "embedding_dropout": 0.1},
 )
 
-FIGURES = ("parameters", "flops", "state", "window", "saved", "saved_once")
+FIGURES = ("parameters", "flops", "state", "window")
 
 
 def whole(text: str, **settings) -> ModelPart:
@@ -82,7 +82,7 @@ def test_parts_add_up_to_what_they_are_parts_of(text: str, settings):
         else:
             assert (part.label, figures(part)) == (part.label, summed(part))
             compared += 1
-    assert compared >= 3
+    assert compared >= 1
 
 
 @pytest.mark.parametrize("text", RECIPES)
@@ -109,7 +109,6 @@ def test_recurrent_ones_are_joined_by_their_attention():
         f"    decoder: {cell}",
         f"      gru(layers=2): {cell}",
         f"    bahdanau attention: {2 * 144 + 12}",
-        "    dropout: 0",
         f"  output: {25 * 9}",
     ]
 
@@ -117,59 +116,32 @@ def test_recurrent_ones_are_joined_by_their_attention():
 def test_a_decoder_attends_to_the_source_behind_each_sub_layer_that_mixes():
     text = "seq2seq(2 * sa(heads=2, head_width=3), 3 * (sa(heads=2, head_width=3) >> ff(8)) >> conv(k=3))"
     sa, norm = 4 * 12 * 6, 2 * 12
-    feeding, crossing, wide = 12 * 8 + 8 + 8 * 12 + 12, 2 * 12 * 6, 2 * 12 * 512
+    feeding, crossing, wide = 12 * 8 + 8 + 8 * 12 + 12, 4 * 12 * 6, 4 * 12 * 512
+    attention = 3 * (crossing + norm) + wide + norm
+    layers = 3 * (sa + feeding + 2 * norm)
     assert outline(body(whole(text)))[1:] == [
         f"  encoder: {2 * (sa + norm) + norm}",
         f"    2 ×: {2 * (sa + norm)}",
         f"      sa(heads=2, head_width=3): {sa + norm}",
         f"    final norm: {norm}",
-        f"  keys and values: {3 * crossing + wide}",
-        f"  decoder: {3 * (sa + crossing + feeding + 3 * norm) + (3 * 144 + 12 + norm) + wide + norm + norm}",
-        f"    3 ×: {3 * (sa + crossing + feeding + 3 * norm)}",
+        f"  decoder: {layers + (3 * 144 + 12 + norm) + attention + norm}",
+        f"    3 ×: {layers}",
         f"      sa(heads=2, head_width=3): {sa + norm}",
-        f"      attention to the source: {crossing + norm}",
         f"      ff(8): {feeding + norm}",
         f"    conv(k=3): {3 * 144 + 12 + norm}",
-        f"    attention to the source: {wide + norm}",
+        f"    attention to the source: {attention}",
         f"    final norm: {norm}",
     ]
 
 
-def test_an_extended_neural_gpu_has_two_stacks_and_a_tape():
-    unit, entry = 3 * (9 * 49 + 7), 12 * 7
-    steps = [
-        f"    tied 7 ×: {2 * unit}",
-        "      dropout: 0",
-        f"      2 ×: {2 * unit}",
-        f"        gated unit 3 × 3: {unit}",
-    ]
-    assert outline(body(whole("extended_neural_gpu(maps=7)")))[1:] == [
-        f"  encoder: {2 * unit + entry}",
-        f"    map to the image: {entry}",
-        *steps,
-        f"  tape: {2 * 3 * 9 * 49 + entry}",
-        f"  decoder: {2 * unit}",
-        *steps,
-        "    image: 0",
-    ]
-
-
-def test_a_markovian_neural_gpu_differs_from_a_plain_one_in_what_its_outputs_are_made_of():
-    plain, markov = (body(whole(name)).parts for name in ("neural_gpu", "markov_neural_gpu"))
-    assert plain[:-1] == markov[:-1]
-    assert [plain[-1].label, markov[-1].label] == ["first column", "first column, output before"]
-    assert (plain[-1].predecessors, markov[-1].predecessors) == (None, ("target embedding", "tied 7 ×"))
-
-
 def test_generation_keeps_nothing_of_an_encoder():
-    encoder, known, decoder = body(whole("seq2seq(sa + conv(k=3), sa + conv(k=3))")).parts
+    encoder, decoder = body(whole("seq2seq(sa + conv(k=3), sa + conv(k=3))")).parts
     assert [(part.state, part.window) for part in below(encoder)] == [(0, 0)] * 2
-    assert known.state == 2 * 512
-    assert (decoder.state, decoder.window) == (2 * 512, 2 * 12)
+    assert (decoder.state, decoder.window) == (2 * 2 * 512, 2 * 12)
 
 
 def test_an_encoder_sees_both_sides_and_a_decoder_what_was_written():
-    encoder, _, decoder = body(whole("seq2seq(conv(k=3), conv(k=3))", causal=True)).parts
+    encoder, decoder = body(whole("seq2seq(conv(k=3), conv(k=3))", causal=True)).parts
     assert encoder.parts[0].reach == Reach(left=1, right=1)
     conv, attention, _ = decoder.parts
     assert conv.reach == Reach(left=2, right=0)

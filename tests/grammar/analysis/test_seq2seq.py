@@ -6,16 +6,14 @@ import pytest
 
 from activemem.grammar import (
     UNBOUNDED,
-    CostContext,
-    ModelConfig,
+    PartKind,
     Reach,
     RecipeError,
     Space,
     analyse,
-    lookup,
     parse,
 )
-from activemem.grammar.analysis.cross_attention import find_cross_attentions
+from activemem.grammar.seq2seq import find_cross_attentions
 
 
 def parameters(text: str, *, d_model: int, **settings) -> int:
@@ -171,13 +169,13 @@ def test_operations_are_counted_at_a_source_and_a_target_of_the_length():
 
 
 def test_an_attention_to_the_source_stands_behind_each_layer_that_mixes():
-    spec = lookup("seq2seq")
-    assert spec is not None
-    context = CostContext(config=ModelConfig(d_model=16, dropout=0.0), length=5)
-
     def cost(text: str) -> int:
-        root = parse(text).root
-        return spec.cost(spec.settings(root), context).parameters
+        (found,) = (
+            part
+            for part in analyse(text, d_model=16, vocab=3, dropout=0.0, length=5).tree.parts
+            if part.kind is PartKind.TRANSDUCER
+        )
+        return found.parameters
 
     base = "seq2seq(sa(heads=2, head_width=4), {})"
     one = cost(base.format("sa(heads=2, head_width=4)"))

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 SPEC = """\
-from activemem.grammar import Cost, Reach, Role, Spec, lookup
+from activemem.grammar import Reach, Role, Spec, lookup
 
 def spec(name):
     return Spec(
         name=name, role=Role.CHANNEL, summary="it", equation="y = x", source="here",
-        cost=lambda *_: Cost(parameters=0, flops=0), reach=lambda *_: Reach(left=0, right=0),
+        reach=lambda *_: Reach(left=0, right=0),
     )
 """
 PACKAGES = {

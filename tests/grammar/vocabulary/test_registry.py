@@ -96,7 +96,6 @@ def _spec(name: str, *parameters: Parameter) -> Spec:
         summary="",
         equation="",
         source="",
-        cost=sa.cost,
         reach=sa.reach,
         owner="somebody",
     )

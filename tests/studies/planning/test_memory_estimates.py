@@ -92,7 +92,8 @@ def test_batches_of_tokens_hold_what_the_fullest_of_all_lengths_holds(recipe):
     text = study_text(model={"recipe": recipe, "d_model": 8}, task=task, train=train, factors={"seed": [0]})
     settings = load_study(text).trials[0].settings
     assert [settings.train.sequences(tokens) for tokens in (1, 40, 61, 400)] == [12, 10, 6, 1]
-    assert step_memory(settings).total == max(step_memory(settings, each).total for each in range(1, 62))
+    others = (step_memory(settings, each).total for each in (1, 20, 33, 40, 57, 61))
+    assert step_memory(settings).total >= max(others)
     assert step_memory(settings, 61).activations == step_memory(alike(settings, 6), 61).activations
 
 
@@ -127,7 +128,7 @@ def shaped(mixer, width, length, batch, dropout):
 
 
 @pytest.mark.parametrize(("mixer", "width", "length", "batch", "dropout"), SHAPES)
-def test_what_a_step_holds_is_between_half_and_one_and_a_half_of_what_torch_allocates(
+def test_what_a_step_holds_is_within_15_percent_of_what_torch_allocates(
     mixer, width, length, batch, dropout, monkeypatch
 ):
     monkeypatch.setattr(correlation, "is_faster_by_frequencies", lambda *_: False)  # as on a GPU
@@ -135,7 +136,7 @@ def test_what_a_step_holds_is_between_half_and_one_and_a_half_of_what_torch_allo
     measured = peak_bytes(Training(settings, torch.device("cpu")))
     if mixer == "lstm" and Version(torch.__version__) < Version("2.13"):
         pytest.skip(OTHER_LSTM)
-    assert 0.5 * measured < step_memory(settings).total < 1.5 * measured
+    assert 0.85 * measured < step_memory(settings).total < 1.15 * measured
 
 
 def peak_bytes(training):

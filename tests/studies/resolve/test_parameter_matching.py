@@ -1,21 +1,16 @@
 """Equal parameters: the size of every cell is the one that brute force finds, and its residual is told."""
 
+from dataclasses import replace
+
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import nn
 
-from activemem.grammar import (
-    UNBOUNDED,
-    Cost,
-    CostContext,
-    Parameter,
-    Reach,
-    Role,
-    Settings,
-    Spec,
-    analyse,
-    parse,
-)
+from activemem.blocks import Block
+from activemem.blocks.core.block import BLOCKS
+from activemem.grammar import Parameter, analyse, lookup, parse
 from activemem.grammar.vocabulary import registry
 from activemem.studies.catalog.tasks import lookup_task
 from activemem.studies.resolve.parameter_matching import nearest_sizes
@@ -23,6 +18,7 @@ from activemem.studies.study import load_study
 
 from ...study_texts import replaced, study_text
 
+SA = lookup("sa")
 TEXT = study_text(
     study={
         "match": "parameters",
@@ -167,25 +163,22 @@ def test_the_size_of_an_affine_count_is_found_in_few_steps(slope, first, target)
     assert len(asked) < 40
 
 
-def _memory(settings: Settings, context: CostContext) -> Cost:
-    return Cost(parameters=2 * int(str(settings["N"])) * context.width, flops=0)
-
-
 @pytest.fixture
 def memory(monkeypatch):
     """A block `memory(N)` of 2 x N vectors, N from 0, for the length of a test."""
-    spec = Spec(
-        name="memory",
-        role=Role.MIXER,
-        parameters=(Parameter(name="N", kind="integer", low=0, high=4096, meaning="vectors"),),
-        summary="",
-        equation="",
-        source="",
-        cost=_memory,
-        reach=lambda _settings, _context: Reach(left=UNBOUNDED, right=UNBOUNDED),
-        owner="the tests",
-    )
+    number = Parameter(name="N", kind="integer", low=0, high=4096, meaning="vectors")
+
+    class Memory(Block):
+        def __init__(self, *, width, causal, N):  # noqa: N803 -- as in recipes
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(2 * N, width))
+
+        def forward(self, x, mask=None):
+            return x
+
+    spec = replace(SA, name="memory", parameters=(number,), owner="the tests")
     monkeypatch.setitem(registry._specs, spec.name, spec)
+    monkeypatch.setitem(BLOCKS.classes, spec.name, Memory)
 
 
 VARIANTS = TEXT.replace('"2 * ({mixer} >> ff({filter}))"', '"{body}"').replace(

@@ -1,0 +1,246 @@
+"""`seq2seq`, the encoder-decoder: one recipe reads the source, another writes the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .canonical import render
+from .nodes import (
+    BlockNode,
+    ChoiceDimension,
+    HoleNode,
+    IntegerDimension,
+    RepeatNode,
+    SeriesNode,
+    SumNode,
+    TiedNode,
+    Value,
+    walk,
+)
+from .vocabulary.output_kinds import SEQUENCE, mixes_positions, output_kind
+from .vocabulary.recurrent import INPUT_MAPS
+from .vocabulary.registry import lookup, register
+from .vocabulary.spec import REQUIRED, UNBOUNDED, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
+
+DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
+"""The heads of an attention to the source behind a sub-layer that has none of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossAttentionShape:
+    """The attention to the source behind a sub-layer of a decoder, and the number of its copies.
+
+    Its heads are those of the first block in the sub-layer that has heads.
+    """
+
+    heads: int
+    head_width: int
+    copies: int
+
+    @property
+    def width(self) -> int:
+        """Return the width of all heads together."""
+        return self.heads * self.head_width
+
+
+def is_recurrent(part: Value) -> bool:
+    """Return whether the part is a lone recurrent block, whose last state a decoder can start from."""
+    return isinstance(part, BlockNode) and part.name in INPUT_MAPS
+
+
+def recurrent_units(settings: Settings, width: int) -> int:
+    """Return the width of the recurrent blocks of a `seq2seq` in a model of that width."""
+    return as_int(settings, "units") or width
+
+
+def cross_attention_heads(node: Value) -> tuple[int, int]:
+    """Return the number and the width of the heads of the attention to the source behind a sub-layer."""
+    for block in walk(node):
+        spec = lookup(block.name) if isinstance(block, BlockNode) else None
+        if spec is None or not isinstance(block, BlockNode):
+            continue
+        settings = spec.settings(block)
+        if "heads" in settings and "head_width" in settings:
+            return as_int(settings, "heads"), as_int(settings, "head_width")
+    return DEFAULT_HEADS, DEFAULT_HEAD_WIDTH
+
+
+def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
+    """Return the attentions to the source in a decoder's stack: one behind each sub-layer that mixes."""
+    match node:
+        case SeriesNode():
+            return tuple(found for part in node.parts for found in find_cross_attentions(part))
+        case RepeatNode(count=int(count)):
+            return tuple(
+                replace(found, copies=count * found.copies) for found in find_cross_attentions(node.body)
+            )
+        case TiedNode(body=RepeatNode(body=body)):
+            return find_cross_attentions(body)
+        case _ if mixes_positions(node):
+            number, width = cross_attention_heads(node)
+            return (CrossAttentionShape(heads=number, head_width=width, copies=1),)
+        case _:
+            return ()
+
+
+def check_settings(settings: Settings) -> str | None:
+    """What does not go together among the arguments; None if nothing, or where that is still open."""
+    return (
+        _check_outputs(settings)
+        or _check_attention(settings)
+        or _check_units(settings)
+        or _check_connection(settings)
+    )
+
+
+def _check_outputs(settings: Settings) -> str | None:
+    """Why one of the recipes cannot be an encoder or a decoder."""
+    for name in ("encoder", "decoder"):
+        gives = output_kind(settings[name])
+        if gives not in (None, SEQUENCE):
+            return f"the {name} must give a sequence, but {render(settings[name])} gives {gives}"
+    return None
+
+
+def _check_attention(settings: Settings) -> str | None:
+    """Why the words that say what is attended to are not the right ones."""
+    if settings["attend"] == "inputs" and settings["attention"] == "none":
+        return "attend=inputs needs an attention, luong or bahdanau"
+    if settings["attend"] == "outputs" and settings["positions"] != POSITIONS.default:
+        return "positions stand behind attended inputs: they need attend=inputs"
+    if settings["attention"] in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
+        attention = f"attention={settings['attention']}"
+        return f"{attention} is for lstm or gru as the decoder; others attend behind every layer that mixes"
+    if settings["feed"] is True and settings["attention"] == "none":
+        return "feed=true feeds back what is attended to: it needs an attention, luong or bahdanau"
+    return None
+
+
+def _check_units(settings: Settings) -> str | None:
+    """Why recurrent layers cannot be of another width than the model."""
+    units = settings["units"]
+    if units == 0:
+        return None
+    for name in ("encoder", "decoder"):
+        if _is_stack(settings[name]):
+            got = f"got {render(settings[name])} as the {name}"
+            return f"units={render(units)} are those of lstm or gru in both, {got}"
+    if settings["attend"] == "inputs":
+        return "attended inputs are as wide as the model: units need attend=outputs"
+    return None
+
+
+def _check_connection(settings: Settings) -> str | None:
+    """Why nothing passes from the encoder to the decoder, or would not with some of what may be chosen."""
+    encoder, decoder = settings["encoder"], settings["decoder"]
+    if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
+        return None
+    if not is_recurrent(decoder):
+        return None if _always_mixes(decoder) else "a decoder attends where positions mix, and here none may"
+    if is_recurrent(encoder):
+        return _check_states(encoder, decoder)
+    if settings["attention"] == "none":
+        return "without attention nothing passes to the decoder: expected luong or bahdanau"
+    return None
+
+
+def _check_states(encoder: Value, decoder: Value) -> str | None:
+    """Why a recurrent decoder cannot go on from the last state of a recurrent encoder."""
+    (first, count), (last, other) = _recurrent_layers(encoder), _recurrent_layers(decoder)
+    law = "the decoder goes on from the encoder's last state"
+    if first == last and (count == other or isinstance(count, HoleNode) or isinstance(other, HoleNode)):
+        searched = isinstance(count, IntegerDimension | ChoiceDimension)
+        return f"{law}: for the same layers in both write one hole, as layers={{n}}" if searched else None
+    return f"{law}: expected {render(encoder)}, got {render(decoder)}"
+
+
+def _always_mixes(node: Value) -> bool:
+    """Whether positions mix in the part whatever is chosen; in what fills a hole they may."""
+    match node:
+        case SeriesNode() | SumNode():
+            return any(map(_always_mixes, node.parts))
+        case ChoiceDimension():
+            return all(map(_always_mixes, node.options))
+        case RepeatNode() | TiedNode():
+            return _always_mixes(node.body)
+        case _:
+            return isinstance(node, HoleNode) or mixes_positions(node)
+
+
+def _is_stack(part: Value) -> bool:
+    """Whether the part is known not to be a recurrent block."""
+    return isinstance(part, BlockNode | SumNode | SeriesNode | RepeatNode | TiedNode) and not is_recurrent(
+        part
+    )
+
+
+def _recurrent_layers(block: Value) -> tuple[str, Value]:
+    """Return the name of a recurrent block and its number of layers."""
+    assert isinstance(block, BlockNode)
+    return block.name, dict(block.arguments).get("layers", 1)
+
+
+def _reach(_settings: Settings, context: CostContext) -> Reach:
+    """All of the source, and all that has been written."""
+    return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
+
+
+def _recipe(name: str, meaning: str) -> Parameter:
+    return Parameter(name=name, kind="recipe", default=REQUIRED, positional=True, meaning=meaning)
+
+
+POSITIONS = Parameter(
+    name="positions",
+    kind="integer",
+    default=10,
+    low=1,
+    high=4096,
+    meaning="width of the position vectors behind attended inputs",
+)
+
+SEQ2SEQ = register(
+    Spec(
+        name="seq2seq",
+        role=Role.TRANSDUCER,
+        parameters=(
+            _recipe("encoder", "what reads the source"),
+            _recipe("decoder", "what writes the target"),
+            Parameter(
+                name="attention",
+                kind="word",
+                default="none",
+                words=("none", "luong", "bahdanau"),
+                meaning="scores of a recurrent decoder",
+            ),
+            Parameter(
+                name="attend",
+                kind="word",
+                default="outputs",
+                words=("outputs", "inputs"),
+                meaning="what is attended to: the encoder's outputs, or its inputs",
+            ),
+            POSITIONS,
+            Parameter(
+                name="feed",
+                kind="boolean",
+                default=False,
+                meaning="whether what was attended to enters the decoder's next input",
+            ),
+            Parameter(
+                name="units",
+                kind="integer",
+                default=0,
+                low=0,
+                high=65536,
+                meaning="width of lstm or gru in both; 0: d_model, which stays that of the embeddings",
+            ),
+        ),
+        summary="encoder and decoder",
+        equation="y_t = [c_t ; h′_t] for lstm and gru, c_t = Σ softmax_i(score(s_i, h′_t)) m_i, "
+        "with feed of the input W [x_t ; c_{t−1}] + b; "
+        "else the decoder's stack, attending to the source behind each sub-layer that mixes",
+        source="Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017",
+        reach=_reach,
+        check=check_settings,
+    )
+)
