@@ -1,8 +1,9 @@
-"""Plug-ins: Python files and installed packages that add what a study can name, and whose each name is.
+"""Plug-ins: Python files and installed packages that register names which a study can use.
 
-A plug-in is a module whose import registers things: a file that the user names, or an entry point of the
-group `activemem.plugins`. Packages are loaded when a name is met that is not known otherwise. What a plug-in
-that breaks had registered is withdrawn, and it is told by name; nothing else is concerned.
+A plug-in is a module that registers things when it is imported: a file that the user names, or an entry point
+of the group `activemem.plugins`. Packages are loaded when a name is looked up that is not known otherwise.
+When a plug-in raises an exception, everything that it registered is removed again and the error is reported
+with its name; other plug-ins, and other entry points of the same package, stay.
 """
 
 from __future__ import annotations
@@ -11,19 +12,18 @@ import hashlib
 import linecache
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import TYPE_CHECKING, Generic, TypeVar
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .diagnostics import nearest_hint
+from .diagnostics import nearest_hint, printable
 from .errors import ActivememError
 
 if TYPE_CHECKING:
@@ -33,19 +33,35 @@ PLUGIN_GROUP = "activemem.plugins"
 """The group of the entry points of packages."""
 
 OWN = "activemem"
-"""The owner of what comes along."""
+"""The owner of what this package registers itself."""
 
 DIGEST_LENGTH = 16
-"""So many digits tell one code from another; fewer are shown."""
+"""The number of digits of a digest that tell one source from another."""
 
 ItemT = TypeVar("ItemT")
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
-_owner: ContextVar[str] = ContextVar("owner", default=OWN)
-_code: ContextVar[str] = ContextVar("code", default="")
-_registries: WeakSet[OpenRegistry[object]] = WeakSet()
+
+
+@dataclass(slots=True, eq=False)
+class _Load:
+    """A plug-in that is being loaded: its owner, its code, and what it has registered so far."""
+
+    owner: str
+    code: str
+    registered: list[tuple[Registry[Any], str]] = field(default_factory=list)
+
+    def undo(self) -> None:
+        """Remove what the plug-in has registered."""
+        for registry, name in self.registered:
+            registry.unregister(name)
+        self.registered.clear()
+
+
+_loading: ContextVar[_Load | None] = ContextVar("loading", default=None)
 _installed: list[str] = []
 _files: dict[Path, PluginFile] = {}
+_loads: dict[Path, _Load] = {}
 _broken: dict[str, BrokenPlugin] = {}
 
 
@@ -55,10 +71,11 @@ class PluginError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokenPlugin:
-    """Why a plug-in cannot be used; `owner` is its file or its package."""
+    """The reason why a plug-in cannot be used; `owner` is its file or package, `entry` its entry point."""
 
     owner: str
     message: str
+    entry: str = ""
 
     def __str__(self) -> str:
         return self.message
@@ -66,106 +83,125 @@ class BrokenPlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginFile:
-    """A plug-in in a file: where it was found, and its source, which is all that another machine needs."""
+    """A plug-in in a file: its path, and its source, which is all that another machine needs."""
 
     path: Path
     source: str
 
     @property
     def module(self) -> str:
-        """The name under which it is imported."""
+        """Return the name under which it is imported."""
         return "activemem_plugin_" + re.sub(r"\W", "_", self.path.stem)
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of its source, by which what it computes can be told from what other code computes."""
+        """Return the SHA-256 of its source, which tells its results from those of other code."""
         return hashlib.sha256(self.source.encode()).hexdigest()
 
     @property
     def code(self) -> str:
-        """Its name, and how its source is told from others: `mqar.py 1a2b3c4d5e6f7081`."""
+        """Return its name with a digest of its source: `mqar.py 1a2b3c4d5e6f7081`."""
         return f"{self.path.name} {self.digest[:DIGEST_LENGTH]}"
 
 
-class OpenRegistry(Mapping[str, ItemT], Generic[ItemT]):
-    """What a study can name of one kind: what comes along, and what plug-ins register.
+@dataclass(frozen=True, slots=True)
+class _Entry(Generic[ItemT]):
+    item: ItemT
+    owner: str = OWN
+    code: str | None = None
 
-    `kind` is the word for one of them. To look for a name that is not known, or at all names, loads the
-    plug-ins of installed packages.
+
+class Registry(Mapping[str, ItemT], Generic[ItemT]):
+    """The things of one kind that a study can name: those of this package, and those of plug-ins.
+
+    `kind` is the word for one of them. Looking up an unknown name, or listing all names, loads the plug-ins
+    of installed packages.
     """
 
     def __init__(self, kind: str, own: Mapping[str, ItemT] | None = None) -> None:
         self.kind = kind
-        self._items: dict[str, ItemT] = dict(own or {})
-        self._owners = dict.fromkeys(self._items, OWN)
-        self._codes: dict[str, str] = {}
-        _registries.add(self)  # pyright: ignore[reportArgumentType] -- of any items
+        self._entries = {name: _Entry(item) for name, item in (own or {}).items()}
 
-    def register(self, name: str, item: ItemT) -> None:
-        """Add what has that name; ValueError for what is no name, or one that is taken."""
-        self._add(name, item, _owner.get())
+    def register(self, name: str, item: ItemT, *, own: bool = False) -> None:
+        """Add an item, which belongs to the plug-in that is being loaded.
 
-    def add_own(self, name: str, item: ItemT) -> None:
-        """Add what comes along, even if a plug-in is what causes it to be loaded."""
-        self._add(name, item, OWN)
-
-    def _add(self, name: str, item: ItemT, owner: str) -> None:
+        With `own` it belongs to this package, even if a plug-in causes the import. Raises ValueError for an
+        invalid name, and for one that is taken.
+        """
         if not _NAME.fullmatch(name):
             raise ValueError(f"expected a name of letters, digits, - and _ for a {self.kind}, got {name!r}")
-        if name in self._items:
-            raise ValueError(f"the {self.kind} '{name}' is already defined by {self._owners[name]}")
-        self._items[name], self._owners[name] = item, owner
-        if owner != OWN:
-            self._codes[name] = _code.get()
+        if (taken := self._entries.get(name)) is not None:
+            raise ValueError(f"the {self.kind} '{name}' is already defined by {taken.owner}")
+        load = None if own else _loading.get()
+        if load is None:
+            self._entries[name] = _Entry(item)
+        else:
+            self._entries[name] = _Entry(item, load.owner, load.code)
+            load.registered.append((self, name))
+
+    def unregister(self, name: str) -> None:
+        """Remove an item, if there is one of that name."""
+        self._entries.pop(name, None)
+
+    @contextmanager
+    def replaced(self, name: str, item: ItemT) -> Iterator[None]:
+        """Yield a context in which a name stands for another item, or for one at all."""
+        before = self._entries.get(name)
+        self._entries[name] = _Entry(item)
+        try:
+            yield
+        finally:
+            self.unregister(name)
+            if before is not None:
+                self._entries[name] = before
 
     def check(self, name: str) -> str:
-        """The name, if something has it; ValueError with the nearest one if nothing does."""
+        """Return the name of an item; raise ValueError with the nearest name if there is no such item."""
         if name not in self:
             raise ValueError(f"unknown {self.kind} '{name}'{nearest_hint(name, self)}")
         return name
 
     def owner(self, name: str) -> str:
-        """Whose it is: `activemem`, a file, or a package with its version; KeyError if there is none."""
-        self[name]
-        return self._owners[name]
+        """Return the owner of an item: `activemem`, a file, or a package with its version; raise KeyError."""
+        return self._find(name).owner
 
     def source(self, name: str) -> PluginFile | None:
-        """The file that has registered it; None for what comes along or is of a package; KeyError."""
+        """Return the file that registered an item; None for this package and others; raise KeyError."""
         owner = self.owner(name)
         return next((file for file in _files.values() if file.path.name == owner), None)
 
     def code(self, name: str) -> str | None:
-        """The file or package that has registered it with a digest of its source; None for what comes along.
+        """Return the plug-in that registered an item, with a digest of its source; None for this package.
 
-        Of a package that is the source of the module that its entry point names. Raises KeyError.
+        For a package, that is the source of the module that its entry point names. Raises KeyError.
         """
-        self[name]
-        return self._codes.get(name)
+        return self._find(name).code
 
-    def withdraw(self, owner: str) -> None:
-        """Remove what an owner has registered."""
-        for name in [name for name, whose in self._owners.items() if whose == owner]:
-            del self._items[name], self._owners[name]
-            self._codes.pop(name, None)
+    def own_names(self) -> tuple[str, ...]:
+        """Return the sorted names of the items of this package."""
+        return tuple(sorted(name for name, entry in self._entries.items() if entry.owner == OWN))
+
+    def _find(self, name: str) -> _Entry[ItemT]:
+        if name not in self._entries:
+            load_installed()
+        return self._entries[name]
 
     def __getitem__(self, name: str) -> ItemT:
-        if name not in self._items:
-            load_installed()
-        return self._items[name]
+        return self._find(name).item
 
     def __iter__(self) -> Iterator[str]:
         load_installed()
-        return iter(tuple(self._items))
+        return iter(tuple(self._entries))
 
     def __len__(self) -> int:
         load_installed()
-        return len(self._items)
+        return len(self._entries)
 
     __hash__ = object.__hash__
 
 
 def contract_faults(cls: object, base: type) -> list[str]:
-    """What a plug-in's class lacks of what its base asks for."""
+    """Return what a plug-in's class lacks of its base class."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         return [f"expected a class derived from {base.__name__}, got {cls!r}"]
     missing = sorted(getattr(cls, "__abstractmethods__", ()))
@@ -173,10 +209,7 @@ def contract_faults(cls: object, base: type) -> list[str]:
 
 
 def load_plugin(path: Path | str) -> ModuleType:
-    """Load a plug-in from a file, once; what it registers can be named from then on.
-
-    Raises PluginError if there is no such file, or with what the file raised.
-    """
+    """Load a plug-in from a file, once; raise PluginError if there is none, or with what the file raised."""
     path = Path(path)
     try:
         return _load_file(PluginFile(path=path.resolve(), source=path.read_text(encoding="utf-8")))
@@ -190,22 +223,25 @@ def load_plugin_files(files: tuple[PluginFile, ...]) -> None:
         _load_file(file)
 
 
+def unload_plugin(path: Path | str) -> None:
+    """Remove a plug-in file and what it registered, so that it can be loaded again."""
+    path = Path(path).resolve()
+    if (file := _files.pop(path, None)) is not None:
+        _loads.pop(path).undo()
+        sys.modules.pop(file.module, None)
+
+
 def loaded_files() -> tuple[PluginFile, ...]:
-    """The plug-ins that were loaded from files, in that order."""
+    """Return the plug-ins that were loaded from files, in that order."""
     return tuple(_files.values())
-
-
-def file_of_module(module: str) -> PluginFile | None:
-    """The plug-in that was loaded from a file as this module."""
-    return next((file for file in _files.values() if file.module == module), None)
 
 
 @contextmanager
 def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
     """Turn what plug-in code raises in a context into a PluginError with the file and line.
 
-    `item` is the class or function that the plug-in registered. Errors of this package, and those of memory,
-    which a trial is tried again for, pass as they are.
+    `item` is the class or function that the plug-in registered. Errors of this package pass unchanged, and so
+    do those of memory, after which a trial is retried.
     """
     try:
         yield
@@ -221,54 +257,43 @@ def plugin_errors(kind: str, name: str, item: object) -> Iterator[None]:
         raise PluginError(f"{place}: {kind} '{name}': {type(error).__name__}: {error}") from error
 
 
-def note_broken(owner: str, message: str) -> None:
-    """Note why a plug-in cannot be used, to be told beside what misses it."""
-    line = "".join(sign if sign.isprintable() else " " for sign in message)
-    _broken[owner] = BrokenPlugin(owner=owner, message=line)
+def note_broken(owner: str, message: str, entry: str = "") -> None:
+    """Note why a plug-in cannot be used, to be reported beside a name that is missing."""
+    _broken[f"{owner} {entry}"] = BrokenPlugin(owner=owner, message=printable(message), entry=entry)
 
 
 def broken_plugins() -> tuple[BrokenPlugin, ...]:
-    """The plug-ins met so far that cannot be used."""
+    """Return the plug-ins met so far that cannot be used."""
     return tuple(_broken.values())
 
 
 def load_installed() -> None:
-    """Load the plug-ins of installed packages, once; those that cannot be loaded are noted."""
-    if not _installed:
-        _installed.append(PLUGIN_GROUP)  # before loading, in which names are looked up
-        _load_entry_points()
-
-
-def _load_entry_points() -> None:
+    """Load the plug-ins of installed packages, once; note those that cannot be loaded."""
+    if _installed:
+        return
+    _installed.append(PLUGIN_GROUP)  # before loading, which looks names up itself
     from importlib.metadata import entry_points  # noqa: PLC0415 -- slow, and few studies need it
 
     for entry in sorted(entry_points(group=PLUGIN_GROUP), key=lambda entry: (entry.name, entry.value)):
-        owner = describe_package(entry)
+        owner = f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
         try:
-            with _registering(owner, package_code([entry])):
+            with _registering(owner, _package_code(owner, entry)):
                 entry.load()
         except PluginError as error:
-            note_broken(owner, str(error))
+            note_broken(owner, str(error), entry.name)
 
 
-def describe_package(entry: EntryPoint) -> str:
-    """The package of an entry point, and its version."""
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.value
+def _package_code(owner: str, entry: EntryPoint) -> str:
+    """Return a package and its version with a digest of both and of the module of the entry point.
 
-
-def package_code(entries: Sequence[EntryPoint]) -> str:
-    """The package of entry points with its version, and a digest of both and of the modules that they name.
-
-    What these modules import counts by the version alone.
+    What this module imports counts by the version alone.
     """
-    digest = hashlib.sha256()
-    for entry in entries:
-        digest.update(describe_package(entry).encode() + b"\0" + _module_source(entry.module) + b"\0")
-    return f"{describe_package(entries[0])} {digest.hexdigest()[:DIGEST_LENGTH]}"
+    digest = hashlib.sha256(owner.encode() + b"\0" + _module_source(entry.module) + b"\0")
+    return f"{owner} {digest.hexdigest()[:DIGEST_LENGTH]}"
 
 
 def _module_source(module: str) -> bytes:
-    """The file of a module; nothing where there is none. Neither it nor a package around it is imported."""
+    """Return the file of a module, or nothing; import neither it nor a package around it."""
     top, *parts = module.split(".")
     try:
         found, name = find_spec(top), top
@@ -293,33 +318,32 @@ def _load_file(file: PluginFile) -> ModuleType:
     linecache.cache[module.__file__] = (len(file.source), None, lines, module.__file__)
     sys.modules[file.module] = module  # so that its classes can be found by their module
     try:
-        with _registering(file.path.name, file.code):
+        with _registering(file.path.name, file.code) as load:
             exec(compile(file.source, module.__file__, "exec"), module.__dict__)
     except PluginError:
         del sys.modules[file.module]
         raise
-    _files[file.path] = file
+    _files[file.path], _loads[file.path] = file, load
     return module
 
 
 @contextmanager
-def _registering(owner: str, code: str) -> Iterator[None]:
-    """A context in which what is registered is this owner's; if anything is raised, none of it stays."""
-    before, code_before = _owner.set(owner), _code.set(code)
+def _registering(owner: str, code: str) -> Iterator[_Load]:
+    """Yield a context in which this owner registers things; if anything is raised, none of them stays."""
+    load = _Load(owner, code)
+    before = _loading.set(load)
     try:
-        yield
+        yield load
     except (Exception, SystemExit) as error:
-        for registry in _registries:
-            registry.withdraw(owner)
+        load.undo()
         where = _line_of(error, owner)
         raise PluginError(f"{owner}{where}: {type(error).__name__}: {error}") from error
     finally:
-        _owner.reset(before)
-        _code.reset(code_before)
+        _loading.reset(before)
 
 
 def _line_of(error: BaseException, owner: str) -> str:
-    """The line of the plug-in's own file at which it went wrong, as `:12`, if it did there."""
+    """Return the line of the plug-in's own file at which it failed, as `:12`, if it failed there."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
     lines, frame = "", error.__traceback__

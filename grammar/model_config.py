@@ -9,7 +9,7 @@ from typing import Any, Literal, TypedDict, get_args
 
 from ..diagnostics import hint
 from ..errors import ActivememError
-from ..plugins import OpenRegistry
+from ..plugins import Registry
 from .norms import NORMS
 from .positions import MAX_POSITIONS, POSITIONS, PositionKind
 
@@ -383,7 +383,7 @@ def _one_of(name: str, value: str, words: tuple[str, ...]) -> Rule:
     return value in words, f"expected {name} to be {_join_or(words)}, got '{value}'"
 
 
-def _registered(name: str, value: str, registry: OpenRegistry[Any]) -> tuple[Rule, ...]:
+def _registered(name: str, value: str, registry: Registry[Any]) -> tuple[Rule, ...]:
     """A rule that a setting is a name in a registry; none if it is, so that all names need not be loaded."""
     return () if value in registry else (_one_of(name, value, tuple(registry)),)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ..plugins import OpenRegistry, contract_faults
+from ..plugins import Registry, contract_faults
 
 if TYPE_CHECKING:
     from torch import nn
@@ -38,9 +38,7 @@ class PluginNorm(NormKind, ABC):
         """Return the module, (…, width) to the same; `eps` is the `norm_eps` of the model."""
 
 
-NORMS: OpenRegistry[NormKind] = OpenRegistry(
-    "norm", {"layer_norm": LayerNormKind(), "rms_norm": RmsNormKind()}
-)
+NORMS: Registry[NormKind] = Registry("norm", {"layer_norm": LayerNormKind(), "rms_norm": RmsNormKind()})
 """Every kind of normalisation by its name."""
 
 NormT = TypeVar("NormT", bound=PluginNorm)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
-from ..plugins import OpenRegistry, contract_faults
+from ..plugins import Registry, contract_faults
 
 if TYPE_CHECKING:
     from torch import nn
@@ -100,7 +100,7 @@ class PluginPosition(PositionKind, ABC):
         """Return the module: positions (length,), integers from 0, to their vectors (length, width)."""
 
 
-POSITIONS: OpenRegistry[PositionKind] = OpenRegistry(
+POSITIONS: Registry[PositionKind] = Registry(
     "position",
     {
         "timing": TimingPosition(),

@@ -19,7 +19,7 @@ from .nodes import (
 )
 from .vocabulary.output_kinds import SEQUENCE, mixes_positions, output_kind
 from .vocabulary.recurrent import INPUT_MAPS
-from .vocabulary.registry import lookup, register
+from .vocabulary.registry import define, lookup
 from .vocabulary.spec import REQUIRED, UNBOUNDED, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
 
 DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
@@ -198,7 +198,7 @@ POSITIONS = Parameter(
     meaning="width of the position vectors behind attended inputs",
 )
 
-SEQ2SEQ = register(
+SEQ2SEQ = define(
     Spec(
         name="seq2seq",
         role=Role.TRANSDUCER,

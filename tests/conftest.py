@@ -13,6 +13,8 @@ import pytest
 from activemem import plugins
 from activemem.engine.core.gpus import has_gpu
 
+from .registry_entries import restore_entries
+
 SESSION_VARIABLE = "PYTEST_SESSION_OF_ACTIVEMEM"
 PATIENCE_S = 30
 IN_MEMORY = Path("/dev/shm")
@@ -107,12 +109,17 @@ def _a_gpu_is_for_tests_of_it(request):
 @pytest.fixture(autouse=True)
 def _plug_ins_go_with_their_test():
     """What a test loads of plug-ins in files is withdrawn, so that the next test can load its own."""
-    before = set(plugins._files)
+    before = {file.path for file in plugins.loaded_files()}
     yield
-    for path in set(plugins._files) - before:
-        for registry in plugins._registries:
-            registry.withdraw(path.name)
-        sys.modules.pop(plugins._files.pop(path).module, None)
+    for path in {file.path for file in plugins.loaded_files()} - before:
+        plugins.unload_plugin(path)
+
+
+@pytest.fixture(autouse=True)
+def _entries_go_with_their_test():
+    """Restore what a test has replaced in a registry."""
+    yield
+    restore_entries()
 
 
 def _is_left(process, mark):

@@ -7,8 +7,14 @@ import sys
 
 import pytest
 
-from activemem import plugins
-from activemem.plugins import OpenRegistry, PluginError, load_plugin, load_plugin_files, loaded_files
+from activemem.plugins import (
+    PluginError,
+    Registry,
+    load_plugin,
+    load_plugin_files,
+    loaded_files,
+    unload_plugin,
+)
 from activemem.studies.catalog.metrics import METRICS
 
 METRIC = """
@@ -91,21 +97,29 @@ def test_another_process_needs_the_source_alone(write, tmp_path):
     load_plugin(path)
     files = loaded_files()
     path.unlink()
-    METRICS.withdraw("mine.py")
-    plugins._files.clear()
-    sys.modules.pop("activemem_plugin_mine")
+    unload_plugin(path)
     load_plugin_files(files)
     assert "mine" in METRICS
 
 
 def test_a_registry_has_its_own_names_and_those_of_others():
-    registry = OpenRegistry("thing", {"one": 1})
+    registry = Registry("thing", {"one": 1})
     registry.register("two", 2)
     assert dict(registry) == {"one": 1, "two": 2}
     with pytest.raises(ValueError, match="the thing 'two' is already defined by activemem"):
         registry.register("two", 3)
     with pytest.raises(KeyError):
         registry.owner("three")
+
+
+def test_a_name_can_stand_for_another_item_for_a_while():
+    registry = Registry("thing", {"one": 1})
+    with registry.replaced("one", 2), registry.replaced("new", 3):
+        assert dict(registry) == {"one": 2, "new": 3}
+    assert dict(registry) == {"one": 1}
+    registry.unregister("one")
+    registry.unregister("never")
+    assert "one" not in registry
 
 
 def test_what_comes_along_is_no_plug_ins_even_if_one_has_it_loaded(tmp_path):

@@ -15,10 +15,9 @@ from torch import Tensor, nn
 from ...errors import ActivememError
 from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
-from ...grammar.vocabulary.registry import lookup, register_plugin_spec
+from ...grammar.vocabulary.registry import lookup, register
 from ...grammar.vocabulary.spec import CostContext, Parameter, Reach, Role, Settings, Spec
-from ...plugins import OpenRegistry, contract_faults
-from .registry import Registry
+from ...plugins import OWN, Registry, contract_faults
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -122,7 +121,7 @@ class Block(nn.Module, ABC):
 
 
 @contextmanager
-def told_by_name(registry: OpenRegistry[Any], name: str) -> Iterator[None]:
+def told_by_name(registry: Registry[Any], name: str) -> Iterator[None]:
     """A context in which a plug-in builds what has a name; what it raises becomes a BuildError with both."""
     try:
         yield
@@ -131,8 +130,17 @@ def told_by_name(registry: OpenRegistry[Any], name: str) -> Iterator[None]:
         raise BuildError(f"{registry.owner(name)}: {registry.kind} '{name}': {fault}") from error
 
 
-BLOCKS = Registry(Block, kind="block", base_path="activemem.blocks.Block")
+BLOCKS: Registry[type[Block]] = Registry("module of block")
 BlockT = TypeVar("BlockT", bound=type[Block])
+ClassT = TypeVar("ClassT", bound=type[nn.Module])
+
+
+def register_module(registry: Registry[Any], base: type, name: str, cls: ClassT) -> ClassT:
+    """Add the module of a block; raise ValueError for a taken name, and for a class that lacks something."""
+    if faults := contract_faults(cls, base):
+        raise ValueError("; ".join(faults))
+    registry.register(name, cls, own=cls.__module__.startswith(f"{OWN}."))
+    return cls
 
 
 def register_block(
@@ -154,9 +162,9 @@ def register_block(
     None. Raises ValueError for a taken name, a class that is no Block, and parameters that cannot be.
     """
     if parameters is None:
-        return BLOCKS.register(name)
+        return lambda cls: register_module(BLOCKS, Block, name, cls)
 
-    def register(cls: BlockT) -> BlockT:
+    def register_new(cls: BlockT) -> BlockT:
         if faults := contract_faults(cls, Block):
             raise ValueError("; ".join(faults))
         spec = Spec(
@@ -170,11 +178,10 @@ def register_block(
             window=_measured_state(cls) if cls.state_is_bounded else None,
             check=check,
         )
-        register_plugin_spec(spec)
-        BLOCKS.of_plugins.register(name, cls)
-        return cls
+        register(spec)
+        return register_module(BLOCKS, Block, name, cls)
 
-    return register
+    return register_new
 
 
 def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
@@ -197,14 +204,11 @@ def _sees_nothing_else(_settings: Settings, _context: CostContext) -> Reach:
     return Reach(left=0, right=0)
 
 
-find_block, missing_block_reason = BLOCKS.find, BLOCKS.missing_reason
-
-
 def build_block(node: nodes.BlockNode, context: Context) -> Block:
     """The module of one block of a recipe; raises BuildError for a block without one."""
-    spec, cls = lookup(node.name), find_block(node.name)
+    spec, cls = lookup(node.name), BLOCKS.get(node.name)
     if spec is None or cls is None:
-        raise BuildError(missing_block_reason(node.name))
+        raise BuildError(f"block '{node.name}' has no module")
     settings = spec.settings(node)
     block = cls.build(settings, context)
     if block.context_length is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, Self, TypeVar
 
@@ -11,8 +12,8 @@ from torch import Tensor, nn
 from ...grammar import nodes
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Settings
-from .block import BuildError, Context
-from .registry import Registry
+from ...plugins import Registry
+from .block import BuildError, Context, register_module
 
 ValueT = TypeVar("ValueT")
 
@@ -98,17 +99,20 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
 
 AnyTransducer = Transducer[Any]
-TRANSDUCERS = Registry[AnyTransducer](
-    Transducer, kind="transducer", base_path="activemem.blocks.core.transducer.Transducer"
-)
-register_transducer, missing_transducer_reason = TRANSDUCERS.register, TRANSDUCERS.missing_reason
+TRANSDUCERS: Registry[type[AnyTransducer]] = Registry("module of transducer")
+TransducerT = TypeVar("TransducerT", bound=type[AnyTransducer])
+
+
+def register_transducer(name: str) -> Callable[[TransducerT], TransducerT]:
+    """Return a decorator that makes a class the module of the transducer of that name."""
+    return lambda cls: register_module(TRANSDUCERS, Transducer, name, cls)
 
 
 def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransducer:
     """The module of a transducer of a recipe; raises BuildError for one without."""
-    spec, cls = lookup(node.name), TRANSDUCERS.find(node.name)
+    spec, cls = lookup(node.name), TRANSDUCERS.get(node.name)
     if spec is None or cls is None:
-        raise BuildError(missing_transducer_reason(node.name))
+        raise BuildError(f"transducer '{node.name}' has no module")
     made = cls.build(spec.settings(node), context)
     made.depends_on_target_length = spec.depends_on_target_length
     return made

@@ -16,14 +16,14 @@ from ...grammar.vocabulary.output_kinds import OTHER_LENGTH, VECTOR, output_kind
 from ...grammar.vocabulary.registry import lookup
 from ...grammar.vocabulary.spec import Role
 from ..core.activations import ACTIVATIONS
-from ..core.block import Block, BuildError, Context, missing_block_reason
+from ..core.block import BLOCKS, Block, BuildError, Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Embedding, Linear, initialise, widen_output
 from ..core.normalisation import build_final_norm
 from ..core.positional_encoding import PositionalEncoding
 from ..core.residual_stack import ResidualStack, SideInputs, build_body
 from ..core.streaming import StreamChunk, StreamState
-from ..core.transducer import missing_transducer_reason
+from ..core.transducer import TRANSDUCERS
 from ..layers.fused_pooling import try_fused_pooling
 from .adaptive_softmax import AdaptiveEmbedding, AdaptiveSoftmax, TiedLinear
 from .base_model import BaseModel, fill_places, find_places, take_places
@@ -301,7 +301,9 @@ def _recipe_faults(recipe: Recipe) -> list[str]:
 
 
 def _missing_reason(name: str) -> str | None:
-    """Why a block of that name cannot be built; None if it can."""
+    """Return why a block of that name cannot be built; None if it can."""
     spec = lookup(name)
     transduces = spec is not None and spec.role is Role.TRANSDUCER
-    return missing_transducer_reason(name) if transduces else missing_block_reason(name)
+    if name in (TRANSDUCERS if transduces else BLOCKS):
+        return None
+    return f"{'transducer' if transduces else 'block'} '{name}' has no module"

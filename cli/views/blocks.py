@@ -10,9 +10,9 @@ from typing import Any
 from ...grammar import CostContext, Fault, Parameter, RecipeError, Spec, lookup, nodes, parse, render
 from ...grammar.analysis.analyse import block_cost
 from ...grammar.signature import default_text, describe_values, example, signature
-from ...grammar.vocabulary.entry_points import PluginProblem
 from ...grammar.vocabulary.registry import spec_of
 from ...grammar.vocabulary.spec import OWNER
+from ...plugins import BrokenPlugin
 from ...reporting.recipes.breakdown import STATE_BYTES
 from ...studies.text.units import (
     WIDTH,
@@ -62,14 +62,11 @@ def format_blocks(specs: Sequence[Spec]) -> str:
     return "\n".join(rows)
 
 
-def blocks_to_dict(specs: Sequence[Spec], problems: Sequence[PluginProblem]) -> dict[str, Any]:
+def blocks_to_dict(specs: Sequence[Spec], problems: Sequence[BrokenPlugin]) -> dict[str, Any]:
     """Return the blocks in full as data, and what is wrong with blocks of other packages."""
     return {
         "blocks": [_summary(spec) for spec in specs],
-        "problems": [
-            {"owner": each.owner, "group": each.group, "name": each.name, "message": each.message}
-            for each in problems
-        ],
+        "problems": [{"owner": each.owner, "name": each.entry, "message": each.message} for each in problems],
     }
 
 

@@ -7,12 +7,12 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Any
 
-from ...plugins import OWN, OpenRegistry
+from ...plugins import OWN, Registry
 from ...studies.catalog.metrics import METRICS, Metric, better_arrow
 from ...studies.text.units import WIDTH
 
 
-def registered(registries: Mapping[str, OpenRegistry[Any]]) -> list[dict[str, str]]:
+def registered(registries: Mapping[str, Registry[Any]]) -> list[dict[str, str]]:
     """Return all entries of registries as plain data: the study key, name, source and owner of each.
 
     Entries have a title if the registry has titles.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import islice, product
 
 from ...diagnostics import FaultCollector
+from ...plugins import broken_plugins
 from ..nodes import (
     BlockNode,
     ChoiceDimension,
@@ -27,7 +28,7 @@ from ..nodes import (
 )
 from ..syntax.syntax_tree import CallSyntax, ErrorSyntax, HoleSyntax, NumberSyntax, OperationSyntax, Syntax
 from ..vocabulary import output_kinds
-from ..vocabulary.registry import lookup, nearest_block, plugin_problem
+from ..vocabulary.registry import lookup, nearest_block
 from ..vocabulary.spec import Parameter, Spec
 from . import special_forms
 from .arguments import bind, bind_known_names, check_complete
@@ -334,7 +335,7 @@ class _Checker:
     def _report_unknown(self, call: CallSyntax) -> None:
         """A block that does not exist; its arguments are held against the nearest one that does."""
         what = self._faults.quote(call.start, call.name_end)
-        broken = plugin_problem(call.name)
+        broken = next((each for each in broken_plugins() if each.entry == call.name), None)
         if broken is not None:
             self._faults.add(call.start, call.name_end, f"the block '{what}' cannot be used: {broken}")
             return

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from .attention import ADAPTIVE, HEAD_WIDTH, HEADS, POS_VALUES, RAMP, SELF, check_ramp, window_from_settings
-from .registry import register
+from .registry import define
 from .spec import CostContext, Parameter, Reach, Role, Settings, Spec, as_int, lays_out_its_window
 
 VECTORS = Parameter(name="N", kind="integer", low=0, high=1048576, meaning="persistent vectors of each head")
@@ -47,7 +47,7 @@ def _register_persistent_attention(
     window_heads: Callable[[int], int] = lambda heads: heads,
     check: Callable[[Settings], str | None] = check_ramp,
 ) -> Spec:
-    return register(
+    return define(
         Spec(
             name=name,
             role=Role.MIXER,
@@ -102,7 +102,7 @@ SINGLE_HEAD = _register_persistent_attention(
     section="section 5.3",
 )
 
-FF_ATTN = register(
+FF_ATTN = define(
     Spec(
         name="ff_attn",
         role=Role.CHANNEL,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .registry import register
+from .registry import define
 from .spec import (
     UNBOUNDED,
     CostContext,
@@ -188,7 +188,7 @@ def _reach(settings: Settings, context: CostContext) -> Reach:
     return window_from_settings(settings, causal=context.causal).reach
 
 
-SA = register(
+SA = define(
     Spec(
         name="sa",
         role=Role.MIXER,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .attention import HEAD_WIDTH, HEADS
 from .matrix_states.recurrent_heads import head_norm_parameter
-from .registry import register
+from .registry import define
 from .spec import (
     UNBOUNDED,
     CostContext,
@@ -23,7 +23,7 @@ def _reach(_settings: Settings, context: CostContext) -> Reach:
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
-FOX = register(
+FOX = define(
     Spec(
         name="fox",
         role=Role.MIXER,
@@ -46,7 +46,7 @@ def _check_turns(settings: Settings) -> str | None:
     return None
 
 
-DIFF_ATTN = register(
+DIFF_ATTN = define(
     Spec(
         name="diff_attn",
         role=Role.MIXER,
@@ -90,7 +90,7 @@ def _check_latents(settings: Settings) -> str | None:
     return None
 
 
-LATENT_ATTN = register(
+LATENT_ATTN = define(
     Spec(
         name="latent_attn",
         role=Role.MIXER,

@@ -12,7 +12,7 @@ a value for each lag from a small network, computed once a batch; its products a
 from __future__ import annotations
 
 from .feedforward import ACT
-from .registry import register
+from .registry import define
 from .spec import CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word, loops_over_positions
 from .vector_states.recurrent_channels import CHANNELS
 
@@ -43,7 +43,7 @@ def _cgru_reach(settings: Settings, context: CostContext) -> Reach:
     return Reach(left=2 * side.left, right=2 * side.right)
 
 
-CONV = register(
+CONV = define(
     Spec(
         name="conv",
         role=Role.MIXER,
@@ -56,7 +56,7 @@ CONV = register(
     )
 )
 
-PERSISTENT_CONV = register(
+PERSISTENT_CONV = define(
     Spec(
         name="persistent_conv",
         role=Role.MIXER,
@@ -69,7 +69,7 @@ PERSISTENT_CONV = register(
     )
 )
 
-HIGHWAY_CONV = register(
+HIGHWAY_CONV = define(
     Spec(
         name="highway_conv",
         role=Role.MIXER,
@@ -82,7 +82,7 @@ HIGHWAY_CONV = register(
     )
 )
 
-CGRU = register(
+CGRU = define(
     Spec(
         name="cgru",
         role=Role.MIXER,
@@ -109,7 +109,7 @@ def _check_taps(settings: Settings) -> str | None:
     return None
 
 
-BASE_CONV = register(
+BASE_CONV = define(
     Spec(
         name="base_conv",
         role=Role.MIXER,
@@ -150,7 +150,7 @@ def _hyena_reach(settings: Settings, _context: CostContext) -> Reach:
     return Reach(left=(as_int(settings, "order") - 1) * each + max(0, short - 1), right=0)
 
 
-HYENA = register(
+HYENA = define(
     Spec(
         name="hyena",
         role=Role.MIXER,

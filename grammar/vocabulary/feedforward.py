@@ -5,7 +5,7 @@ They reach no other position and keep no state.
 
 from __future__ import annotations
 
-from .registry import register
+from .registry import define
 from .spec import CostContext, Parameter, Reach, Role, Settings, Spec
 
 ACT = Parameter(
@@ -34,7 +34,7 @@ FILTER = Parameter(
     name="filter", kind="integer", low=1, high=1048576, positional=True, meaning="width of the inner layer"
 )
 
-FF = register(
+FF = define(
     Spec(
         name="ff",
         role=Role.CHANNEL,
@@ -46,7 +46,7 @@ FF = register(
     )
 )
 
-GLU = register(
+GLU = define(
     Spec(
         name="glu",
         role=Role.CHANNEL,
@@ -67,7 +67,7 @@ GLU = register(
     )
 )
 
-ACTIVATION = register(
+ACTIVATION = define(
     Spec(
         name="activation",
         role=Role.CHANNEL,
@@ -79,7 +79,7 @@ ACTIVATION = register(
     )
 )
 
-DENSE = register(
+DENSE = define(
     Spec(
         name="dense",
         role=Role.CHANNEL,

@@ -7,7 +7,7 @@ hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1), and U, U′, U″, W, W′, 
 
 from __future__ import annotations
 
-from .registry import register
+from .registry import define
 from .spec import UNBOUNDED, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
 
 PARAMETERS = (
@@ -72,7 +72,7 @@ def _reach(_settings: Settings, context: CostContext) -> Reach:
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
-NEURAL_GPU = register(
+NEURAL_GPU = define(
     Spec(
         name="neural_gpu",
         role=Role.TRANSDUCER,
@@ -90,7 +90,7 @@ NEURAL_GPU = register(
     )
 )
 
-MARKOV_NEURAL_GPU = register(
+MARKOV_NEURAL_GPU = define(
     Spec(
         name="markov_neural_gpu",
         role=Role.TRANSDUCER,
@@ -105,7 +105,7 @@ MARKOV_NEURAL_GPU = register(
     )
 )
 
-EXTENDED_NEURAL_GPU = register(
+EXTENDED_NEURAL_GPU = define(
     Spec(
         name="extended_neural_gpu",
         role=Role.TRANSDUCER,

@@ -6,7 +6,7 @@ was given. Behind it the model goes on with the vector, as a sequence of one.
 
 from __future__ import annotations
 
-from .registry import register
+from .registry import define
 from .spec import UNBOUNDED, CostContext, Reach, Role, Settings, Spec
 
 _SOURCE = "Raffel and Ellis 2016, section 1.3"
@@ -22,7 +22,7 @@ def _vector(_settings: Settings, context: CostContext) -> int:
     return context.width
 
 
-ATTENTION_POOL = register(
+ATTENTION_POOL = define(
     Spec(
         name="attention_pool",
         role=Role.POOL,
@@ -34,7 +34,7 @@ ATTENTION_POOL = register(
     )
 )
 
-MEAN_POOL = register(
+MEAN_POOL = define(
     Spec(
         name="mean_pool",
         role=Role.POOL,
@@ -46,7 +46,7 @@ MEAN_POOL = register(
     )
 )
 
-LAST = register(
+LAST = define(
     Spec(
         name="last",
         role=Role.POOL,

@@ -6,7 +6,7 @@ before that of the position before it.
 
 from __future__ import annotations
 
-from .registry import register
+from .registry import define
 from .spec import UNBOUNDED, CostContext, Parameter, Reach, Role, Settings, Spec, as_int, loops_over_positions
 
 INPUT_MAPS = {"lstm": 4, "gru": 3}
@@ -23,7 +23,7 @@ def _reach(_settings: Settings, _context: CostContext) -> Reach:
 
 
 def _register_recurrent(name: str, summary: str, equation: str, source: str, states: int) -> Spec:
-    return register(
+    return define(
         Spec(
             name=name,
             role=Role.MIXER,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from ...plugins import OpenRegistry
+from ...plugins import Registry
 from ..text.strict_model import KnownNames, StrictModel, class_faults
 from .metrics import METRICS, Metric
 from .registered_settings import read_registered
@@ -74,7 +74,7 @@ class CallbackEntry:
     settings: type[Callback]
 
 
-CALLBACKS: OpenRegistry[CallbackEntry] = OpenRegistry("callback")
+CALLBACKS: Registry[CallbackEntry] = Registry("callback")
 """Every callback by its name; all are of plug-ins."""
 
 CallbackT = TypeVar("CallbackT", bound=Callback)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import Field
 
-from ...plugins import OpenRegistry
+from ...plugins import Registry
 from ..text.strict_model import KnownNames, StrictModel, class_faults
 from .metrics import METRICS, Metric
 from .registered_settings import read_registered
@@ -70,7 +70,7 @@ class LossTermEntry:
     settings: type[LossTerm]
 
 
-LOSS_TERMS: OpenRegistry[LossTermEntry] = OpenRegistry("loss term")
+LOSS_TERMS: Registry[LossTermEntry] = Registry("loss term")
 """Every loss term by its name; all are of plug-ins."""
 
 TermT = TypeVar("TermT", bound=LossTerm)

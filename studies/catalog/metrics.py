@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar, cast
 from pydantic import ConfigDict, TypeAdapter
 
 from ...diagnostics import hint
-from ...plugins import OpenRegistry
+from ...plugins import Registry
 from .tasks import TaskKind
 
 
@@ -84,7 +84,7 @@ def _read_metrics() -> dict[str, dict[str, Metric]]:
 
 _TABLES = _read_metrics()
 
-METRICS: OpenRegistry[Metric] = OpenRegistry("metric", _TABLES["metrics"])
+METRICS: Registry[Metric] = Registry("metric", _TABLES["metrics"])
 """Every metric by its name."""
 
 SPLITS = {"dev": "on the dev split", "test": "on the test split"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from ...diagnostics import nearest_hint
-from ...plugins import OpenRegistry
+from ...plugins import Registry
 from ..text.pydantic_messages import validate
 from ..text.strict_model import KnownNames, StrictModel, class_faults
 
@@ -117,7 +117,7 @@ _MOMENTS: Mapping[str, int] = {
 }
 """How many numbers each rule keeps of a weight, at most."""
 
-OPTIMIZERS: OpenRegistry[Optimizer] = OpenRegistry(
+OPTIMIZERS: Registry[Optimizer] = Registry(
     "optimizer",
     {
         name: Optimizer(name=name, source=source)

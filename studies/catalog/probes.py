@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from ...plugins import OpenRegistry
+from ...plugins import Registry
 from .metrics import METRICS, Metric, kinds_of_task
 from .tasks import Examples, TaskKind
 
@@ -31,7 +31,7 @@ class RegisteredProbe:
     kinds: frozenset[TaskKind]
 
 
-PROBES: OpenRegistry[RegisteredProbe] = OpenRegistry("probe")
+PROBES: Registry[RegisteredProbe] = Registry("probe")
 """Every probe of plug-ins by its name, which is that of its metric."""
 
 

@@ -8,14 +8,14 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from ...diagnostics import nearest_hint
-from ...plugins import OpenRegistry
+from ...plugins import Registry
 from ..text.pydantic_messages import InvalidTableError, ValidationProblem, validate
 
 ItemT = TypeVar("ItemT")
 
 
 def read_registered(
-    table: object, registry: OpenRegistry[ItemT], settings_of: Callable[[ItemT], type[BaseModel]]
+    table: object, registry: Registry[ItemT], settings_of: Callable[[ItemT], type[BaseModel]]
 ) -> object:
     """Return the settings of a table in the class that its name selects; return anything else unchanged.
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from ...diagnostics import nearest_hint
-from ...plugins import OpenRegistry
+from ...plugins import Registry
 from .datasets import Corpus, CorpusError, Dataset, ParallelCorpus, Treebank
 
 KINDS: dict[str, type[Dataset]] = {"texts": Corpus, "pairs": ParallelCorpus, "treebanks": Treebank}
@@ -70,11 +70,11 @@ class _Tables(BaseModel):
 
 
 @cache
-def _datasets() -> OpenRegistry[Dataset]:
+def _datasets() -> Registry[Dataset]:
     """Return the datasets of the file by name; others can be registered."""
     tables = tomllib.loads(Path(__file__).with_name("datasets.toml").read_text(encoding="utf-8"))
     read = _read_tables(tables)
-    return OpenRegistry("corpus", {**read.texts, **read.pairs, **read.treebanks})
+    return Registry("corpus", {**read.texts, **read.pairs, **read.treebanks})
 
 
 def _read_tables(tables: dict[str, Any]) -> _Tables:

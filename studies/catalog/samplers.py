@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ...plugins import OpenRegistry
+from ...plugins import Registry
 
 if TYPE_CHECKING:
     import optuna
@@ -28,7 +28,7 @@ class SearchPart(Generic[PartT]):
     make: PartT | None = None
 
 
-SAMPLERS: OpenRegistry[SearchPart[MakeSampler]] = OpenRegistry(
+SAMPLERS: Registry[SearchPart[MakeSampler]] = Registry(
     "sampler",
     {
         name: SearchPart(source=source)
@@ -59,7 +59,7 @@ WITHOUT_CONDITIONS, NUMBERS_ALONE = ("cmaes", "gp"), ("cmaes",)
 WITHOUT_LIMITS = ("cmaes", "gp_trees")
 """The samplers that learn, but not from limits that points exceed."""
 
-SCHEDULERS: OpenRegistry[SearchPart[MakeScheduler]] = OpenRegistry(
+SCHEDULERS: Registry[SearchPart[MakeScheduler]] = Registry(
     "scheduler",
     {
         name: SearchPart(source=source)
@@ -93,7 +93,7 @@ def register_scheduler(name: str, *, source: str) -> Callable[[MakeT], MakeT]:
     return _register(SCHEDULERS, name, source)
 
 
-def _register(registry: OpenRegistry[SearchPart[Any]], name: str, source: str) -> Callable[[MakeT], MakeT]:
+def _register(registry: Registry[SearchPart[Any]], name: str, source: str) -> Callable[[MakeT], MakeT]:
     def register(make: MakeT) -> MakeT:
         if not callable(make):
             raise ValueError(f"expected what makes the {registry.kind} '{name}', got {make!r}")

@@ -10,7 +10,7 @@ from typing import Annotated, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from ...diagnostics import nearest_hint
-from ...plugins import OpenRegistry
+from ...plugins import Registry
 from ..text.pydantic_messages import validate
 from ..text.strict_model import KnownNames, StrictModel, class_faults
 
@@ -97,7 +97,7 @@ class ScheduleEntry:
 FALLING = ("linear", "cosine", "warmup_stable_decay")
 """The schedules that fall to a floor."""
 
-SCHEDULES: OpenRegistry[ScheduleEntry] = OpenRegistry(
+SCHEDULES: Registry[ScheduleEntry] = Registry(
     "schedule",
     {
         name: ScheduleEntry(name=name, source=source)

@@ -11,7 +11,7 @@ from ...grammar.nodes import BlockNode, walk
 from ...grammar.norms import NORMS
 from ...grammar.positions import POSITIONS
 from ...grammar.vocabulary.registry import block_code
-from ...plugins import OpenRegistry
+from ...plugins import Registry
 from ..catalog.callbacks import CALLBACKS
 from ..catalog.loss_terms import LOSS_TERMS
 from ..catalog.optimisers import OPTIMIZERS
@@ -75,7 +75,7 @@ def changed_code(stored: str) -> dict[str, tuple[str, str]]:
     return {what: both for what, both in changed.items() if digest(both[0]) != digest(both[1])}
 
 
-def _code_of(recipe: str, corpus: object, *named: tuple[OpenRegistry[Any], str]) -> dict[str, str]:
+def _code_of(recipe: str, corpus: object, *named: tuple[Registry[Any], str]) -> dict[str, str]:
     """Return the code of a recipe's blocks, of a named corpus, and of what registries name."""
     blocks = [("block", name, block_code(name)) for name in _blocks(recipe)]
     corpora = [("corpus", corpus, dataset_code(corpus) if isinstance(corpus, str) else None)]

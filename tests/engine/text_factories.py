@@ -50,4 +50,4 @@ def tiny_corpus(folder):
     (folder / "tiny").mkdir()
     (folder / "tiny" / "tiny.txt").write_bytes(whole)
     yield
-    del registry._datasets()._items["tiny"]
+    registry._datasets().unregister("tiny")

@@ -6,6 +6,7 @@ from activemem.studies.catalog import registry
 from activemem.studies.catalog.datasets import PairFiles, ParallelCorpus, SourceFile
 from activemem.studies.study import load_study
 
+from ..registry_entries import replace_entry
 from ..study_texts import study_text
 
 NUMBERS = {"one": "un", "two": "deux", "three": "trois", "four": "quatre", "five": "cinq"}
@@ -42,7 +43,7 @@ def register_numbers(folder, monkeypatch, *, doubled=False):
         licence="",
         source="",
     )
-    monkeypatch.setitem(registry._datasets()._items, "numbers", corpus)
+    replace_entry(registry._datasets(), "numbers", corpus)
 
 
 def double(pair, without):

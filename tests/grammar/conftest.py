@@ -7,6 +7,8 @@ import pytest
 from activemem.grammar import CostContext, Parameter, Reach, Role, Settings, Spec
 from activemem.grammar.vocabulary import registry
 
+from ..registry_entries import replace_entry
+
 
 def _reach(_settings: Settings, _context: CostContext) -> Reach:
     return Reach(left=0, right=0)
@@ -47,4 +49,4 @@ SPECS = (
 def more_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """`pool`, `stretch`, `blend(rate=0.5, gated=false)`, `pair(first, second)` for the length of a test."""
     for spec in SPECS:
-        monkeypatch.setitem(registry._specs, spec.name, spec)
+        replace_entry(registry.SPECS, spec.name, spec)

@@ -107,7 +107,7 @@ def plugged_in() -> Iterator[None]:
         (METRICS, "test_evenness"),
         (PROBES, "tilt"),
     ):
-        del registry._items[name], registry._owners[name]
+        registry.unregister(name)
 
 
 @pytest.mark.usefixtures("plugged_in")

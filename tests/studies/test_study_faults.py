@@ -14,6 +14,7 @@ from activemem.grammar.vocabulary import registry
 from activemem.studies.study import load_study
 from activemem.studies.text.errors import StudyError
 
+from ..registry_entries import replace_entry
 from ..study_texts import study_text
 from .fault_messages import TEXT, message
 
@@ -212,7 +213,7 @@ def last_token(monkeypatch):
             reach=lambda _settings, _context: Reach(left=UNBOUNDED, right=0),
             owner="the tests",
         )
-        monkeypatch.setitem(registry._specs, spec.name, spec)
+        replace_entry(registry.SPECS, spec.name, spec)
 
 
 @pytest.mark.usefixtures("last_token")

@@ -23,15 +23,15 @@ def list_(as_json: JsonOption = False) -> None:
     Blocks of other packages that cannot be used are listed on standard error.
     """
     from ....grammar import lookup, registered_names
-    from ....grammar.vocabulary.registry import plugin_problems
+    from ....plugins import broken_plugins
     from ...views import blocks
 
     specs = [spec for name in registered_names() if (spec := lookup(name)) is not None]
     if as_json:
-        print_json(blocks.blocks_to_dict(specs, plugin_problems()))
+        print_json(blocks.blocks_to_dict(specs, broken_plugins()))
     else:
         print_stdout(blocks.format_blocks(specs))
-    for problem in plugin_problems():
+    for problem in broken_plugins():
         print_stderr(str(problem))
 
 

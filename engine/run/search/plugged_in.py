@@ -6,12 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ....plugins import OpenRegistry, PluginError
+from ....plugins import PluginError, Registry
 
 
-def made_by_plugin(
-    registry: OpenRegistry[Any], name: str, make: Callable[[], object], base: type[Any]
-) -> Any:  # noqa: ANN401 -- an instance of the base
+def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
     """What a plug-in makes, if it is what it should be."""
     with told_by_name(registry, name):
         found = make()
@@ -24,7 +22,7 @@ def made_by_plugin(
 
 
 @contextmanager
-def told_by_name(registry: OpenRegistry[Any], name: str) -> Iterator[None]:
+def told_by_name(registry: Registry[Any], name: str) -> Iterator[None]:
     """A context in which a plug-in's code runs: what it raises is told with its owner and its name."""
     try:
         yield

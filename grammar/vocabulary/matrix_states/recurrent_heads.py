@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ..attention import HEAD_WIDTH, HEADS
-from ..registry import register
+from ..registry import define
 from ..spec import (
     UNBOUNDED,
     CostContext,
@@ -111,7 +111,7 @@ def register_recurrence(
         head_norm_parameter(head_norm),
         output_gate_parameter(output_gate),
     )
-    return register(
+    return define(
         Spec(
             name=name,
             role=Role.MIXER,

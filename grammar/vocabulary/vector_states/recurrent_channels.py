@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..matrix_states.recurrent_heads import SHORT_CONV
-from ..registry import register
+from ..registry import define
 from ..spec import (
     UNBOUNDED,
     CostContext,
@@ -58,7 +58,7 @@ def register_channels(
         taps = as_int(settings, "short_conv") if "short_conv" in settings else 0
         return state(settings) + max(0, taps - 1) * convolved(settings)
 
-    return register(
+    return define(
         Spec(
             name=name,
             role=Role.MIXER,

@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, TypeVar
 
 from ....diagnostics import nearest_hint
-from ....plugins import OWN, OpenRegistry
+from ....plugins import OWN, Registry
 
 if TYPE_CHECKING:
     from ..table import Table
@@ -33,7 +33,7 @@ def _render_own(form: str, table: Table) -> str:
     return import_module(f".{form}", __name__).render(table)
 
 
-FORMATS: OpenRegistry[Render] = OpenRegistry(
+FORMATS: Registry[Render] = Registry(
     "table format", {name: partial(_render_own, name) for name in own_format_names()}
 )
 """Every format by its name."""

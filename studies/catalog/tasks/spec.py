@@ -11,7 +11,7 @@ from pydantic import field_validator
 
 from ....diagnostics import nearest_hint
 from ....errors import ActivememError
-from ....plugins import OpenRegistry
+from ....plugins import Registry
 from ...text.pydantic_messages import InvalidTableError, validate
 from ...text.strict_model import StrictModel
 
@@ -120,13 +120,13 @@ class TaskSpec:
         return {key: field.description or "" for key, field in fields if key != "name"}
 
 
-TASKS: OpenRegistry[TaskSpec] = OpenRegistry("task")
+TASKS: Registry[TaskSpec] = Registry("task")
 """Every task by its name: those that come along, and those of plug-ins."""
 
 
 def add_own_task(spec: TaskSpec) -> None:
     """Register a built-in task."""
-    TASKS.add_own(spec.name, spec)
+    TASKS.register(spec.name, spec, own=True)
 
 
 def lookup_task(name: str) -> TaskSpec | None:

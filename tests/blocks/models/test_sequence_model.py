@@ -10,7 +10,7 @@ from torch.func import functional_call, stack_module_state
 from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import BuildError, Model, build
-from activemem.blocks.core.block import find_block, register_block
+from activemem.blocks.core.block import BLOCKS, register_block
 from activemem.blocks.layers.feedforward import FeedForward
 from activemem.blocks.testing.fixtures import make_generator, use_plain_operations
 from activemem.grammar import Reach, RecipeError, Role, Spec, analyse, parse, register
@@ -231,14 +231,14 @@ def without_module():
     name = "only_said"
     register(Spec(name=name, role=Role.CHANNEL, summary="", equation="", source="", reach=near))
     yield name
-    del registry._specs[name]
+    registry.SPECS.unregister(name)
 
 
 def test_what_cannot_be_built_says_so_with_all_reasons(without_module):
     recipe = f"{{mixer}} + conv(k=integer(1, 3)) >> {without_module}"
     with pytest.raises(BuildError) as caught:
         build(recipe, d_model=0, vocab=0, norm="both", position="learnt", dropout=1.0)
-    assert find_block(without_module) is None
+    assert without_module not in BLOCKS
     assert str(caught.value) == "\n".join(
         [
             f"recipe '{recipe}' cannot be built",

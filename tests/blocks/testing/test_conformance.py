@@ -12,6 +12,7 @@ from activemem.blocks.testing.fixtures import parse_block
 from activemem.grammar import Reach, Role, Spec, render
 from activemem.grammar.vocabulary import registry, spec
 
+from ...registry_entries import replace_entry
 from ..example_blocks import BLOCKS, example_block
 
 every_block = pytest.mark.parametrize("name", BLOCKS)
@@ -178,8 +179,8 @@ def known(monkeypatch):
     def make_known(cls):
         words = {"summary": "tried", "equation": "y", "source": "the tests", "owner": "the tests"}
         spec = Spec(name="tried", role=Role.MIXER, reach=reach, **words)
-        monkeypatch.setitem(registry._specs, "tried", spec)
-        monkeypatch.setitem(block.BLOCKS.classes, "tried", cls)
+        replace_entry(registry.SPECS, "tried", spec)
+        replace_entry(block.BLOCKS, "tried", cls)
         monkeypatch.setitem(references._references, "tried", reference)
 
     return make_known

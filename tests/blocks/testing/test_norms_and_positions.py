@@ -10,6 +10,8 @@ from activemem.grammar import analyse
 from activemem.grammar.norms import NORMS
 from activemem.grammar.positions import POSITIONS
 
+from ...registry_entries import replace_entry
+
 
 class RmsNorm(PluginNorm):
     def build(self, width, eps):
@@ -29,7 +31,8 @@ def _registered():
     register_norm("test_rms", source="Zhang and Sennrich 2019")(RmsNorm)
     register_position("test_learnt", source="Gehring et al. 2017")(Learnt)
     yield
-    del NORMS._items["test_rms"], POSITIONS._items["test_learnt"]
+    NORMS.unregister("test_rms")
+    POSITIONS.unregister("test_learnt")
 
 
 @pytest.mark.parametrize("check", norm_conformance.CHECKS)
@@ -74,7 +77,7 @@ FLAWS = {
 @pytest.mark.parametrize("check", FLAWS)
 def test_the_suite_finds_what_a_norm_does_not_keep_to(check, monkeypatch):
     flawed = type("Flawed", (Flawed,), FLAWS[check])
-    monkeypatch.setitem(NORMS._items, "test_rms", flawed())
+    replace_entry(NORMS, "test_rms", flawed())
     with pytest.raises(AssertionError):
         getattr(norm_conformance, check)("test_rms")
 
@@ -87,7 +90,7 @@ def test_the_suite_finds_what_a_norm_does_not_keep_to(check, monkeypatch):
     ],
 )
 def test_the_suite_finds_what_positions_do_not_keep_to(check, changes, monkeypatch):
-    monkeypatch.setitem(POSITIONS._items, "test_learnt", type("Flawed", (Learnt,), changes)())
+    replace_entry(POSITIONS, "test_learnt", type("Flawed", (Learnt,), changes)())
     with pytest.raises(AssertionError):
         getattr(position_conformance, check)("test_learnt")
 

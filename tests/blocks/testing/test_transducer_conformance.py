@@ -15,6 +15,8 @@ from activemem.grammar import Role, lookup, parse
 from activemem.grammar.vocabulary import registry
 from activemem.grammar.vocabulary.registry import builtin_names
 
+from ...registry_entries import replace_entry
+
 RECIPES = [
     "seq2seq(lstm, lstm)",
     "seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)",
@@ -134,7 +136,7 @@ def test_a_name_is_taken_once():
 
 def test_a_transducer_without_a_module_cannot_be_built(monkeypatch):
     spec = replace(lookup("seq2seq"), name="told", owner="the tests")
-    monkeypatch.setitem(registry._specs, "told", spec)
+    replace_entry(registry.SPECS, "told", spec)
     with pytest.raises(BuildError) as caught:
         model("told(lstm, lstm)")
     told = "recipe 'told(lstm, lstm)' cannot be built"

@@ -19,6 +19,8 @@ from activemem.studies.catalog.tasks import TASKS, TaskError
 from activemem.studies.planning.divergence import ignorant_losses
 from activemem.studies.schema.settings import TrialSettings
 
+from ...registry_entries import replace_entry
+
 CPU = torch.device("cpu")
 TIMED = "tokens_per_s"
 SCORED = ("loss", "accuracy", "exact", "scaled_accuracy")
@@ -114,7 +116,7 @@ def _tasks():
         register_task(name, kind=kind, **about)(task)
     yield
     for name in ("previous", "previous_of_all", "sums", "focal"):
-        del TASKS._items[name], TASKS._owners[name]
+        TASKS.unregister(name)
 
 
 def training(task, recipe="conv(k=3) >> ff(16)", seed=0, **train):
@@ -225,13 +227,13 @@ def test_registered_metrics_see_what_is_scored():
         plain = training({"name": "previous_of_all"}, epochs=1).advance()
     finally:
         for name in ("same", "dev_same", "test_same"):
-            del METRICS._items[name], METRICS._owners[name]
+            METRICS.unregister(name)
     assert (causal["dev_same"], causal["test_same"]) == (causal["dev_accuracy"], causal["test_accuracy"])
     assert plain["same"] == plain["dev_accuracy"]
 
 
 def test_a_model_that_sees_later_inputs_fails(monkeypatch):
-    monkeypatch.setitem(BLOCKS.classes, "conv", LooksAhead)
+    replace_entry(BLOCKS, "conv", LooksAhead)
     training({"name": "previous_of_all"}).advance()
     with pytest.raises(LeakError, match="sees the future: output 0 moves"):
         training({"name": "previous"}).advance()

@@ -11,6 +11,8 @@ from activemem.studies.catalog.metrics import METRICS, register_metric
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem
 from activemem.studies.schema.settings import TrialSettings
 
+from ...registry_entries import replace_entry
+
 LINES = {"name": "language_model", "corpus": "paradise-lost", "batching": "lines"}
 STREAM = {"name": "language_model", "corpus": "paradise-lost", "dev_tokens": 2000}
 
@@ -46,7 +48,7 @@ def register():
 
     yield add
     for name in names:
-        del METRICS._items[name], METRICS._owners[name]
+        METRICS.unregister(name)
 
 
 def trained(task, recipe, **train):
@@ -85,7 +87,7 @@ def test_transduction_gives_log_probabilities_of_both_splits(register, tmp_path,
     problem = TASKS["reverse_copy"]
     assert isinstance(problem, DegradationProblem)
     few = replace(problem, sequences=400, test_sequences=40)
-    monkeypatch.setitem(TASKS._items, "reverse_copy", few)
+    replace_entry(TASKS, "reverse_copy", few)
     register("transduction", chosen_nats)
     found = last_metrics(trained({"name": "reverse_copy"}, "seq2seq(gru, gru)"), tmp_path)
     assert found["dev_same"] == pytest.approx(found["dev_loss"], rel=1e-6)

@@ -13,6 +13,7 @@ from activemem.engine.trial.training import Training
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem, require_task
 from activemem.studies.schema.settings import TrialSettings
 
+from ...registry_entries import replace_entry
 from ..translation_factories import PLAIN, register_numbers, translation_study
 
 CPU = torch.device("cpu")
@@ -42,7 +43,7 @@ def _few(monkeypatch):
     """Few sequences, so that a split is scored in no time."""
     for name, problem in list(TASKS.items()):
         if isinstance(problem, DegradationProblem):
-            monkeypatch.setitem(TASKS._items, name, replace(problem, sequences=400, test_sequences=40))
+            replace_entry(TASKS, name, replace(problem, sequences=400, test_sequences=40))
 
 
 def untimed(metrics):
@@ -133,7 +134,7 @@ def test_what_is_learnt_is_written_too(tmp_path):
 @pytest.mark.heavy
 def test_a_copy_that_is_learnt_is_exact(tmp_path, monkeypatch):
     easy = replace(require_task("reverse_copy"), symbols=4, min_length=1, max_length=4, sequences=300)
-    monkeypatch.setitem(TASKS._items, "reverse_copy", easy)
+    replace_entry(TASKS, "reverse_copy", easy)
     asked = settings("seq2seq(gru, gru, attention=luong)", epochs=8, steps_per_epoch=60, batch_size=32)
     training = Training(
         asked.model_copy(update={"model": asked.model.model_copy(update={"d_model": 32})}), CPU, tmp_path

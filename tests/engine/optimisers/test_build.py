@@ -234,7 +234,7 @@ def signs():
     """An optimiser for the length of a test."""
     register_optimizer("signs", source="here")(Signs)
     yield
-    del OPTIMIZERS._items["signs"], OPTIMIZERS._owners["signs"]
+    OPTIMIZERS.unregister("signs")
 
 
 def test_a_plug_ins_optimiser_has_keys_of_its_own(signs):

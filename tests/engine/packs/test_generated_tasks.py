@@ -70,7 +70,7 @@ def _tasks():
         register_task(name, kind=kind, summary="something", source="here")(task)
     yield
     for name in ("shifted", "sums"):
-        del TASKS._items[name], TASKS._owners[name]
+        TASKS.unregister(name)
 
 
 def settings(task, recipe="2 * (sa(heads=2) >> ff(16))", seed=0, **keys):

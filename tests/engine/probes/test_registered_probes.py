@@ -13,6 +13,7 @@ from activemem.studies.catalog.metrics import METRICS
 from activemem.studies.catalog.probes import PROBES
 from activemem.studies.study import load_study
 
+from ...registry_entries import replace_entry
 from ...study_texts import study_text
 from .probe_factories import NAIVE, make_study, store_outcomes
 
@@ -27,7 +28,7 @@ def _registered():
     register_probe("test_width", title="Width of the outputs")(width)
     yield
     for registry in (PROBES, METRICS):
-        del registry._items["test_width"]
+        registry.unregister("test_width")
 
 
 @pytest.mark.parametrize("check", conformance.CHECKS)
@@ -51,9 +52,7 @@ def test_a_probe_of_every_kind_conforms(check):
 )
 def test_the_suite_finds_what_a_probe_does_not_keep_to(measure, check, told, monkeypatch):
     probe = PROBES["test_width"]
-    monkeypatch.setitem(
-        PROBES._items, "test_width", type(probe)(name=probe.name, measure=measure, kinds=probe.kinds)
-    )
+    replace_entry(PROBES, "test_width", type(probe)(name=probe.name, measure=measure, kinds=probe.kinds))
     with pytest.raises((AssertionError, PluginError), match=told):
         getattr(conformance, check)("test_width")
 

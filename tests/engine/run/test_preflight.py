@@ -12,6 +12,8 @@ from activemem.grammar.vocabulary.spec import Reach
 from activemem.studies.catalog.tasks import TaskError
 from activemem.studies.schema.settings import TrialSettings
 
+from ...registry_entries import replace_entry
+
 
 def asked(recipe, task="language_model"):
     text = {"corpus": "paradise-lost"} if task == "language_model" else {}
@@ -43,8 +45,8 @@ def leaky(monkeypatch):
     from dataclasses import replace
 
     spec = replace(lookup("conv"), name="leaky", reach=lambda settings, context: Reach(left=2, right=0))
-    monkeypatch.setitem(registry._specs, "leaky", spec)
-    monkeypatch.setitem(BLOCKS.classes, "leaky", Leaky)
+    replace_entry(registry.SPECS, "leaky", spec)
+    replace_entry(BLOCKS, "leaky", Leaky)
 
 
 def test_a_block_that_leaks_is_named(leaky):
@@ -72,7 +74,7 @@ def test_a_model_that_cannot_read_what_it_is_to_be_tested_on_is_named(monkeypatc
                 raise IndexError(f"expected at most 30 positions, got {x.shape[1]}")
             return super().forward(x, mask)
 
-    monkeypatch.setitem(BLOCKS.classes, "conv", Short)
+    replace_entry(BLOCKS, "conv", Short)
     tested = asked("conv(k=3) >> ff(8)", task="remember")
     tested = tested.model_copy(update={"task": tested.task.model_copy(update={"test_lengths": (10, 20)})})
     with pytest.raises(TaskError) as error:

@@ -20,6 +20,8 @@ from activemem.studies.catalog.tasks import (
 )
 from activemem.studies.catalog.tasks.synthetic import ChomskySettings, MadSettings
 
+from ...registry_entries import replace_entry
+
 DRAWN = [
     name
     for name in task_names()
@@ -46,7 +48,7 @@ QUICK = [check for check in CHECKS if check is not other_processes_draw_the_same
 def test_a_task_that_comes_along_conforms(name, monkeypatch):
     spec = require_task(name)
     if isinstance(spec, DegradationProblem):
-        monkeypatch.setitem(TASKS._items, name, replace(spec, sequences=400, test_sequences=40))
+        replace_entry(TASKS, name, replace(spec, sequences=400, test_sequences=40))
     small = {"vocab": 12} if "vocab" in spec.keys and spec.vocab > 3 else {}
     for check in QUICK:
         check(subject(name, **small))
@@ -149,7 +151,7 @@ def flawed():
     """A task with a flaw, for the length of a test."""
     register_task("flawed", kind="causal_tagging", summary="x", source="here")(Flawed)
     yield
-    del TASKS._items["flawed"], TASKS._owners["flawed"]
+    TASKS.unregister("flawed")
 
 
 def test_one_without_flaws_conforms(flawed):

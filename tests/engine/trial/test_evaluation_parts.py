@@ -11,6 +11,8 @@ from activemem.engine.trial.training import Training
 from activemem.studies.catalog.tasks import TASKS, DegradationProblem
 from activemem.studies.schema.settings import TrialSettings
 
+from ...registry_entries import replace_entry
+
 CPU = torch.device("cpu")
 STREAM = {"name": "language_model", "corpus": "paradise-lost", "context": 32, "dev_tokens": 2000}
 TASKS_WITH_BATCHES = {
@@ -26,7 +28,7 @@ TASKS_WITH_BATCHES = {
 def make(monkeypatch, tmp_path):
     problem = TASKS["reverse_copy"]
     assert isinstance(problem, DegradationProblem)
-    monkeypatch.setitem(TASKS._items, "reverse_copy", replace(problem, sequences=80, test_sequences=12))
+    replace_entry(TASKS, "reverse_copy", replace(problem, sequences=80, test_sequences=12))
 
     def training(recipe, task):
         train = {"optimizer": {"name": "sgd", "lr": 0.01}, "batch_size": 8, "epochs": 2, "steps_per_epoch": 1}

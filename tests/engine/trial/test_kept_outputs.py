@@ -13,6 +13,7 @@ from activemem.storage import Store
 from activemem.studies.catalog.tasks import TASKS, require_task
 from activemem.studies.resolve.trial import Trial
 
+from ...registry_entries import replace_entry
 from ..translation_factories import MARKOV, SEQ2SEQ, register_numbers, translation_study
 
 CPU = torch.device("cpu")
@@ -77,7 +78,7 @@ def test_a_study_that_keeps_no_weights_keeps_no_outputs(store, tmp_path, monkeyp
 
 def test_a_task_without_text_keeps_the_numbers_of_its_symbols(store, settings, monkeypatch):
     few = replace(require_task("reverse_copy"), sequences=400, test_sequences=40)
-    monkeypatch.setitem(TASKS._items, "reverse_copy", few)
+    replace_entry(TASKS, "reverse_copy", few)
     drawn = settings(SEQ2SEQ, "reverse_copy", curriculum=None, epochs=1)
     trial = Trial(study="copies", levels={"seed": 0}, settings=drawn)
     finish(Attempt(Job(trial=trial, attempt=0, run="run", keep_weights=True), store, CPU))

@@ -26,6 +26,7 @@ from activemem.studies.catalog.tasks import TASKS, DegradationProblem
 from activemem.studies.schema.settings import TrialSettings
 from activemem.studies.study import load_study
 
+from ...registry_entries import replace_entry
 from ...study_texts import study_text
 
 CPU = torch.device("cpu")
@@ -72,8 +73,8 @@ def _blocks(monkeypatch):
     conv = lookup("conv")
     for name, module in (("far", LooksAhead), ("twelve", LooksTwelveAhead), ("gated", GatedNeighbour)):
         stated = replace(conv, name=name, reach=lambda settings, context: Reach(left=0, right=0))
-        monkeypatch.setitem(registry._specs, name, stated)
-        monkeypatch.setitem(BLOCKS.classes, name, module)
+        replace_entry(registry.SPECS, name, stated)
+        replace_entry(BLOCKS, name, module)
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ def few(monkeypatch):
     """Few sequences, so that a split is scored in no time."""
     problem = TASKS["reverse_copy"]
     assert isinstance(problem, DegradationProblem)
-    monkeypatch.setitem(TASKS._items, "reverse_copy", replace(problem, sequences=400, test_sequences=40))
+    replace_entry(TASKS, "reverse_copy", replace(problem, sequences=400, test_sequences=40))
 
 
 def settings(recipe, task, **train):

@@ -14,6 +14,7 @@ from activemem.studies.catalog import registry
 from activemem.studies.catalog.datasets import Treebank
 from activemem.studies.study import load_study
 
+from ...registry_entries import replace_entry
 from ...study_texts import study_text
 from ..translation_factories import register_numbers
 
@@ -40,7 +41,7 @@ def register_trees(folder, monkeypatch):
         licence="none",
         source="made here",
     )
-    monkeypatch.setitem(registry._datasets()._items, "animals", bank)
+    replace_entry(registry._datasets(), "animals", bank)
 
 
 def train(recipe, task, store, folder):

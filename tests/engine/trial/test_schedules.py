@@ -195,5 +195,5 @@ def test_a_plug_ins_schedule_follows_the_warm_up():
         with pytest.raises(ValueError, match="unknown schedule 'halfs'; nearest: halves"):
             TrainSettings.model_validate({**train, "schedule": {"name": "halfs"}})
     finally:
-        del SCHEDULES._items["halves"], SCHEDULES._owners["halves"]
+        SCHEDULES.unregister("halves")
     assert rates == pytest.approx([0.2, 0.4, 0.6, 0.8, *[1.0] * 20, *[0.5] * 20, 0.25, 0.25])

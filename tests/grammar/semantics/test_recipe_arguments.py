@@ -20,6 +20,8 @@ from activemem.grammar import (
 from activemem.grammar.nodes import BlockNode, ChoiceDimension, IntegerDimension
 from activemem.grammar.vocabulary import registry
 
+from ...registry_entries import replace_entry
+
 RECIPE = {"kind": "recipe", "positional": True, "meaning": ""}
 
 
@@ -45,7 +47,7 @@ def seq2seq(monkeypatch: pytest.MonkeyPatch) -> None:
         reach=_reach,
         owner="the tests",
     )
-    monkeypatch.setitem(registry._specs, spec.name, spec)
+    replace_entry(registry.SPECS, spec.name, spec)
 
 
 @pytest.mark.parametrize(

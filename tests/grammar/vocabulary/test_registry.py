@@ -97,17 +97,16 @@ def _spec(name: str, *parameters: Parameter) -> Spec:
         equation="",
         source="",
         reach=sa.reach,
-        owner="somebody",
     )
 
 
-def test_a_name_that_is_taken_is_refused_naming_both_owners():
-    with pytest.raises(ValueError, match=r"^block 'sa' of somebody is already defined by activemem$"):
+def test_a_name_that_is_taken_is_refused_with_its_owner():
+    with pytest.raises(ValueError, match=r"^the block 'sa' is already defined by activemem$"):
         register(_spec("sa"))
 
 
 def test_a_word_of_the_language_is_no_name_for_a_block():
-    with pytest.raises(ValueError, match=r"^block 'choice' of somebody: the recipe language has that word$"):
+    with pytest.raises(ValueError, match=r"^block 'choice': the recipe language has that word$"):
         register(_spec("choice"))
 
 
@@ -118,12 +117,12 @@ def _parameter(name: str, *, bare: bool = False) -> Parameter:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (_spec("no name"), "block 'no name' of somebody: expected a name, got 'no name'"),
-        (_spec("über"), "block 'über' of somebody: expected a name, got 'über'"),
-        (_spec("fine", _parameter("2nd")), "block 'fine' of somebody: expected a name, got '2nd'"),
+        (_spec("no name"), "block 'no name': expected a name, got 'no name'"),
+        (_spec("über"), "block 'über': expected a name, got 'über'"),
+        (_spec("fine", _parameter("2nd")), "block 'fine': expected a name, got '2nd'"),
         (
             _spec("fine", _parameter("first"), _parameter("second", bare=True)),
-            "block 'fine' of somebody: parameters rendered by position come first",
+            "block 'fine': parameters rendered by position come first",
         ),
     ],
     ids=["space", "letter", "parameter", "position"],

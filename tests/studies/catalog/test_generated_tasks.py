@@ -35,7 +35,7 @@ def small():
     """A task for the length of a test."""
     register_task("small", kind="causal_tagging", **ABOUT)(Small)
     yield
-    del TASKS._items["small"], TASKS._owners["small"]
+    TASKS.unregister("small")
 
 
 def test_its_settings_are_those_of_its_class(small):

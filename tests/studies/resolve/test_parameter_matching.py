@@ -16,6 +16,7 @@ from activemem.studies.catalog.tasks import lookup_task
 from activemem.studies.resolve.parameter_matching import nearest_sizes
 from activemem.studies.study import load_study
 
+from ...registry_entries import replace_entry
 from ...study_texts import replaced, study_text
 
 SA = lookup("sa")
@@ -177,8 +178,8 @@ def memory(monkeypatch):
             return x
 
     spec = replace(SA, name="memory", parameters=(number,), owner="the tests")
-    monkeypatch.setitem(registry._specs, spec.name, spec)
-    monkeypatch.setitem(BLOCKS.classes, spec.name, Memory)
+    replace_entry(registry.SPECS, spec.name, spec)
+    replace_entry(BLOCKS, spec.name, Memory)
 
 
 VARIANTS = TEXT.replace('"2 * ({mixer} >> ff({filter}))"', '"{body}"').replace(

@@ -51,9 +51,8 @@ def _registered():
     register_sampler("unseeded", source="a test")(unseeded)
     register_scheduler("impatient", source="a test")(impatient)
     yield
-    del SAMPLERS._items["unseeded"], SCHEDULERS._items["impatient"]
-    for registry in (SAMPLERS, SCHEDULERS):
-        registry.withdraw("broken_searching.py")
+    SAMPLERS.unregister("unseeded")
+    SCHEDULERS.unregister("impatient")
 
 
 def test_the_suites_find_what_a_sampler_and_a_scheduler_do_not_keep_to():
