@@ -20,7 +20,6 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..grammar.model_config import ModelConfig
@@ -377,8 +376,8 @@ class _AllocationMode(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 -- whatever the function returns
         found = func(*args, **(kwargs or {}))
-        for tensor in tree_leaves(found):
-            if isinstance(tensor, Tensor) and (storage := tensor.untyped_storage()) not in self._seen:
+        for tensor in _tensors(found):
+            if (storage := tensor.untyped_storage()) not in self._seen:
                 self.live += storage.nbytes()
                 self.peak = max(self.peak, self.live)
                 self._watch(storage, storage.nbytes())
@@ -390,6 +389,15 @@ class _AllocationMode(TorchDispatchMode):
 
     def _free(self, count: int) -> None:
         self.live -= count
+
+
+def _tensors(found: object) -> Iterator[Tensor]:
+    """Yield the tensors of a function's result."""
+    if isinstance(found, Tensor):
+        yield found
+    elif isinstance(found, tuple | list):
+        for each in found:
+            yield from _tensors(each)
 
 
 def _storages(model: nn.Module) -> weakref.WeakKeyDictionary[torch.UntypedStorage, bool]:

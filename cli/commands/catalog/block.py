@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from ...options import CausalOption, JsonOption, LengthOption, WidthOption
-from ...output import print_json, print_stderr, print_stdout
+from ...output import print_json, print_stdout
+from ...plugin_loading import tell_broken
 
 app = typer.Typer(help="List the blocks of the recipe language, and show one.", no_args_is_help=True)
 
@@ -26,13 +27,13 @@ def list_(as_json: JsonOption = False) -> None:
     from ....plugins import broken_plugins
     from ...views import blocks
 
+    told = broken_plugins()
     specs = [spec for name in registered_names() if (spec := lookup(name)) is not None]
     if as_json:
         print_json(blocks.blocks_to_dict(specs, broken_plugins()))
     else:
         print_stdout(blocks.format_blocks(specs))
-    for problem in broken_plugins():
-        print_stderr(str(problem))
+    tell_broken(told)
 
 
 @app.command()
