@@ -48,7 +48,7 @@ class Headline:
 
     def _text(self, value: float) -> str:
         assert self._metric is not None, "a value of the metric"
-        return self._metric.format(value) if math.isfinite(value) else str(value)
+        return self._metric.format(value)
 
 
 def headline_of(study: Study, outcomes: pl.DataFrame) -> Headline:

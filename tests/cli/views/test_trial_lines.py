@@ -107,3 +107,4 @@ def test_each_point_of_a_search_shows_its_objective_where_less_is_better():
         "best 0.2500",
         "best 0.2500",
     ]
+    assert search.words({"loss": float("inf")}) == ["loss ∞", "best 0.2500"]
