@@ -23,7 +23,7 @@ from random import Random
 
 from activemem.engine.core.events import NOBODY
 from activemem.engine.run.driver import MERGED_TOGETHER
-from activemem.engine.run.rounds.counter import ENDED_BETWEEN_LOOKS
+from activemem.engine.run.rounds import ENDED_BETWEEN_LOOKS
 from activemem.engine.run.search.conformance import NUMBERS as STUDY_OF_NUMBERS
 from activemem.engine.run.search.conformance import STUDY
 from activemem.engine.run.search.optuna_search import OptunaSearch

@@ -1,4 +1,4 @@
-"""Records beside the checkpoint of an unfinished trial: which it is, its starts, and how far it has come."""
+"""Records beside the checkpoint of an unfinished trial: the trial, its starts, and its progress."""
 
 import json
 import os
@@ -25,7 +25,7 @@ A line of the engine's follows a start that ended in order before its trial ende
 """
 
 MAX_COURSE: Final = 200
-"""The most epochs of a metric in a note: what a line on a page can show."""
+"""The most epochs of a metric in a note, as many as a line on a page can show."""
 
 Course = Mapping[str, Sequence[tuple[int, float]]]
 """By metric, epochs and the values after them."""
@@ -125,7 +125,7 @@ def _begun_or_none(folder: Path) -> StartRecord | None:
 
 
 def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
-    """The values of each metric by epoch, of many epochs every n-th and the last."""
+    """Return the values of each metric by epoch; of many epochs every n-th and the last."""
     found: dict[str, dict[int, float]] = {}
     for row in rows:
         if "[" not in row.name:
@@ -134,7 +134,7 @@ def course_of(rows: Iterable[MetricRow]) -> dict[str, list[tuple[int, float]]]:
 
 
 def thinned(points: Sequence[tuple[int, float]], most: int = MAX_COURSE) -> list[tuple[int, float]]:
-    """At most so many of the points, evenly spread; the last is among them."""
+    """Return at most `most` of the points, evenly spread, with the last one."""
     step = -(-len(points) // most) or 1
     return [*points[len(points) - 1 :: -step]][::-1]
 

@@ -4,9 +4,7 @@ So a trial that is done stays done, whatever a later attempt ends in. An attempt
 damaged is not done but incomplete. While a store grows, `LatestAttempts` reads each new file once.
 """
 
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +13,7 @@ import polars as pl
 from .compaction import latest_copies
 from .paths import DATA_ENDING, Layout, all_names, entries, is_compacted
 from .quarantine import Quarantine
-from .read import RANK, batches, read, read_rows, read_verified, scan
+from .read import RANK, batches, read, read_verified, scan
 from .row_validation import check_stored_row
 from .rows import TRIALS
 from .schema import MEASURED_LATER
@@ -27,10 +25,6 @@ INCOMPLETE: Final = "incomplete"
 INCOMPLETE_REASON: Final = "its metrics are damaged or missing"
 _MEASURED: Final = (DONE, "pruned")
 _KEYS: Final = ("trial", "attempt")
-
-_FEW: Final = 8  # so many files of one row are read faster each by itself
-
-_COARSE_S: Final = 3.0  # no file system's times of change are coarser
 
 
 def read_latest(layout: Layout, quarantine: Quarantine, columns: Sequence[str]) -> pl.DataFrame:
@@ -111,18 +105,17 @@ def counting_attempts(frame: pl.LazyFrame) -> pl.LazyFrame:
 
 
 class LatestAttempts(Mapping[str, Mapping[str, Any]]):
-    """These columns of each trial's attempt that counts, by trial, as far as `refresh` has read.
+    """Rows of each trial's attempt that counts, by trial, as far as `refresh` has read.
 
-    Among them are trial, attempt, study, status and reason.
+    `columns` include trial, attempt, study, status and reason.
     """
 
     def __init__(self, layout: Layout, quarantine: Quarantine, columns: Sequence[str]) -> None:
         self._layout, self._quarantine, self._columns = layout, quarantine, columns
         now = read_latest(layout, quarantine, [*_KEYS, "status"])  # a row that comes later has its metrics
         self._incomplete = set(now.filter(status=INCOMPLETE).select(_KEYS).iter_rows())
-        self._known: dict[Path, set[str]] = {}  # the names of files by their folders
-        self._times: dict[Path, tuple[int, float, float]] = {}  # when changed, when first and last seen so
-        self._listed: dict[Path, set[str]] = {}  # those that there were last
+        self._known: dict[Path, set[str]] = {}  # names of files by their folders
+        self._listed: dict[Path, set[str]] = {}  # names at the last look
         self._rows: dict[str, dict[str, Any]] = {}
         self._numbers: dict[str, int] = {}
         self._arrivals: list[str] = []
@@ -131,12 +124,10 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
         """Read the files that are new.
 
         A compaction may remove a file before it is read, and a listing may miss the merged file that replaces
-        it; so a folder that has changed is listed again until it is the same. Names alone are
-        compared, and folders in which nothing has come for a while are left alone: a search refreshes often.
+        it. So a folder that has changed is listed again until it stays the same. Only names are compared,
+        since a search refreshes often.
         """
         for partition in self._layout.partitions("trials"):
-            if self._is_quiet(partition):
-                continue
             known, names = self._known.setdefault(partition, set()), all_names(partition)
             while names != self._listed.get(partition):
                 self._listed[partition] = names
@@ -147,7 +138,7 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
     def find(self, study: str, trial: str, attempt: int) -> bool:
         """Read the file of one attempt, if it has one; return whether this attempt or a later one is known.
 
-        Who waits for a trial knows the name of its file, and need not list all others.
+        A caller that waits for a trial knows the name of its file, and need not list all others.
         """
         if self.last_number(trial) < attempt:
             path = self._layout.attempt_file("trials", study, trial, attempt)
@@ -159,36 +150,21 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
                 self._listed[path.parent].add(path.name)
         return self.last_number(trial) >= attempt
 
-    def _is_quiet(self, partition: Path) -> bool:
-        """Whether a folder has the time of change that it had when it was listed, long after it had it first.
-
-        What else came in the same moment has then been listed, however coarse the times of a file system.
-        """
-        try:
-            changed, now = partition.stat().st_mtime_ns, time.monotonic()
-        except FileNotFoundError:
-            return False
-        time_of_change, first, listed = self._times.get(partition, (0, now, now))
-        if time_of_change == changed and listed - first > _COARSE_S:
-            return True
-        self._times[partition] = (changed, first if time_of_change == changed else now, now)
-        return False
-
     def since(self, count: int) -> list[str]:
-        """The trials in the order in which rows of them came that count, without so many of the first."""
+        """Return the trials in the order in which their counting rows came, without the first `count`."""
         return self._arrivals[count:]
 
     def last_number(self, trial: str) -> int:
-        """The number of a trial's last attempt, whether or not it counts; -1 without any."""
+        """Return the number of a trial's last attempt, whether or not it counts; -1 without any."""
         return self._numbers.get(trial, -1)
 
     def frame(self, trials: Iterable[str]) -> pl.DataFrame:
-        """The rows of these trials, as far as they have any."""
+        """Return the rows of these trials, as far as they have any."""
         schema = {name: TRIALS[name] for name in self._columns}
         return pl.DataFrame([self._rows[trial] for trial in trials if trial in self._rows], schema=schema)
 
     def _read(self, paths: Sequence[Path], known: set[str]) -> None:
-        """Add the rows of these files of a partition, merged ones first; those that are gone are left out."""
+        """Add the rows of these files of a partition, merged ones first; skip files that are gone."""
         contents: dict[Path, bytes] = {}
         for path in paths:
             try:
@@ -199,11 +175,8 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
             if data is not None:
                 contents[path] = data
         for batch in batches(contents):
-            if len(batch) <= _FEW and not any(map(is_compacted, contents)):
-                rows = chain.from_iterable(read_rows(data, self._columns) for data in batch)
-            else:
-                rows = scan("trials", [batch], self._columns).drop(RANK).collect().iter_rows(named=True)
-            for row in rows:
+            rows = scan("trials", [batch], self._columns).drop(RANK).collect()
+            for row in rows.iter_rows(named=True):
                 self._add(row)
 
     def _add(self, row: dict[str, Any]) -> None:
@@ -228,5 +201,5 @@ class LatestAttempts(Mapping[str, Mapping[str, Any]]):
 
 
 def _counts_as(row: Mapping[str, Any]) -> tuple[bool, int]:
-    """What a row is compared by: the greatest of a trial counts."""
+    """Return the key of a row; the greatest of a trial counts."""
     return row["status"] == DONE, row["attempt"]

@@ -94,7 +94,7 @@ class LeaseState:
 
     @property
     def lists_are_current(self) -> bool:
-        """Whether a list of the store shows what the owner has stored.
+        """Return whether a list of the store shows what the owner has stored.
 
         It does on the owner's machine; on others NFS may show a folder as it was before, though not for long.
         """

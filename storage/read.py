@@ -1,10 +1,8 @@
 """Reading of datasets; each file is checked in the pass that reads it, beside writers and compactions."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from zoneinfo import ZoneInfo
+from typing import Final
 
 import polars as pl
 
@@ -14,11 +12,6 @@ from .parquet_file import salvage, verify_checksum
 from .paths import Layout, data_files, is_compacted, is_of_one, new_salvaged_path
 from .quarantine import Quarantine
 from .schema import SCHEMAS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=ZoneInfo("UTC"))  # the zone that polars gives times
 
 RANK: Final = "_rank"  # of two copies of one attempt, the one of higher rank counts
 _MAX_TRIES: Final = 100
@@ -85,27 +78,6 @@ def scan(dataset: str, file_batches: Sequence[Sequence[bytes]], columns: Sequenc
         for rank, batch in enumerate(file_batches)
     ]
     return pl.concat([empty, *frames])
-
-
-def read_rows(data: bytes, names: Sequence[str]) -> list[dict[str, Any]]:
-    """These columns of an intact file of few rows: a query of `scan` takes longer to plan than to run."""
-    import pyarrow as pa  # noqa: PLC0415  most readers do without
-    import pyarrow.parquet as pq  # noqa: PLC0415  as above
-
-    table = pq.ParquetFile(pa.BufferReader(data)).read(columns=list(names), use_threads=False)
-    columns = {name: _values(table.column(name)) for name in table.column_names}
-    found = (columns.get(name, [None] * table.num_rows) for name in names)
-    return [dict(zip(names, row, strict=True)) for row in zip(*found, strict=True)]
-
-
-def _values(column: "pa.ChunkedArray[Any]") -> list[Any]:
-    """The values of a column; times by hand, for which pyarrow would load pandas."""
-    import pyarrow as pa  # noqa: PLC0415  as above
-
-    if not pa.types.is_timestamp(column.type):
-        return column.to_pylist()
-    microseconds = (each for chunk in column.chunks for each in chunk.view(pa.int64()).to_pylist())
-    return [None if each is None else _EPOCH + timedelta(microseconds=each) for each in microseconds]
 
 
 def batches(contents: Mapping[Path, bytes]) -> list[list[bytes]]:

@@ -1,4 +1,4 @@
-"""What can be wrong with a row, said before anything is written."""
+"""Validation of rows before anything is written."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The rows that are written, their columns in the order of the files, and the frames that they become."""
+"""Rows: their columns in the order of the files, and the frames that they become."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

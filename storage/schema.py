@@ -5,10 +5,10 @@ from typing import Final
 from .rows import METRICS, OUTPUTS, TAKEN, TRIALS
 
 SCHEMA_VERSION: Final = 2
-"""What is written; 2 has columns for where a trial was computed, which are null in what 1 has written."""
+"""The version that is written; 2 added columns for where a trial ran, which are null in files of 1."""
 
 READ_VERSIONS: Final = (1, 2)
-"""What is read."""
+"""The versions that can be read."""
 
 SCHEMAS: Final = {
     "trials": TRIALS,

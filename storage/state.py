@@ -1,4 +1,4 @@
-"""What a store has, by names and times alone: cheap to look at, and enough to see what has changed."""
+"""State of a store by names and times alone: cheap to read, and enough to see what has changed."""
 
 import os
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ _RECORD: Final = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreState:
-    """The files of a store that tell how far its studies are.
+    """The files of a store that show the progress of its studies.
 
-    `rows` are the data files of trials, `measured` those of probes, of tunings and of what searches have
-    taken from others, with their times, `records` the times of the studies' records, and `notes` those of the
-    notes of trials that have begun and not ended, 0 before their first epoch is over.
+    `rows` are the data files of trials. `measured` are those of probes, tunings, and trials that searches
+    have taken from others, with their times. `records` are the times of the studies' records, and `notes` the
+    times of the notes of unfinished trials, 0 before their first epoch is over.
     """
 
     rows: frozenset[str]
@@ -29,12 +29,12 @@ class StoreState:
 
     @property
     def studies(self) -> list[str]:
-        """The names of the studies that have run, sorted."""
+        """Return the names of the studies that have run, sorted."""
         return sorted({*self.records, *(name.partition("/")[0] for name in self.rows)})
 
 
 def read_state(layout: Layout) -> StoreState:
-    """What a store has now; no file is opened."""
+    """Return the state of a store now; no file is opened."""
     trials, later = layout.root / "trials", [layout.root / dataset for dataset in (*MEASURED_LATER, "taken")]
     layout.place.list_names(trials, *later, layout.studies, layout.checkpoints_folder)
     records = ((path.stem, path) for path in entries(layout.studies, _RECORD))
@@ -51,13 +51,13 @@ def read_state(layout: Layout) -> StoreState:
 
 
 def _files(dataset: Path) -> list[Path]:
-    """The data files of a dataset, of all its studies."""
+    """Return the data files of a dataset, of all its studies."""
     folders = [path for path in entries(dataset) if path.is_dir()]
     return [path for folder in folders for path in entries(folder, ".parquet")]
 
 
 def _time(path: Path) -> int:
-    """When a file was written, in nanoseconds; 0 if it is not there."""
+    """Return the time of a file in nanoseconds; 0 if it is not there."""
     try:
         return os.stat(path).st_mtime_ns  # noqa: PTH116 -- many a second
     except OSError:

@@ -68,7 +68,7 @@ def run(
     train_command = command_line("study", "run", study, set=last_run.overrides, results=results)
     _require_weights(last_run, settings.store, train_command)
     from ...engine.run.interrupts import left_by_sigterm
-    from ...engine.run.local.last_resort import killed_if_stuck
+    from ...engine.run.last_resort import killed_if_stuck
 
     try:
         with killed_if_stuck(), left_by_sigterm():

@@ -1,4 +1,4 @@
-"""The nodes of a cluster: each proves that it can train what is asked for before a trial runs there."""
+"""Nodes of a cluster; each is checked before a trial runs there."""
 
 from __future__ import annotations
 
@@ -19,30 +19,27 @@ from ...errors import ActivememError
 from ...plugins import loaded_files
 from ...storage import Store
 from ...storage.processes import temporary_name
-from ...studies.planning.memory_estimates import GPU_CONTEXT
 from ...studies.schema.settings import TrialSettings
-from ...studies.text.units import format_bytes
 from ..core.events import ClusterNode, Listener
 from ..core.resources import Machine
 from .gpu_share import Accelerators, share
 from .worker_code import Code, look_at_code
 
 ANSWER_S = 300.0
-"""So long a node may take to answer, in which it may have to read its corpora for the first time."""
-
+"""The time in which a node must answer; it may have to read its corpora first."""
 
 LOOK_S = 2.0
-"""So often it is looked which nodes have joined."""
+"""The seconds between two looks at which nodes have joined."""
 
 _SEES_GPUS = {"env_vars": {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}}
-"""Of a task that asks for no GPU: it sees those of its node, which earlier versions of Ray hide from it."""
+"""Earlier versions of Ray hide the GPUs of a node from a task that asks for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorePlace:
-    """Where workers find the store: its folder or address, and a file in the folder by which it is known.
+    """The folder or address of the store, and the path of a marker file in it.
 
-    A bucket has no such file, nor has a folder that only this machine's workers use.
+    Only a folder that a cluster uses has a marker, by which nodes check that they see it.
     """
 
     root: str
@@ -50,17 +47,16 @@ class StorePlace:
 
 
 class NodeError(ActivememError):
-    """Nodes of a cluster that cannot train what is asked for; the message has all, with their reasons."""
+    """Nodes of a cluster cannot train the study; the message names each with its reason."""
 
 
 class _Question(TypedDict):
-    """What a node is asked: for these versions, the pickled plug-ins and settings, the corpora and a file.
+    """What a node must have: versions, code, plug-ins, corpora, and the store with its marker.
 
-    `gpu` asks whether torch can use a GPU.
+    Plug-ins and settings are pickled; `gpu` asks whether torch can use a GPU.
     """
 
     gpu: bool
-
     versions: dict[str, str]
     code: Code
     plugins: bytes
@@ -71,9 +67,9 @@ class _Question(TypedDict):
 
 
 class _Answer(TypedDict):
-    """What a node says of itself; its problem is empty if there is none.
+    """A node's answer; the problem is empty if there is none.
 
-    `gpu_bytes` is what nobody holds of its fullest GPU, 0 where torch can use none or nobody has asked.
+    `gpu_bytes` are the free bytes of its fullest GPU, 0 if torch can use none or none was asked for.
     """
 
     gpu_bytes: int
@@ -84,10 +80,10 @@ class _Answer(TypedDict):
 def inspect_nodes(
     place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]
 ) -> list[ClusterNode]:
-    """Every node of the connected cluster that could train a trial, with what is wrong with it.
+    """Return every node of the connected cluster with room for a trial, and what is wrong with it.
 
-    A task on each finds out whether it has the same versions of activemem and torch, can load the plug-ins,
-    sees the store, known by its marker or reached by its address, and has the corpora.
+    A task on each checks that it has the same versions of activemem and torch, loads the plug-ins, sees the
+    store by its marker or reaches its address, and has the corpora.
     """
     machine = with_device(machine)
     inspector, nodes = _Inspector(place, machine, settings), _find_nodes(machine)
@@ -96,9 +92,9 @@ def inspect_nodes(
 
 
 def with_device(machine: Machine) -> Machine:
-    """A machine whose trials are known to have a GPU or none: where "auto" is asked, if any node has one.
+    """Return the machine with GPUs for its trials or none: for "auto", whether any node has one.
 
-    Trials of one study are then all on nodes with GPUs. How much of one they have is another question.
+    All trials of a study then run on nodes with GPUs.
     """
     if machine.gpus != "auto":
         return machine
@@ -109,9 +105,9 @@ def with_device(machine: Machine) -> Machine:
 class FitNodes:
     """The nodes on which trials may run: those found fit before the first trial, and those that join later.
 
-    `machine` is the one asked for, with the share of a GPU that follows from the nodes, and from how many
-    trials can train `at_once`. Raises NodeError as `check_nodes` does. A node that joins
-    and cannot train is reported once, and left out.
+    `machine` is the requested one, with the share of a GPU that follows from the nodes and from how many
+    trials can train `at_once`. Raises NodeError as `check_nodes` does. A node that joins and cannot train is
+    reported once, and left out.
     """
 
     def __init__(
@@ -146,15 +142,15 @@ class FitNodes:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the nodes that are fit and there."""
+        """The ids of the fit nodes that are alive."""
         return tuple(sorted(self._fit & self._alive or self._fit))
 
     def have_left(self, ids: Collection[str]) -> bool:
-        """Whether none of these nodes is there any more, though others are that are fit."""
+        """Return whether none of these nodes is alive any more, while another fit one is."""
         return self._alive.isdisjoint(ids) and not self._alive.isdisjoint(self._fit)
 
     def look(self) -> None:
-        """Take note of nodes that have joined or left, now and then; what has joined is asked first."""
+        """Look now and then which nodes have joined or left; check those that have joined."""
         if time.monotonic() - self._looked_at < LOOK_S:
             return
         self._looked_at, nodes = time.monotonic(), _find_nodes(self.machine)
@@ -170,28 +166,16 @@ class FitNodes:
             else:
                 self._asked.append((node, answer))
 
-    def _lack_of_room(self, gpu_bytes: int) -> str:
-        """Why what is free of the fullest GPU of a node that joins is too little; empty where it is enough.
-
-        Those that differ by less than a process takes before its first tensor are as good as equal.
-        """
-        foreseen = self.machine.gpu_bytes
-        if foreseen is not None and gpu_bytes + GPU_CONTEXT < foreseen:
-            expected, got = format_bytes(foreseen), format_bytes(gpu_bytes)
-            return f"expected {expected} free of a GPU, of which trials have shares, got {got}"
-        return ""
-
     def _take(self, node: ClusterNode) -> None:
         """Use a node that has joined, or leave it out."""
-        node = replace(node, problem=node.problem or self._lack_of_room(node.gpu_bytes))
         self._fit = self._fit if node.problem else self._fit | {node.id}
         self._listener.on_nodes([node])
 
 
 def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
-    """The ids of the nodes that are left out since something is wrong with them.
+    """Return the ids of unfit nodes, which are skipped.
 
-    Raises NodeError if there are any and they must not be skipped, or if no other node is left.
+    Raises NodeError if there are any and `skip` is False, or if no other node is left.
     """
     unfit = [node for node in nodes if node.problem]
     if unfit and (not skip or len(unfit) == len(nodes)):
@@ -204,7 +188,7 @@ def check_nodes(nodes: Sequence[ClusterNode], *, skip: bool) -> list[str]:
 
 
 class _Inspector:
-    """Asks nodes whether they can train trials of these settings."""
+    """Checker of whether nodes can train trials of these settings."""
 
     def __init__(self, place: StorePlace, machine: Machine, settings: Sequence[TrialSettings]) -> None:
         self._question: _Question = {
@@ -220,7 +204,7 @@ class _Inspector:
         self._look = ray.remote(_make_look())
 
     def ask(self, node: dict[str, Any]) -> ray.ObjectRef[_Answer]:
-        """A node's answer, when it has one."""
+        """Return the reference of a node's answer."""
         return self._look.options(
             num_cpus=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False),
@@ -230,7 +214,7 @@ class _Inspector:
 
 
 def _find_nodes(machine: Machine) -> list[dict[str, Any]]:
-    """The nodes that are there and have room for a trial."""
+    """Return the living nodes with room for a trial."""
     return [node for node in ray.nodes() if node["Alive"] and _has_room(node["Resources"], machine)]
 
 
@@ -244,7 +228,7 @@ def _gpus(node: dict[str, Any]) -> float:
 
 
 def _lacking_room(machine: Machine) -> str:
-    """What a trial asks for that no node has, what the largest node has instead, and what would do."""
+    """Return what a trial needs that no node has, what the largest node has, and what would do."""
     gpus = 0.0 if machine.gpus == "auto" else machine.gpus
     found = [node for node in ray.nodes() if node["Alive"]]
     counts = [(min(_gpus(node), gpus), node["Resources"].get("CPU", 0.0), _gpus(node)) for node in found]
@@ -261,7 +245,7 @@ def _told_room(cpus: float, gpus: float) -> str:
 
 @contextmanager
 def marked(store: Store) -> Iterator[str]:
-    """The path of a file that is in the store meanwhile, by which it is known."""
+    """Yield the path of a marker file, which is in the store for the time of the context."""
     folder = store.root.resolve() / "unfinished"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / temporary_name("seen")
@@ -273,7 +257,7 @@ def marked(store: Store) -> Iterator[str]:
 
 
 def _describe(node: dict[str, Any], answer: ray.ObjectRef[_Answer]) -> ClusterNode:
-    """A node with its answer; one that does not answer is described as such."""
+    """Return a node with its answer, or with the reason why it has none."""
     host = f"{node['NodeManagerHostname']} ({node['NodeManagerAddress']})"
     found: _Answer = {"gpu_bytes": 0, "versions": {}, "problem": ""}
     try:
@@ -293,7 +277,7 @@ def _describe(node: dict[str, Any], answer: ray.ObjectRef[_Answer]) -> ClusterNo
 
 
 def _make_look() -> Callable[[_Question], _Answer]:
-    """The task of a node; a function within one travels as it is, to nodes that have no activemem either."""
+    """Return the task of a node; an inner function is sent whole, even to nodes without activemem."""
 
     def look(asked: _Question) -> _Answer:
         import pickle  # noqa: PLC0415 -- all of these are those of the node

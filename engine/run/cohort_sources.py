@@ -1,4 +1,4 @@
-"""Where cohorts come from: a grid's missing trials, sized so that handing them out costs nothing."""
+"""Sources of cohorts: the missing trials of a grid, in cohorts long enough that handing them out is cheap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Protocol
 
-from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS, TimeEstimator
+from ...studies.planning.time_estimates import MIN_INFORMATIVE_FLOPS
 from ...studies.resolve.costs import flops_of_test, max_training_flops
 from ...studies.resolve.trial import Trial
 from ..core.events import Event
@@ -16,81 +16,67 @@ from ..packs.form import form_of
 from ..trial.outcome import Job
 
 COHORT_S = 10.0
-"""About so long a cohort trains, by what those before it took."""
+"""The seconds that a cohort should train, by the speed of those before it."""
 
 MAX_COHORT_TRIALS = 64
-"""Trials of a cohort at most."""
+"""The most trials of a cohort."""
 
 ROUNDS = 3
-"""Of the work that is left, a cohort has at most this part of a worker's share, so that all end together."""
+"""A cohort has at most this part of a worker's share of the work that is left, so that all end together."""
 
 HANDING_OUT_S = 0.02
-"""What Tune takes for a cohort, one after the other: cohorts are never so short that workers wait for it."""
+"""The seconds that Tune takes for a cohort; cohorts are long enough that no worker waits for it."""
 
 FEW = 4
-"""Of so many that train together a worker gets its share at once, whatever the work that is left."""
+"""A worker gets at least this many trials that train together, whatever work is left."""
 
 PACKS_OF_A_FORM = 2
-"""A cohort has trials of one form for up to so many packs: lengths part them, and there are more of each."""
+"""The most packs of one form in a cohort; trials of a form that differ in length form packs of their own."""
 
 ROUNDS_OF_PACKS = 1.25
-"""As `ROUNDS`, of trials that train together: many gain more, and so fewer rounds are worth it."""
+"""The same as `ROUNDS` for trials that train together, which gain more in larger cohorts."""
 
 _REMEMBERED = 8  # cohorts whose speed counts for the next; the slowest of them does
 
 
 class CohortSource(Protocol):
-    """Hands out cohorts and learns how they end; a search chooses the next by it."""
+    """A source of cohorts, which learns how they end; a search chooses the next ones by it."""
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """A name and the tasks of the next cohort for one of so many workers; None when there are no more."""
+        """Return the name and the jobs of the next cohort for one of the workers; None at the end."""
         ...
 
     def may_have_more(self) -> bool:
-        """Whether the end of a cohort may lead to another, though there are no more now."""
+        """Return whether the end of a cohort may lead to another one."""
         ...
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Whether a cohort whose metric has this value after an epoch is to be given up."""
+        """Return whether to give up a cohort whose metric has this value after an epoch."""
         ...
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Take note that a cohort is over; `completed` unless it was given up early. What follows."""
+        """Record the end of a cohort, `completed` or given up early; return the events that follow."""
         ...
 
 
 Work = Callable[[Trial], float]
-"""How much a trial is to others."""
+"""The work of a trial, in any unit."""
 
 
 def expected_work(trial: Trial) -> float:
-    """The most operations of a trial, or those of steps that take longer than they say."""
+    """Return the most operations of a trial; tiny steps count as the smallest that tell their time."""
     settings = trial.settings
     steps = settings.train.epochs * settings.train.steps_per_epoch
     return max(max_training_flops(settings) + flops_of_test(settings), steps * MIN_INFORMATIVE_FLOPS)
 
 
-def measured_work(trials: Sequence[Trial], times: TimeEstimator) -> Work:
-    """As `expected_work`, but that trials of which the plan has measured others count by their seconds.
-
-    A second is as many operations as all those that are measured have in one.
-    """
-    found = {trial.id: times.estimate(trial) for trial in trials}
-    measured = {trial: each for trial, each in found.items() if each.basis == "measured"}
-    seconds = {trial: each.seconds for trial, each in measured.items() if each.seconds}
-    if not seconds:
-        return expected_work
-    speed = sum(expected_work(trial) for trial in trials if trial.id in seconds) / sum(seconds.values())
-    return lambda trial: speed * seconds[trial.id] if trial.id in seconds else expected_work(trial)
-
-
 class GridCohorts:
-    """The given tasks, for one worker in their order, for several the largest first.
+    """Cohorts of given jobs: for one worker in their order, for several the largest first.
 
-    Cohorts have the work of COHORT_S seconds, known from those that have ended, less towards the end: the
-    parts of what is left become smaller as in guided self-scheduling (Polychronopoulos and Kuck 1987).
-    With `pack` those that train together are handed out together: to one worker all that a cohort has room
-    for, to one of several what is its share of the work that is left.
+    A cohort has the work of COHORT_S seconds, by the speed of cohorts that have ended. Towards the end
+    cohorts become smaller, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs
+    that train together are handed out together: to one worker as many as a cohort has room for, to one of
+    several its share of the work that is left.
     """
 
     def __init__(
@@ -109,7 +95,7 @@ class GridCohorts:
         self._seconds_of_work, self._num_ended = deque[float](maxlen=_REMEMBERED), 0
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """The next tasks; one alone as long as nothing is known of how long they take."""
+        """Return the next jobs; a single one until the first cohort has ended."""
         if self._next == len(self._jobs):
             return None
         if workers > 1 and not self._is_sorted:
@@ -133,15 +119,15 @@ class GridCohorts:
         return name, [job for _, job in self._jobs[first : self._next]]
 
     def _least(self, second: float, workers: int) -> float:
-        """The work of a cohort at least, given that of a second: by `HANDING_OUT_S`, at first only a share.
+        """Return the least work of a cohort, given that of a second, so that `HANDING_OUT_S` is hidden.
 
-        Of cohorts that have begun together the shortest end first, and all seem to be as short.
+        At first it is only a share: of cohorts that began together the shortest end first.
         """
         least = HANDING_OUT_S * second * workers
         return least if self._num_ended >= workers else min(least, self._left / workers)
 
     def _gather_alike(self, workers: int) -> int:
-        """Put those that train together with the next task behind it; how many they are with it."""
+        """Move jobs that train together with the next one behind it; return how many they are with it."""
         left = self._jobs[self._next :]
         form = self._forms.get(left[0][1].trial.id) if self._forms else None
         if form is None:
@@ -153,7 +139,7 @@ class GridCohorts:
         return len(chosen)
 
     def _share(self, work: Sequence[float], workers: int) -> int:
-        """How many of the tasks of a form, which are so much work, one of so many workers gets at once."""
+        """Return how many jobs of a form, given their work, one of the workers gets at once."""
         most = PACKS_OF_A_FORM * self._pack
         even = -(-len(work) // -(-len(work) // most))  # no few are left behind
         if workers == 1:
@@ -163,15 +149,15 @@ class GridCohorts:
         return max(fitting, min(FEW, even, -(-len(work) // workers)))
 
     def may_have_more(self) -> bool:
-        """Never: all are known from the beginning."""
+        """Return False: all jobs are known from the beginning."""
         return False
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """Never: every trial of a grid is wanted."""
+        """Return False: every trial of a grid is wanted."""
         return False
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """Size the next cohorts by the time that this one took for its work."""
+        """Note the speed of a cohort, which sizes the next ones."""
         begun, work = self._begun.pop(name)
         self._num_ended += 1
         self._seconds_of_work.append(max(self._clock() - begun, 1e-6) / work)
@@ -179,27 +165,27 @@ class GridCohorts:
 
 
 class BegunCohorts:
-    """A source of which somebody has taken the first cohort, to see whether there is one."""
+    """A source whose first cohort was taken already, to see whether there is one."""
 
     def __init__(self, first: tuple[str, list[Job]], source: CohortSource) -> None:
         self._first: tuple[str, list[Job]] | None = first
         self._source = source
 
     def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
-        """The cohort that was taken, then those of the source."""
+        """Return the cohort that was taken, then those of the source."""
         if (first := self._first) is None:
             return self._source.next_cohort(workers)
         self._first = None
         return first
 
     def may_have_more(self) -> bool:
-        """As the source says."""
+        """Ask the source."""
         return self._source.may_have_more()
 
     def should_prune(self, name: str, epoch: int, value: float) -> bool:
-        """As the source says."""
+        """Ask the source."""
         return self._source.should_prune(name, epoch, value)
 
     def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
-        """What the source makes of it."""
+        """Tell the source."""
         return self._source.cohort_ended(name, completed=completed)

@@ -1,4 +1,4 @@
-"""A cohort: the trials that one worker is handed together, run one after the other or in step."""
+"""Cohorts: the trials that one worker is handed together, run one after the other or in step."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from .held_outcomes import HeldOutcomes
 from .memory_guard import MemoryGuard
 
 SAVED_AFTER_S = 1.0
-"""A trial of a grid whose epochs are shorter has trained for so long before it is saved again.
+"""The least seconds of training between two checkpoints of a trial of a grid.
 
-To save a small one takes some milliseconds, as long as some of its steps.
+Saving a small trial takes some milliseconds, as long as some of its steps.
 """
 
 
 class Worker:
-    """What stays the same from cohort to cohort in one process: the store, the device and the limits."""
+    """A process that runs cohorts: its store, its device and its limits."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Worker:
         provenance.commit()  # now: the files may change while it trains
 
     def attempts(self, jobs: Sequence[Job]) -> list[Attempt]:
-        """The jobs, ready to advance; each is claimed when it starts."""
+        """Return the attempts at these jobs; each is claimed when it starts."""
         return [
             Attempt(
                 job,
@@ -82,25 +82,25 @@ class Worker:
         ]
 
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """Each trial to its end, then the next, or those together that can be and are to be: every event.
+        """Train each trial to its end, then the next, or some together in packs; yield every event.
 
-        Short trials are stored some at once, and told as ended then. Ends with a failure of the machine;
-        who leaves it before has `flush` tell the rest.
+        Short trials are stored together, and reported as ended then. A failure of the machine is the last
+        event. A caller that leaves earlier calls `flush` for the rest.
         """
         for attempt in attempts:
             attempt.save_after_s = SAVED_AFTER_S
         yield from self._held.told(self._train(attempts))
 
     def in_step(self, attempts: Sequence[Attempt]) -> Lockstep:
-        """The trials of a search's point, of which short ones that end in one step are stored together."""
+        """Return the trials of a search's point in step; short ones that end together are stored together."""
         return Lockstep(attempts, self._held, self._packer)
 
     def flush(self) -> list[Event]:
-        """Store what has ended; what is to be told of it."""
+        """Store what has ended; return the events of it."""
         return self._held.flush()
 
     def _train(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
-        """As `events`, whether or not the ends of trials are stored."""
+        """Yield the events of `events`, before the ends of trials are stored."""
         if self._packer is None:
             yield from sequentially(attempts)
             return
@@ -111,19 +111,19 @@ class Worker:
                     return
 
     def _claims_of(self, run: str) -> Claims:
-        """The claims of a run, which know what they have read of the store."""
+        """Return the claims of a run, which remember what they have read of the store."""
         if run not in self._claims:
             self._claims[run] = Claims(self._store, run)
         return self._claims[run]
 
 
 def _share(machine: Machine) -> float:
-    """How much of a GPU a trial has; all of it where it has none, or several."""
+    """Return the share of a GPU that a trial has; 1 where it has none, or several."""
     return 1.0 if machine.gpus == "auto" else min(machine.gpus or 1.0, 1.0)
 
 
 def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
-    """What trains trials together, if that is wanted."""
+    """Return the packer that trains trials together, if that is wanted."""
     if machine.pack == "off":
         return None
     gate = Gate(device, machine_file()) if machine.pack == "auto" else None
@@ -132,7 +132,7 @@ def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
 
 
 def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
-    """The trials by their form, those that take their steps alone by themselves."""
+    """Group attempts by the form of their trials; a trial that cannot be packed is alone."""
     found: dict[str, list[Attempt]] = {}
     for attempt in attempts:
         form = form_of(attempt.job.trial.settings) or attempt.job.trial.id
@@ -141,7 +141,7 @@ def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
 
 
 def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
-    """Each trial to its end, then the next: every event as it happens, up to a failure of the machine."""
+    """Train each trial to its end, then the next; yield every event, up to a failure of the machine."""
     for attempt in attempts:
         while not attempt.ended:
             event = attempt.advance()
@@ -151,11 +151,11 @@ def sequentially(attempts: Sequence[Attempt]) -> Iterator[Event]:
 
 
 class Lockstep:
-    """Several trials of one search point, an epoch each at a time, so that their mean can be judged early.
+    """The trials of one search point, one epoch each at a time, so that their mean can be judged early.
 
-    A point belongs to one process: if another has one of its trials, all are left to that one. All processes
-    begin with the same trial, so that whoever has that one has all. What ends is stored with its step. With a
-    packer those of one form, as the seeds of the point are, take their steps together.
+    A point belongs to one process: if another has one of its trials, all are left to it. All processes begin
+    with the same trial, so the process that has it has all. With a packer, trials of one form, such as the
+    seeds of the point, take their steps together.
     """
 
     def __init__(self, attempts: Sequence[Attempt], held: HeldOutcomes, packer: Packer | None = None) -> None:
@@ -165,13 +165,13 @@ class Lockstep:
 
     @property
     def ended(self) -> bool:
-        """Whether every trial has its outcome."""
+        """Return whether every trial has its outcome."""
         return all(attempt.ended for attempt in self._attempts)
 
     def advance(self) -> list[Event]:
-        """One epoch more of the trials that have trained least and have not ended; what happened.
+        """Train the trials that have trained least for one more epoch; return the events.
 
-        Those that a crash has left behind catch up first, so that all are judged by the same epoch.
+        So trials that a crash has left behind catch up first, and all are judged by the same epoch.
         """
         events = list(self._held.told(self._step()))
         if any(isinstance(event, MachineFailed) for event in events):
@@ -187,7 +187,7 @@ class Lockstep:
         return events
 
     def _step(self) -> Iterator[Event]:
-        """As `advance`, whether or not the ends of trials are stored, up to what ends the step for all."""
+        """Yield the events of `advance` before ends are stored, up to one that ends the step for all."""
         for event in self._start():
             yield event
             if isinstance(event, Taken | MachineFailed):
@@ -212,21 +212,21 @@ class Lockstep:
         return events
 
     def _open(self) -> list[Attempt]:
-        """The trials that have not ended."""
+        """Return the attempts that have not ended."""
         return [attempt for attempt in self._attempts if not attempt.ended]
 
     def _leave(self) -> list[Event]:
-        """Give all trials back that have not ended."""
+        """Give back all trials that have not ended."""
         return [attempt.leave() for attempt in self._open()]
 
     def mean_metric(self, metric: str) -> float:
-        """The mean of a metric over the trials; NaN as long as one has none, or when one has failed."""
+        """Return the mean of a metric over the trials; NaN as long as one has none, or if one has failed."""
         values = [metrics.get(metric, math.nan) for metrics in self._latest.values()]
         return fmean(values) if values and len(values) == len(self._attempts) else math.nan
 
 
 def collect(events: Iterator[Event], seconds: float) -> list[Event]:
-    """The next events, for about that long; none when there are no more."""
+    """Return the events of about this many seconds; an empty list at the end."""
     deadline, taken = time.monotonic() + seconds, []
     for event in events:
         taken.append(event)

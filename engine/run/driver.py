@@ -1,4 +1,4 @@
-"""Running a study: what the store lacks is trained, wherever that is, until nothing is missing."""
+"""Driver of a study: it trains the trials that the store lacks, here or on Ray, until none is missing."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from ..optimisers.parameter_groups import group_sizes
 from ..packs.form import count_packs
 from ..training_parts.loss_terms import check_watched
 from ..trial.machine_failures import MachineError, check_gpu, storing
-from .cohort_sources import CohortSource, GridCohorts, measured_work
+from .cohort_sources import CohortSource, GridCohorts
 from .gpu_share import with_gpu_bytes, with_whole_gpu
 from .interrupts import Stop, on_interrupt
-from .local.in_process import run_local
-from .local.last_resort import killed_if_stuck
+from .last_resort import killed_if_stuck
+from .local_run import run_local
 from .notebook_progress import notebook_listener
 from .plugin_rehearsal import rehearse_plugins
 from .preflight import check_leaks, check_precisions, check_test_lengths, prepare_corpora
@@ -39,15 +39,15 @@ from .rounds import RunCounter, RunRounds, find_missing
 from .short_grids import short_grid_seconds
 
 MERGED_TOGETHER = 256
-"""While a run goes on, the files of so many ended trials become one."""
+"""During a run, the files of this many ended trials become one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """How a study stands after a run: trials in the store by status, those that ran now, those that are left.
+    """Counts of a study after a run: trials in the store by status, trials that ran now, trials left.
 
-    `given_up` holds what happened to cohorts whose workers died too often, `stop_reason` why a run ended that
-    nobody stopped: so many trials have failed as were allowed.
+    `given_up` says why cohorts were given up whose workers died too often. `stop_reason` says why a run ended
+    that nobody stopped: as many trials failed as were allowed.
     """
 
     done: int
@@ -61,7 +61,7 @@ class Summary:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether something ended the run before its time."""
+        """Return whether something ended the run early."""
         return self.stopped or bool(self.given_up) or self.stop_reason is not None
 
 
@@ -80,22 +80,24 @@ def run_study(
 ) -> Summary:
     """Train every trial of a study that the store lacks, at most `max_trials` of them.
 
-    `local` trains in this process, without Ray, or with it. By default a grid trains here if its missing
-    trials are so short that Ray is not worth its start; the results are the same. Of a grid only `trial_ids`
-    may run, if they are given. The run ends once `max_failures` trials have failed in it. Without a
-    `listener` a notebook shows the progress.
+    `local` trains in this process (True) or on Ray (False). By default a grid trains here if its missing
+    trials are so short that starting Ray is not worth it; the results are the same. `trial_ids` restricts a
+    grid to these trials. The run ends once `max_failures` trials have failed in it. Without a `listener`, a
+    notebook shows the progress. An ablation path continues from round to round.
 
-    What no trial could be trained with raises before anything is: a model that sees its future LeakError,
-    one without what a group of weights or a loss term names ParameterGroupError or LossTermError, one that
-    cannot read its test TaskError, a precision that is not there PrecisionError, a corpus DataError.
-    A machine that lacks a GPU or fails later,
-    as with a full disk, raises MachineError, and nothing of that is stored. Ends in order on Ctrl-C: the
-    same call goes on from the last epoch of each trial. Trials that have failed count as outcomes;
-    `retry_failed` tries them again, after a time limit from where they were.
+    On Ctrl-C the run ends in order, and the same call resumes each trial from its last checkpoint. Failed
+    trials count as outcomes; `retry_failed` tries them again, after a time limit from where they were. Any
+    number of drivers may run one study on one store at once. Each trains what no other does, waits for the
+    rest, and takes over the trials of processes that are gone.
 
-    Any number of drivers may run one study on one store at once. Each trains what no other does, waits for
-    the rest, and takes over the trials of processes that are gone. A path goes on from round to
-    round.
+    Raises before anything trains:
+        LeakError: a causal model sees later tokens.
+        ParameterGroupError, LossTermError: a model lacks what a group of weights or a loss term names.
+        TaskError: a model cannot read its test.
+        PrecisionError: the device lacks a precision.
+        DataError: a corpus is missing or altered.
+    Raises at any time:
+        MachineError: the machine lacks a GPU or fails, as with a full disk; no outcome of that is stored.
     """
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
     machine = replace(machine, address=None) if local else machine
@@ -130,13 +132,13 @@ def _run_round(
     retry_failed: bool,
     trial_ids: Collection[str] | None,
 ) -> Summary:
-    """Train the trials that are known; of a path those up to its current round."""
+    """Train the trials that are known; of a path, those up to its current round."""
     # before the outcomes: an attempt that ends in between has a lease that says so
     last = store.last_numbers()
     missing = find_missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
-    times = TimeEstimator(store.trials(), study.trials)
     if local is None:
+        times = TimeEstimator(store.trials(), study.trials)
         seconds = short_grid_seconds(study, missing[:max_trials], times, machine)
         local = seconds is not None
         if seconds is not None and missing:
@@ -157,8 +159,7 @@ def _run_round(
             places = {"machine": machine, "listener": counter, "stop": stop, "local": local}
             return _run(source, study, store, settings, at_once=at_once, **places)
 
-        work = measured_work(missing, times)
-        make_grid = partial(GridCohorts, pack=machine.most_packed, work=work)
+        make_grid = partial(GridCohorts, pack=machine.most_packed)
         rounds = RunRounds(study, store, counter, stop, run, run_id=run_id, make_grid=make_grid)
         given_up = rounds.train(missing, last, max_trials, retry_failed=retry_failed)
     if counter.machine_failure is not None:
@@ -176,7 +177,7 @@ def _count_at_once(
     *,
     retry_failed: bool,
 ) -> int:
-    """How many of the trials that are left can train at once, packs as one."""
+    """Return how many of the trials that are left can train at once; a pack counts as one."""
     if study.search is None:
         return count_packs(settings, most_packed)
     outcomes = store.trials()
@@ -187,7 +188,7 @@ def _count_at_once(
 
 
 def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) -> None:
-    """Look whether these trials can be trained, and bring what they are trained on; raises as `run_study`."""
+    """Check that these trials can train, and prepare their corpora; raises as `run_study`."""
     group_sizes(settings)
     check_watched(settings)
     check_leaks(settings)
@@ -200,9 +201,9 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
 
 
 def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> None:
-    """Keep the study as it runs now, by which commands know it, and what its run found free of GPUs here.
+    """Save the study as it runs now, and the free memory of this machine's GPUs.
 
-    A run that asks no GPU leaves what another one has found, which counts while that one trains.
+    A run without GPUs keeps what another run has found, which counts while that one trains.
     """
     free, before = machine.gpu_bytes, store.records.load(study.name) or {}
     store.records.save(
@@ -230,7 +231,7 @@ def _run(
     stop: Stop,
     local: bool,
 ) -> list[str]:
-    """Run the source where it is asked for; why cohorts were given up."""
+    """Run the cohorts of a source here or on Ray; return why cohorts were given up."""
     metric = study.search.objectives[0].name if study.search else None
     if local:
         with killed_if_stuck():

@@ -1,10 +1,9 @@
-"""Which device trains where a machine's settings say `gpus = "auto"`, and how many trials share a GPU."""
+"""Shares of a GPU: which device trains where `gpus = "auto"`, and how many trials share a GPU."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...studies.planning.memory_estimates import MemoryEstimator, room_on_gpu
@@ -14,19 +13,10 @@ from ..core.resources import Machine
 from ..data.prepared_lengths import PreparedLengths
 from ..optimisers.state_size import weight_state
 
-LOOK_S = 0.5
-"""So often it is looked whether memory of a GPU comes free that others hold."""
-
-QUIET_LOOKS, MOST_LOOKS = 4, 20
-"""So many looks in a row that find no more free are the last, and so many in all.
-
-Where a driver is killed, Ray leaves the workers a second to end by themselves.
-"""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerators:
-    """The GPUs of a node, the bytes that nobody holds of the fullest of them, and the CPUs beside them."""
+    """The GPUs of a node, the free bytes of the fullest of them, and the CPUs beside them."""
 
     count: float
     device_bytes: int
@@ -34,7 +24,7 @@ class Accelerators:
 
 
 def with_whole_gpu(machine: Machine) -> Machine:
-    """A machine whose trials are known to train on this machine's GPU, one at a time, or on its CPUs."""
+    """Return the machine with its choice of device made: its GPU, for one trial at a time, or its CPUs."""
     machine = with_gpu_bytes(machine)
     return replace(machine, gpus=float(has_gpu())) if machine.gpus == "auto" else machine
 
@@ -42,9 +32,9 @@ def with_whole_gpu(machine: Machine) -> Machine:
 def with_share(
     machine: Machine, all_settings: Sequence[TrialSettings], *, cpus: float, at_once: int | None = None
 ) -> Machine:
-    """A machine whose trials are known to share this machine's GPUs, beside so many CPUs, or to have none.
+    """Return the machine with the share of its GPUs that each trial has, beside this many CPUs.
 
-    So many of them can train `at_once`; None is any number.
+    At most `at_once` trials can train at the same time; None is any number.
     """
     machine = with_gpu_bytes(machine)
     if machine.gpus != "auto":
@@ -61,10 +51,10 @@ def share(
     all_settings: Iterable[TrialSettings],
     at_once: int | None = None,
 ) -> float:
-    """The part of a GPU for one trial of a study: as many share one as its memory and its CPUs have room for.
+    """Return the part of a GPU for one trial: as many share one as fit its memory and its CPUs.
 
-    What counts is the step that holds most and the node with least. Where no more can train `at_once`, none
-    is smaller than they need on all GPUs: Ray fills one before it takes the next.
+    The largest step and the smallest node decide. If at most `at_once` trials can train at the same time,
+    the share is large enough to spread them over all GPUs, since Ray fills one GPU before the next.
     """
     held = gpu_memory(machine).largest_step(all_settings)
     if held is None:
@@ -84,7 +74,7 @@ def share(
 
 
 def gpu_memory(machine: Machine) -> MemoryEstimator:
-    """What steps hold on a GPU of a machine."""
+    """Return the plan's estimator of what steps hold on a GPU of a machine."""
     return MemoryEstimator(
         count_state=weight_state,
         find_longest=PreparedLengths(machine.data),
@@ -93,39 +83,29 @@ def gpu_memory(machine: Machine) -> MemoryEstimator:
 
 
 def fraction(trials: int) -> float:
-    """The share of a GPU with which so many trials fit; Ray has four digits of it."""
+    """Return the share of a GPU with which this many trials fit; Ray keeps four digits of it."""
     return max(1, math.floor(10_000 / trials)) / 10_000
 
 
 def with_gpu_bytes(machine: Machine) -> Machine:
-    """A machine that knows what others hold of its GPUs, if it trains on any and has not looked before.
+    """Return the machine with the free bytes of its fullest GPU, if it trains on one and has not looked yet.
 
-    It is to look before any of its own trials hold memory there.
+    Call it before any trial of the run holds memory there.
     """
     if not machine.gpus or machine.address is not None or machine.gpu_bytes is not None or not has_gpu():
         return machine
     return replace(machine, gpu_bytes=free_bytes())
 
 
-def free_bytes(wait: Callable[[float], object] = time.sleep) -> int:
-    """What nobody holds by now of the fullest GPU that this process sees; 0 without any torch can use.
-
-    What others give back meanwhile is waited for: they may be workers of a run before, which end.
-    """
-    gpus, quiet = find_gpus(), 0
-    for _ in range(MOST_LOOKS):
-        if quiet == QUIET_LOOKS or all(each.free == each.bytes for each in gpus):
-            break
-        wait(LOOK_S)
-        before, gpus = sum(each.free for each in gpus), find_gpus()
-        quiet = 0 if sum(each.free for each in gpus) > before else quiet + 1
-    return min((each.free for each in gpus), default=0)
+def free_bytes() -> int:
+    """Return the free bytes of the fullest GPU that this process sees; 0 if torch can use none."""
+    return min((each.free for each in find_gpus()), default=0)
 
 
 def device_bytes(machine: Machine) -> int:
-    """What trials may hold of each GPU that this process sees: what the run found free, else all of it.
+    """Return the bytes of each GPU that trials may hold: what the run found free, else all of it.
 
-    Of whole GPUs of a cluster it is what is free by now: a process asks before its first trial.
+    Of whole GPUs of a cluster it is what is free now: a process asks before its first trial.
     """
     if machine.gpu_bytes is not None:
         return machine.gpu_bytes

@@ -1,6 +1,6 @@
-"""Notices that the head of a cluster is gone, before Ray ends the driver without a word.
+"""Watch over the head of a Ray cluster: without a head, Ray ends the driver without a message.
 
-What asks Ray for anything then does not come back, so it is in a thread of its own, which is left.
+A call of Ray then does not return, so it runs in a thread of its own, which is abandoned.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..trial.machine_failures import MachineError
 
 LOST_AFTER_S = 5.0
-"""A head that has not been reached for so long is gone."""
+"""A head that could not be reached for this many seconds is gone."""
 
 POLL_S = 0.5
 
@@ -27,7 +27,7 @@ class HeadLostError(MachineError):
 
 
 class HeadWatch:
-    """Looks from now on, until it is closed, whether a connection to the head at HOST:PORT can be made."""
+    """Watcher of whether the head at HOST:PORT accepts connections, until it is closed."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -37,7 +37,7 @@ class HeadWatch:
         threading.Thread(target=self._look, name="head watch", daemon=True).start()
 
     def run(self, what: Callable[[], _ResultT]) -> _ResultT:
-        """What a function returns or raises; HeadLostError as soon as it is."""
+        """Return what a function returns; raises HeadLostError as soon as the head is gone."""
         result: Future[_ResultT] = Future()
         thread = threading.Thread(target=_run, args=(what, result), name="cluster", daemon=True)
         thread.start()
@@ -48,7 +48,7 @@ class HeadWatch:
         return result.result()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         self._closed.set()
 
     def _look(self) -> None:

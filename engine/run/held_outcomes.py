@@ -1,4 +1,4 @@
-"""Outcomes that wait for each other: short trials that end soon after one another are stored together."""
+"""Held outcomes: short trials that end soon after one another are stored together."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..trial.machine_failures import MachineError, storing
 from ..trial.resumable_attempt import Attempt
 
 FLUSH_S = 1.0
-"""Outcomes are flushed at most so often, and wait no longer than until the next step after it."""
+"""The least seconds between two flushes; outcomes wait no longer than until the next step after it."""
 
 
 class HeldOutcomes:
-    """The trials of a worker that have ended and are not stored yet; who tells of them waits until they are.
+    """The trials of a worker that have ended and are not stored yet; they are reported once they are.
 
-    As long as one is held its lease is, and its checkpoint stays: if the worker dies, it ends once more.
+    Until then a trial keeps its lease and its checkpoint: if the worker dies, it is resumed and ends again.
     """
 
     def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,16 +28,16 @@ class HeldOutcomes:
         self._untold: dict[str, Event] = {}
 
     def add(self, attempt: Attempt) -> None:
-        """Hold what has ended."""
+        """Hold an attempt that has ended."""
         self._held[attempt.job.trial.id] = attempt
 
     def flush_if_due(self) -> None:
-        """Store what is held, if nothing was for a while; raises MachineError."""
+        """Store what is held, if the last flush is long enough ago; raises MachineError."""
         if self._held and self._clock() - self._flushed_at >= FLUSH_S:
             self._flush()
 
     def told(self, events: Iterator[Event]) -> Iterator[Event]:
-        """The events as they come, ends of trials when these are stored, up to a failure of the machine."""
+        """Yield events, ends of trials once these are stored, up to a failure of the machine."""
         try:
             for event in events:
                 if isinstance(event, Ended) and event.trial in self._held:
@@ -54,7 +54,7 @@ class HeldOutcomes:
         yield from self.flush()
 
     def flush(self) -> list[Event]:
-        """Store all that is held now; what is to be told of it."""
+        """Store all that is held; return the events of it."""
         return self._tell(self._flush)
 
     def _tell(self, flush: Callable[[], None]) -> list[Event]:
@@ -66,7 +66,7 @@ class HeldOutcomes:
         return [self._untold.pop(trial) for trial in stored]
 
     def _flush(self) -> None:
-        """Store what is held and still this process's; a failure leaves nothing held, and nothing told."""
+        """Store what is held and still this process's; after a failure nothing is held or reported."""
         held, self._held = self._held, {}
         untold, self._untold = self._untold, {}
         taken = {trial: event for trial, each in held.items() if (event := each.leave_if_lost()) is not None}

@@ -1,4 +1,4 @@
-"""Stopping in good order: after the first Ctrl-C trials end at their next step, the second insists."""
+"""Stops in order: after the first Ctrl-C trials end at their next step; the second ends at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(slots=True)
 class Stop:
-    """Whether the run is to stop, and whether somebody has asked for it."""
+    """State of a run: whether it must stop, and whether a signal has asked for it."""
 
     requested: bool = False
     interrupted: bool = False
@@ -45,7 +45,7 @@ def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
 
 @contextmanager
 def left_by_sigterm() -> Iterator[None]:
-    """A context that a SIGTERM leaves as Ctrl-C does, by KeyboardInterrupt."""
+    """Let a SIGTERM leave the context by KeyboardInterrupt, as Ctrl-C does."""
 
     def leave(_signal: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -1,7 +1,7 @@
-"""A process that kills its parent, a worker, when its memory passes a limit, and says so in a file first.
+"""Watcher process that kills its parent, a worker, when its memory passes a limit.
 
-Native code may take memory without letting any Python run, so that the worker cannot watch itself. This
-program is run by its path and needs the standard library alone.
+It writes the reason to a file first. Native code may take memory without letting any Python run, so a worker
+cannot watch itself. This program is run by its path and needs the standard library alone.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from contextlib import suppress
 from pathlib import Path
 
 POLL_S = 0.05
-"""So often the memory is looked at."""
+"""The seconds between two looks at the memory."""
 
 
 class MemoryGuard:
-    """Watches the calling process from now on, until it ends."""
+    """A watcher of the calling process, until it ends."""
 
     def __init__(self, limit_bytes: int) -> None:
         words = [sys.executable, "-I", "-S", __file__, str(limit_bytes)]
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
 
     def __call__(self, path: Path) -> None:
-        """Have the reason written to this file from now on; whoever resumes the trial reads it."""
+        """Name the file for the reason; the process that resumes the trial reads it."""
         assert self._process.stdin is not None, "a pipe was asked for"
         with suppress(OSError):  # somebody has killed it
             self._process.stdin.write(os.fsencode(path.resolve()) + b"\n")
@@ -35,9 +35,9 @@ class MemoryGuard:
 
 
 def watch(parent: int, limit_bytes: int) -> None:
-    """Look at the parent's memory until it ends or closes the pipe; kill it above the limit.
+    """Watch the parent's memory until it ends or closes the pipe; kill it above the limit.
 
-    Each line of the pipe is the file for the reason.
+    The last line of the pipe names the file for the reason.
     """
     reader = os.fdopen(0, "rb", buffering=0)
     told, path, pause_s = b"", b"", POLL_S
@@ -56,7 +56,7 @@ def watch(parent: int, limit_bytes: int) -> None:
 
 
 def _say(path: bytes, reason: bytes) -> None:
-    """Put the reason behind what is in the file; the trial is tried again where that cannot be done."""
+    """Append the reason to the file; where that fails, the trial is tried again."""
     with suppress(OSError):
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)
         try:

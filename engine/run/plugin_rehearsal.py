@@ -1,4 +1,4 @@
-"""A rehearsal of plug-in code before anything trains, so that its exceptions cost no training."""
+"""Rehearsal of plug-in code before anything trains, so that its exceptions cost no training."""
 
 from __future__ import annotations
 

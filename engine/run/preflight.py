@@ -48,7 +48,7 @@ def check_leaks(all_settings: Iterable[TrialSettings]) -> None:
 
 @torch.no_grad()
 def sees_future(block: BlockNode) -> bool:
-    """Whether in a causal model a later input moves an earlier output of the block, in double precision.
+    """Return whether a later input moves an earlier output of the block in double precision.
 
     By more than rounding: a product may be computed otherwise in another row of a batch.
     """
@@ -89,7 +89,7 @@ def check_test_lengths(all_settings: Iterable[TrialSettings]) -> None:
 
 @torch.no_grad()
 def _reading_fault(settings: TrialSettings, tokens: int) -> str | None:
-    """Why a trial's model cannot read so many tokens; None if it can."""
+    """Return why a trial's model cannot read this many tokens; None if it can."""
     model = _try_model(settings)
     try:
         model(torch.zeros(1, tokens, dtype=torch.int64))
@@ -99,7 +99,7 @@ def _reading_fault(settings: TrialSettings, tokens: int) -> str | None:
 
 
 def _try_model(settings: TrialSettings) -> AnyModel:
-    """The model of a trial with any weights, to be looked at."""
+    """Build the model of a trial with random weights."""
     return build_model(settings.model, settings.task.interface, torch.Generator().manual_seed(0)).eval()
 
 

@@ -1,4 +1,4 @@
-"""The worker's side of a Ray cluster: one actor, which is handed one cohort after the other."""
+"""Worker of a run on Ray: an actor that is handed one cohort after the other."""
 
 from __future__ import annotations
 
@@ -32,42 +32,41 @@ from .memory_guard import MemoryGuard
 from .worker_code import Code, code_fault, look_at_code
 
 REPORT_S = 0.5
-"""About so often a worker reports; more often only when the epochs of a search must be judged."""
+"""The seconds between two reports of a worker; in a search it reports each epoch."""
 
 COMPLETED = "whole"
-"""The key of a result after which nothing of the cohort is left; Tune sets "done" for those it stops, too."""
+"""The key of a result that ends a cohort in full; Tune sets "done" for cohorts that it stops, too."""
 
 
 LOOK_S = 0.5
-"""So often a worker looks whether it is to leave."""
-
+"""The seconds between two looks of a worker at whether it must leave."""
 
 _LEFT_TO_US = "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES"
-"""Where it is set, Ray leaves it to a worker to use no GPU but its own."""
+"""Where it is set, Ray does not restrict the GPUs that a worker sees."""
 
 
 class _WorkerLeavesError(Exception):
-    """A worker's node is being taken away, or a GPU is lost to it; another goes on with its trials."""
+    """A worker leaves since its node is taken away or its GPU is lost; another resumes its trials."""
 
 
 def tell_to_stop(run: str) -> None:
-    """Have all workers of a run leave their trials at the next step; the driver calls it."""
+    """Make all workers of a run leave their trials at the next step; the driver calls it."""
     _internal_kv_put(_stop_key(run), b"1", overwrite=True)
 
 
 def share_cores(machine: Machine) -> None:
-    """Have torch compile for this process by as many cores as its trials have, unless the environment says.
+    """Limit torch's compile workers to the cores of a trial, unless the environment sets their number.
 
-    Each process that compiles has up to 32 others for it, which are thousands where many share a GPU.
+    By default each process starts up to 32, which are thousands where many share a GPU.
     """
     if machine.gpus != "auto" and machine.gpus < 1:
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(machine.threads))
 
 
 def see_own_gpus() -> None:
-    """Have CUDA show this process the GPUs that Ray gives it, where the environment has Ray not do so.
+    """Restrict CUDA to the GPUs that Ray gives this process, where the environment keeps Ray from it.
 
-    Else all workers of a node would train on its first. CUDA must not have been used before.
+    Else all workers of a node would train on its first GPU. Call it before CUDA is used.
     """
     if os.environ.get(_LEFT_TO_US) and (gpus := ray.get_gpu_ids()):
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
@@ -90,7 +89,7 @@ class CohortActor(tune.Trainable):
     ) -> None:
         """Begin a first cohort; with a metric, its trials advance in step and report each epoch.
 
-        What goes wrong is the first result: raised here, Tune would try it again for minutes.
+        An error becomes the first result: if it were raised here, Tune would retry it for minutes.
         """
         see_own_gpus()
         share_cores(machine)
@@ -120,14 +119,14 @@ class CohortActor(tune.Trainable):
         return True
 
     def cleanup(self) -> None:
-        """Give trials back that are stopped early; Tune calls it when the actor is no longer wanted."""
+        """Give back trials that are stopped early; Tune calls it when the actor is no longer needed."""
         for attempt in self._attempts:
             attempt.release()
         if self._attempts:
             self._worker.flush()
 
     def step(self) -> dict[str, Any]:
-        """Work for a while, or an epoch; the events of it."""
+        """Work for a while, or in a search for an epoch; return the events."""
         if self._broken is not None:
             failed = {"events": [MachineFailed(reason=self._broken)], "done": True, COMPLETED: False}
             return failed | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
@@ -146,7 +145,7 @@ class CohortActor(tune.Trainable):
             return stopped | ({} if self._metric is None else {"epoch": 0, self._metric: nan})
 
     def _work(self) -> dict[str, Any]:
-        """As `step`; raises StoppedMidway where the worker is to leave."""
+        """Return the result of `step`; raises StoppedMidway if the worker must leave."""
         if self._metric is None:
             events = collect(self._events, REPORT_S)
             return {"events": events, "done": not events, COMPLETED: not events}
@@ -160,13 +159,13 @@ class CohortActor(tune.Trainable):
         }
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
-        """Nothing: trials keep their own checkpoints in the store."""
+        """Do nothing: trials keep their own checkpoints in the store."""
 
 
 class _Leaving:
-    """Whether this worker is to leave its trials: as the run stops, or as its node or process is to end.
+    """Watcher of whether this worker must leave: the run stops, or its node or process ends.
 
-    A node that is drained is to end, as one on which `ray start --block` gets SIGTERM.
+    A node ends when it is drained, as by SIGTERM to `ray start --block`.
     """
 
     def __init__(self, run: str) -> None:
@@ -178,7 +177,7 @@ class _Leaving:
 
     @contextmanager
     def is_awaited(self) -> Iterator[None]:
-        """A context in which SIGTERM lets the step under way be saved; outside it ends the process."""
+        """Let SIGTERM save the current step; outside this context it ends the process."""
         self._working = True
         try:
             yield
@@ -193,7 +192,7 @@ class _Leaving:
             self._before(number, frame)
 
     def _look(self) -> None:
-        """Look again and again, until it is to leave; a head that does not answer says nothing."""
+        """Look until the worker must leave; ignore a head that does not answer."""
         never = threading.Event()
         while not never.wait(LOOK_S):
             with suppress(Exception):
@@ -205,7 +204,7 @@ class _Leaving:
 
 
 def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
-    """A result after which there is another step; failures of the machine are left to the next worker."""
+    """Return a result after which Tune goes on, without failures of a machine that this worker leaves."""
     events = [event for event in found["events"] if not isinstance(event, MachineFailed)]
     return found | {"events": events, "done": False, COMPLETED: False}
 

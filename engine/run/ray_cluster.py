@@ -1,6 +1,6 @@
-"""Trials on a Ray cluster: Tune runs cohorts in reused actors, which write their own results.
+"""Trials on Ray: Tune runs cohorts in reused actors, which write their own results.
 
-Nothing here is needed to go on after a crash: what is missing from the store is asked for again.
+Nothing here is needed after a crash: the driver asks again for what the store lacks.
 """
 
 from __future__ import annotations
@@ -38,18 +38,17 @@ from .ray_connection import connected
 from .worker_code import check_workers_here, look_at_code
 
 MAX_COHORT_DEATHS = 12
-"""A cohort may survive this many deaths of its workers; each trial counts its own as well."""
-
+"""A cohort survives this many deaths of its workers; each trial counts its own as well."""
 
 COUNTED_S = 2.0
-"""So often it is counted how many workers there is room for."""
+"""The seconds between two counts of the workers for which there is room."""
 
 
 class _CohortSearcher(Searcher):
-    """Hands a source's cohorts to Tune and tells the source how they ended."""
+    """Searcher that hands a source's cohorts to Tune and tells the source how they ended."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing: Tune pickles it, and what it has pickled is never read."""
+        """Return nothing: Tune pickles this object, and the pickle is never read."""
         return {}
 
     def __init__(
@@ -68,9 +67,9 @@ class _CohortSearcher(Searcher):
         self._again: list[tuple[str, bytes]] = []
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        """The next cohort as a configuration, None to be asked again later, or Tune's mark for the end.
+        """Return the next cohort as a configuration, None to be asked again, or Tune's mark for the end.
 
-        One more is handed out than there are workers, for the first that ends.
+        One more cohort is handed out than there are workers, for the first worker that is free.
         """
         if not self._stop.requested and len(self._cohorts) > self._room():
             return None
@@ -84,15 +83,15 @@ class _CohortSearcher(Searcher):
         return {"tasks": cohort[1], "nodes": ",".join(self._places[trial_id])}
 
     def _room(self) -> int:
-        """How many workers there are, as they were counted last."""
+        """Return the last count of workers."""
         if (now := time.monotonic()) - self._counted_at >= COUNTED_S:
             self._workers, self._counted_at = self._count_workers(), now
         return self._workers
 
     def _next_cohort(self) -> tuple[str, bytes] | None:
-        """A cohort whose nodes have left, or the next of the source: its name, and its jobs in bytes.
+        """Return a cohort whose nodes have left, or the next of the source: its name and its pickled jobs.
 
-        They are read where the plug-ins are loaded that they may need.
+        A worker unpickles them once it has loaded the plug-ins that they may need.
         """
         if self._again:
             return self._again.pop()
@@ -101,25 +100,25 @@ class _CohortSearcher(Searcher):
 
     @property
     def has_lost_nodes(self) -> bool:
-        """Whether a cohort waits for nodes that have left, while others have joined."""
+        """Return whether a cohort waits for nodes that have left, while others have joined."""
         nodes = self._nodes
         return nodes is not None and any(nodes.have_left(self._places[trial]) for trial in self._cohorts)
 
     def begin_again(self) -> bool:
-        """Whether there is something to hand out again, on other nodes, after Tune has ended."""
+        """Return whether cohorts must be handed out again on other nodes, after Tune has ended."""
         if self._stop.requested or not self.has_lost_nodes:
             return False
         self._again, self._cohorts = list(self._cohorts.values()), {}
         return True
 
     def should_prune(self, trial_id: str, epoch: int, value: float) -> bool:
-        """Whether the source gives up the cohort that Tune knows by this id."""
+        """Return whether the source gives up the cohort that Tune knows by this id."""
         return self._source.should_prune(self._cohorts[trial_id][0], epoch, value)
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Pass the end of a cohort on, unless the study is being stopped."""
+        """Tell the source that a cohort has ended, unless the study is being stopped."""
         name, _ = self._cohorts.pop(trial_id)
         if self._stop.requested:
             return
@@ -128,17 +127,17 @@ class _CohortSearcher(Searcher):
             self._listener.on_event(event)
 
     def save(self, checkpoint_path: str) -> None:
-        """Nothing: the source is rebuilt from the store."""
+        """Do nothing: the source is rebuilt from the store."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Nothing: the source is rebuilt from the store."""
+        """Do nothing: the source is rebuilt from the store."""
 
 
 class _EventCallback(tune.Callback):
-    """Hands the workers' events to the listener."""
+    """Callback that passes the workers' events to the listener."""
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing: Tune pickles it, and what it has pickled is never read."""
+        """Return nothing: Tune pickles this object, and the pickle is never read."""
         return {}
 
     def __init__(self, listener: Listener, nodes: FitNodes | None = None) -> None:
@@ -163,14 +162,14 @@ class _EventCallback(tune.Callback):
 
 
 class _Stopper(tune.Stopper):
-    """Stops a cohort that the source gives up, and all of Tune when a stop is requested."""
+    """Stopper of a cohort that the source gives up, and of all cohorts when a stop is requested."""
 
     def __init__(self, searcher: _CohortSearcher, stop: Stop, metric: str | None, run: str) -> None:
         self._searcher, self._stop, self._metric = searcher, stop, metric
         self._run, self._told = run, False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Nothing: Tune pickles it, and what it has pickled is never read."""
+        """Return nothing: Tune pickles this object, and the pickle is never read."""
         return {}
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
@@ -198,7 +197,7 @@ def run_cohorts(
     metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> list[str]:
-    """Run a source's cohorts to their end; why some were given up, if any.
+    """Run a source's cohorts to their end; return why some were given up, if any.
 
     With a metric each epoch is reported, and the source may give a cohort up. Where only so many can train
     `at_once`, they are spread over all GPUs. Raises NodeError if the cluster of an address has nodes that
@@ -241,7 +240,7 @@ def run_cohorts(
 def _tune(
     actor: type[tune.Trainable], searcher: _CohortSearcher, run_config: tune.RunConfig, head: HeadWatch
 ) -> list[Exception]:
-    """Let Tune run all cohorts, again while nodes leave with some; the errors of those that were lost."""
+    """Run all cohorts by Tune, again while nodes leave with some; return the errors of lost cohorts."""
     errors: list[Exception] = []
     while True:
         tuner = tune.Tuner(
@@ -261,7 +260,7 @@ def _ready(
     listener: Listener,
     at_once: int | None = None,
 ) -> tuple[Machine, FitNodes | None]:
-    """The machine with the share of a GPU that each trial has, and of a cluster the nodes that can train."""
+    """Return the machine with each trial's share of a GPU, and of a cluster the nodes that can train."""
     if machine.address is not None:
         nodes = FitNodes(place, machine, settings, listener, at_once)
         return nodes.machine, nodes
@@ -277,9 +276,9 @@ def _gpus(machine: Machine) -> float:
 
 
 def _check_room(machine: Machine) -> None:
-    """Raise MachineError where this machine has too little for one trial, or its GPU's service for as many.
+    """Raise MachineError if this machine has no room for a trial, or NVIDIA's service none for as many.
 
-    Tune would wait for the first.
+    Tune would wait for room for ever.
     """
     for name, asked in (("CPU", machine.cpus), ("GPU", _gpus(machine))):
         if asked > (found := ray.cluster_resources().get(name, 0.0)):
@@ -291,7 +290,7 @@ def _check_room(machine: Machine) -> None:
 
 
 def _count_workers(machine: Machine) -> int:
-    """How many trials the cluster has room for at once, as it is now."""
+    """Return how many trials the cluster has room for now."""
     found = ray.cluster_resources()
     rooms = [
         found.get(name, 0.0) / asked
@@ -303,7 +302,7 @@ def _count_workers(machine: Machine) -> int:
 
 @contextmanager
 def _located(store: Store, machine: Machine) -> Iterator[StorePlace]:
-    """Yield where the workers find the store; in a cluster's folder a file marks it meanwhile."""
+    """Yield where workers find the store; a folder for a cluster has a marker file meanwhile."""
     root = store.address or str(store.root.resolve())
     if machine.address is None or store.address is not None:
         yield StorePlace(root=root)
@@ -313,7 +312,7 @@ def _located(store: Store, machine: Machine) -> Iterator[StorePlace]:
 
 
 def _resources(cpus: float, gpus: float, config: dict[str, Any]) -> tune.PlacementGroupFactory:
-    """What each worker occupies, on the nodes of its cohort if there are any to choose from."""
+    """Return the resources of a worker, on the nodes of its cohort if there are any to choose from."""
     bundle = {"CPU": cpus, "GPU": gpus}
     if not config.get("nodes"):
         return tune.PlacementGroupFactory([bundle])

@@ -51,7 +51,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def is_other_than_file(path: Path) -> bool:
-    """Whether something that is no file has this name, by one look: others may remove a file meanwhile."""
+    """Return whether something but a file has this name, by one look, since others may remove a file."""
     try:
         kind = stat.S_IFMT(path.lstat().st_mode)
     except OSError:

@@ -44,7 +44,7 @@ class _CheckedFile(io.FileIO):
 
 @contextmanager
 def sealing(path: Path) -> Iterator[BinaryIO]:
-    """A new file at a path, for zip archives such as torch writes, which is sealed at the end."""
+    """Yield a new file at a path, for zip archives such as torch writes, and seal it at the end."""
     raw = _CheckedFile(path)
     with io.BufferedWriter(raw, _BUFFER_BYTES) as file:
         yield file

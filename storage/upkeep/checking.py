@@ -1,4 +1,4 @@
-"""The check of a store: every file is read to its end, and nothing is changed."""
+"""Check of a store: every file is read to its end, and nothing is changed."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,7 +26,7 @@ _CHECKPOINTS: Final = ("state.pt", "previous.pt", STARTS_FILE, NOTE_FILE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCheck:
-    """All that is wrong with a store, the gravest first; how many files were read, and their bytes.
+    """Everything that is wrong with a store, the gravest first; the number of files read, and their bytes.
 
     `quarantined` is the number of files in quarantine, and their bytes.
     """
@@ -38,7 +38,7 @@ class StoreCheck:
 
     @property
     def has_faults(self) -> bool:
-        """Whether something of the store is lost until it is mended."""
+        """Return whether something of the store is lost until it is repaired."""
         return any(finding.kind.is_fault for finding in self.findings)
 
 

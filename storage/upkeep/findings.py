@@ -1,4 +1,4 @@
-"""What is told of a store: a file or a folder, what is wrong with it, and how large it is."""
+"""Findings of a check: a file or a folder, what is wrong with it, and its size."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class FindingKind(StrEnum):
-    """What is wrong, the gravest first."""
+    """Kinds of findings, the gravest first."""
 
     DAMAGED = "damaged"  # its bytes are not those that were written
     UNREADABLE = "unreadable"  # it has a name of the store's and cannot be read
@@ -17,7 +17,7 @@ class FindingKind(StrEnum):
 
     @property
     def is_fault(self) -> bool:
-        """Whether something of the store is lost until it is mended."""
+        """Return whether something of the store is lost until it is repaired."""
         return self in {FindingKind.DAMAGED, FindingKind.UNREADABLE, FindingKind.INCOMPLETE}
 
 

@@ -16,10 +16,10 @@ STALE_AFTER_S: Final = 24 * 3600
 """Files of a writer that nobody can see from here are left over after this time."""
 
 QUIET_S: Final = 3600.0
-"""The checkpoint of a trial that has ended is left over once nobody has written to it for so long."""
+"""The checkpoint of an ended trial is left over once it has not changed for this time."""
 
 RESUMED_REASON: Final = "time limit"
-"""How the reason of a failure begins after which a trial goes on from its checkpoint."""
+"""The start of the reason of a failure after which a trial resumes from its checkpoint."""
 
 
 def find_leftovers(layout: Layout, quarantine: Quarantine, now: float | None = None) -> list[Finding]:
@@ -37,7 +37,7 @@ def find_leftovers(layout: Layout, quarantine: Quarantine, now: float | None = N
 def remove_leftovers(layout: Layout, *, dry: bool = False) -> list[Finding]:
     """Remove what is left over, and return it; a `dry` run removes nothing.
 
-    Ages are told by the clock that has given the files their times: this machine's may be days ahead of it,
+    Ages are measured by the clock that gives files their times. This machine's clock may be days ahead of it,
     and what others write now would seem old.
     """
     now = None if dry else _time_of_files(layout)
@@ -89,7 +89,7 @@ def _is_over(row: Mapping[str, Any], folder: Path, now: float) -> bool:
 
 
 def _time_of_files(layout: Layout) -> float | None:
-    """The time by the clock of the files; None where nothing has been written yet, or can be."""
+    """Return the time by the clock of the files; None if nothing was written yet, or can be."""
     try:
         return layout.place.now() if layout.unfinished.is_dir() else None
     except OSError:
@@ -97,7 +97,7 @@ def _time_of_files(layout: Layout) -> float | None:
 
 
 def _last_change(path: Path, now: float) -> float:
-    """The time of a file; `now` if somebody has just removed it."""
+    """Return the time of a file; `now` if it was just removed."""
     try:
         return path.lstat().st_mtime
     except FileNotFoundError:

@@ -124,7 +124,7 @@ def _rewrite(layout: Layout, quarantine: Quarantine, dataset: str, study: str, r
 
 
 def _files(layout: Layout, trials: Iterable[str]) -> Iterator[Path]:
-    """All that may be kept of trials beside their rows."""
+    """Yield the files that trials may keep beside their rows."""
     layout.place.list_names(layout.weights_folder, layout.final_checkpoints_folder, layout.checkpoints_folder)
     for trial in trials:
         yield from (layout.weights(trial), layout.final_checkpoint(trial), layout.checkpoints(trial))
@@ -132,7 +132,7 @@ def _files(layout: Layout, trials: Iterable[str]) -> Iterator[Path]:
 
 @contextmanager
 def _claimed(leases: Leases, trials: Iterable[str], last_numbers: Mapping[str, int]) -> Iterator[None]:
-    """A context in which nobody else can begin any of these trials."""
+    """Keep others from beginning any of these trials for the time of the context."""
     held: list[Lease] = []
     try:
         for trial in sorted(trials):
@@ -154,7 +154,7 @@ def _claimed(leases: Leases, trials: Iterable[str], last_numbers: Mapping[str, i
 
 
 def _with_leases(layout: Layout, trials: Collection[str]) -> set[str]:
-    """Those of these trials that somebody has claimed, perhaps before anything of them was stored."""
+    """Return those of these trials that somebody has claimed, perhaps before anything was stored."""
     layout.place.list_names(layout.leases)
     return {path.name.rpartition("-")[0] for path in entries(layout.leases)} & set(trials)
 

@@ -12,7 +12,7 @@ import torch
 
 from activemem import __version__
 from activemem.engine.core import gpus
-from activemem.engine.core.events import NOBODY, ClusterNode, Listener
+from activemem.engine.core.events import NOBODY, ClusterNode
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import cluster_nodes
 from activemem.engine.run.cluster_nodes import FitNodes, NodeError, StorePlace, _Inspector, check_nodes
@@ -108,41 +108,6 @@ def test_a_node_tells_its_versions_whether_it_sees_the_store_and_what_is_wrong(t
         monkeypatch.setattr(gpus, "gpu_fault", lambda: "Error 805")
         assert look(gpu=True)["problem"] == f"{told}, as CUDA fails: Error 805"
     assert look(plugins=b"")["problem"] == "EOFError: Ran out of input"
-
-
-@pytest.fixture(name="fit")
-def _fit(monkeypatch, tmp_path):
-    """Those fit for trials with so much of a GPU, of two nodes of eight GPUs of which so much is free."""
-
-    def fit(gpus, free, settings=(), listener=NOBODY):
-        nodes = [replace(node(name), gpus=8.0, gpu_bytes=each) for name, each in zip("ab", free, strict=True)]
-        monkeypatch.setattr(cluster_nodes, "_find_nodes", lambda _machine: [{"Resources": {"GPU": 8.0}}])
-        monkeypatch.setattr(cluster_nodes, "inspect_nodes", lambda *_: nodes)
-        monkeypatch.setattr(cluster_nodes, "_Inspector", lambda *_: None)
-        asked = Machine(gpus=gpus, address="elsewhere:1")
-        return FitNodes(StorePlace(root=str(tmp_path)), asked, settings, listener)
-
-    return fit
-
-
-@pytest.mark.parametrize(
-    ("gpus", "free", "problem"),
-    [
-        (0.25, 2, "expected 20.0 GB free of a GPU, of which trials have shares, got 2.0 GB"),
-        (0.25, 19.5, ""),  # the context of a process
-        (1.0, 2, ""),  # a worker goes by what its own GPU has
-        (0.0, 0, ""),
-    ],
-)
-def test_a_node_that_joins_with_less_free_of_its_gpus_than_trials_need_is_left_out(fit, gpus, free, problem):
-    told = []
-    listener = Listener()
-    listener.on_nodes = told.extend
-    nodes = fit(gpus, (20 * 10**9, 60 * 10**9), (), listener)
-    nodes._take(replace(node("late"), gpus=8.0, gpu_bytes=int(free * 10**9)))
-    assert told[-1].host == "late"
-    assert told[-1].problem.endswith(problem)
-    assert ("late" in nodes._fit) == (not told[-1].problem) == (not problem)
 
 
 @pytest.mark.parametrize(

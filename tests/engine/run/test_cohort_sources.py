@@ -1,7 +1,6 @@
 """Cohorts of a grid: how large they are, and how long workers take with them, by simulated clocks."""
 
 import heapq
-import platform
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,13 +12,9 @@ from activemem.engine.run.cohort_sources import (
     HANDING_OUT_S,
     GridCohorts,
     expected_work,
-    measured_work,
 )
-from activemem.storage import Store
-from activemem.studies.planning.time_estimates import TimeEstimator
 from activemem.studies.study import load_study
 
-from ...storage.factories import make_trial_row
 from ...study_texts import study_text
 
 
@@ -146,20 +141,3 @@ def test_what_is_expected_of_a_trial_grows_with_its_model_and_its_steps():
         return expected_work(load_study(text + '[factors]\nmixer = ["sa"]\ntask = ["not"]\n').trials[0])
 
     assert work(epochs=4) > 2 * work(epochs=2) > 0
-
-
-def test_trials_count_by_the_times_of_other_seeds_and_the_rest_by_their_operations(tmp_path):
-    factors = {"mixer": ["sa", "gru", "lstm"], "task": ["not"], "seed": [0, 1]}
-    trials = load_study(study_text(factors=factors)).trials
-    store, seconds = Store(tmp_path), {"sa": 30.0, "gru": 90.0}
-    for number, (mixer, took) in enumerate(seconds.items()):
-        (done,) = (each.id for each in trials if each.levels["mixer"] == mixer and each.settings.seed == 0)
-        store.write(make_trial_row(number, trial=done, host=platform.node(), seconds=took), [])
-    left = [each for each in trials if each.settings.seed == 1]
-    sa, gru, lstm = left
-    times = TimeEstimator(store.trials(), trials)
-    work = measured_work(left, times)
-    assert work(gru) == pytest.approx(3 * work(sa))
-    assert work(sa) + work(gru) == pytest.approx(expected_work(sa) + expected_work(gru))
-    assert work(lstm) == expected_work(lstm)
-    assert measured_work([lstm], times) is expected_work

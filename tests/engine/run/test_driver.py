@@ -12,8 +12,7 @@ import torch
 from activemem.engine.core.events import NOBODY, Ended, EpochFinished, Started
 from activemem.engine.core.model_file import read_model_file
 from activemem.engine.core.resources import Machine
-from activemem.engine.run import driver
-from activemem.engine.run.cohort_sources import GridCohorts, expected_work
+from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.driver import Summary, run_study
 from activemem.engine.run.interrupts import Stop
 from activemem.engine.trial.machine_failures import MachineError
@@ -49,27 +48,6 @@ def test_a_study_runs_once_and_then_not_again(tiny, store, notes):
 def test_at_most_so_many_trials_are_run(tiny, store, notes):
     assert run(load_study(tiny), store, notes, max_trials=3) == summary(done=3, ran=3, left=5)
     assert run(load_study(tiny), store, notes, max_trials=3) == summary(done=6, ran=3, left=2)
-
-
-def test_what_the_store_has_measured_says_how_much_trials_are_to_others(tiny, store, notes, monkeypatch):
-    counted = {}
-
-    def grid(jobs, *, pack, work):
-        counted.update({job.trial.id: work(job.trial) / expected_work(job.trial) for job in jobs})
-        return GridCohorts(jobs, pack=pack, work=work)
-
-    monkeypatch.setattr(driver, "GridCohorts", grid)
-    study = load_study(tiny)
-    first = {trial.id for trial in study.trials if trial.settings.seed == 0}
-    run(study, store, notes, trial_ids=first)
-    assert counted == dict.fromkeys(first, 1.0)
-    run(study, store, notes)
-    took = {row["trial"]: row["seconds"] for row in store.trials().to_dicts()}
-    by_seed = [[trial for trial in study.trials if trial.settings.seed == seed] for seed in (0, 1)]
-    operations_of_a_second = [
-        counted[other.id] * expected_work(other) / took[done.id] for done, other in zip(*by_seed, strict=True)
-    ]
-    assert operations_of_a_second == pytest.approx([operations_of_a_second[0]] * 4)
 
 
 def test_a_trial_of_another_study_is_not_run_again(tiny, store, notes):

@@ -152,7 +152,6 @@ def _two_gpus(monkeypatch):
             SimpleNamespace(name=name, total_memory=size, uuid=str(place))
             for place, (name, size) in enumerate(sizes.items())
         ]
-        monkeypatch.setattr(gpu_share, "LOOK_S", 0.0)
         monkeypatch.setattr(gpus_of_machine, "has_gpu", lambda: True)
         monkeypatch.setattr(gpu_share, "has_gpu", lambda: True)
         monkeypatch.setattr(gpus_of_machine, "count_gpus", lambda: len(found))
@@ -196,30 +195,6 @@ def test_what_a_run_found_free_is_not_looked_for_again_beside_its_own_trials(two
 def test_a_worker_that_has_a_whole_gpu_of_a_node_goes_by_what_others_leave_of_it(two_gpus):
     two_gpus(10**10, 24 * 10**9)
     assert device_bytes(Machine(gpus=1.0, address="elsewhere:1")) == 10**10
-
-
-@pytest.mark.parametrize(
-    ("free", "found", "waits_s"),
-    [
-        ([80], 80, 0.0),
-        ([20], 20, 2.0),
-        ([20, 20, 20, 50, 80], 80, 2.0),
-        ([20, 20, 50], 50, 3.0),
-        ([*range(20, 60)], 40, 10.0),
-    ],
-    ids=["nobody", "others", "all", "a part", "ever more"],
-)
-def test_a_run_waits_for_the_memory_that_workers_of_the_one_before_give_back(
-    monkeypatch, free, found, waits_s
-):
-    told, waited = iter(free), list[float]()
-
-    def find_gpus():
-        return [Gpu(name="NVIDIA H100", bytes=80, free=each) for each in (next(told, free[-1]), 80)]
-
-    monkeypatch.setattr(gpu_share, "find_gpus", find_gpus)
-    assert free_bytes(waited.append) == found
-    assert sum(waited) == waits_s
 
 
 def test_what_this_process_keeps_for_its_tensors_is_free(two_gpus, monkeypatch):

@@ -1,4 +1,4 @@
-"""A process that kills its parent, which was asked twice to stop and does not come back from native code.
+"""Watcher process that kills its parent if native code does not return after two requests to stop.
 
 Python runs no handler of a signal while native code runs; the interpreter writes each signal's number to a
 pipe nevertheless, and this program reads it. It is run by its path and needs the standard library alone.
@@ -16,12 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 PATIENCE_S = 10.0
-"""So long after the second signal the parent may take to end by itself."""
+"""The seconds after the second signal in which the parent may end by itself."""
 
 
 @contextmanager
 def killed_if_stuck() -> Iterator[None]:
-    """A context in which the second Ctrl-C or SIGTERM ends the calling process, whatever it does."""
+    """Let the second Ctrl-C or SIGTERM end the calling process, whatever it does."""
     words = [sys.executable, "-I", "-S", __file__]
     process = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None, "a pipe was asked for"

@@ -1,18 +1,18 @@
-"""Trials in the calling process, one cohort after the other, without Ray."""
+"""Local runs: trials in the calling process, one cohort after the other, without Ray."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....storage import Store
-from ...core.events import Event, Listener, Started
-from ...core.interruption import StoppedMidway
-from ...core.resources import Machine
-from ...trial.resumable_attempt import TrainingFactory
-from ...trial.training import Training
-from ..cohort_sources import CohortSource
-from ..cohorts import Lockstep, Worker
-from ..interrupts import Stop
+from ...storage import Store
+from ..core.events import Event, Listener, Started
+from ..core.interruption import StoppedMidway
+from ..core.resources import Machine
+from ..trial.resumable_attempt import TrainingFactory
+from ..trial.training import Training
+from .cohort_sources import CohortSource
+from .cohorts import Lockstep, Worker
+from .interrupts import Stop
 
 
 def run_local(
@@ -25,7 +25,7 @@ def run_local(
     metric: str | None = None,
     make_training: TrainingFactory = Training,
 ) -> None:
-    """Run a source's cohorts to their end, or until a stop is requested; who asked leaves epochs midway."""
+    """Run a source's cohorts to their end, or until a stop is requested, which leaves epochs midway."""
     worker: Worker | None = None  # which loads much that nobody needs where nothing is left to train
     while not stop.requested and (cohort := source.next_cohort()) is not None:
         if worker is None:
@@ -55,7 +55,7 @@ def run_local(
 
 
 def _judged(name: str, cohort: Lockstep, metric: str, source: CohortSource) -> Iterator[Event]:
-    """The trials of a search point in step, until they end or the source gives the point up."""
+    """Advance the trials of a search point in step, until they end or the source gives the point up."""
     while not cohort.ended:
         yield from cohort.advance()
         if not cohort.ended and source.should_prune(name, cohort.epoch, cohort.mean_metric(metric)):
