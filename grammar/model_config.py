@@ -72,18 +72,19 @@ class Cluster:
 class ModelConfig:
     """A model but for its body.
 
-    Inputs are symbols of `vocab`, or `columns` real numbers at each position. Outputs are a distribution over
-    `vocab`, or over `classes` where there are any, or as many real numbers as `targets` says. `cutoffs` begin
-    clusters of rarer symbols, in the input as in the softmax; the first is as wide as the model, and mapped
-    all the same with `project_first_cluster`. Where it is `tied`, the softmax has the embedding's weights,
-    and biases only with `tied_bias`; where it is not, it has none without `output_bias`. Maps of feed-forward
-    blocks, the queries, keys and values of `sa`, and its outputs begin as N(0, std²) where their `std` is
-    given; with `residual_init` depth the last map of each sub-layer begins smaller by the root of how many
-    there are. Logits stay within `logit_cap`, if there is one. Of a model that reads one sequence and writes
-    another, `source_vocab` has the symbols of the first, if they are not as many as `vocab`. With `zero_past`
-    the blocks of a stream begin behind zero vectors. `mup` is the width at which maximal updates change
-    nothing. Learned or randomised positions are `max_positions`. Behind a `bottleneck` what is said of all
-    positions is decoded from the last one alone.
+    Inputs are symbols of `vocab`, or `columns` real numbers at each position. Outputs are a distribution
+    over `vocab`, or over `classes` where there are any, or as many real numbers as `targets` says.
+    `cutoffs` begin clusters of rarer symbols, in the input as in the softmax; the first is as wide as the
+    model, and mapped all the same with `project_first_cluster`. Where it is `tied`, the softmax has the
+    embedding's weights, and biases only with `tied_bias`; where it is not, it has none without
+    `output_bias`. Maps of feed-forward blocks, the queries, keys and values of `sa`, and its outputs
+    begin as N(0, s²) where a standard deviation s is given; with `residual_init` depth the last map of
+    each sub-layer begins smaller by the root of how many there are. Logits stay within `logit_cap`, if
+    there is one. Of a model that reads one sequence and writes another, `source_vocab` has the symbols of
+    the first, if they are not as many as `vocab`. With `zero_past` the blocks of a stream begin behind
+    zero vectors. `mup` is the width at which maximal updates change nothing. Learned or randomised
+    positions are `max_positions`. Behind a `bottleneck` what is said of all positions is decoded from the
+    last one alone.
     """
 
     d_model: int

@@ -19,5 +19,5 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def saturating_sigmoid(x: Tensor) -> Tensor:
-    """clip(1.2 sigmoid(x) - 0.1, 0, 1): a gate that can close and open fully (Kaiser and Sutskever 2016)."""
+    """Return clip(1.2 sigmoid(x) - 0.1, 0, 1), a gate that can close and open fully."""
     return (1.2 * torch.sigmoid(x) - 0.1).clamp(0.0, 1.0)

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import torch
@@ -44,7 +45,7 @@ class Context:
         return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
-        """The model's one module under this key, made when it is first asked for."""
+        """Return the model's one module under this key, made when it is first asked for."""
         if key not in self.shared:
             self.shared[key] = make()
         return cast("ModuleT", self.shared[key])
@@ -68,24 +69,27 @@ class Block(nn.Module, ABC):
     def build(cls, settings: Settings, context: Context) -> Self:
         """Build the block with these settings; its `Initialisable` parts draw their weights later.
 
-        By default the constructor gets the model's `width`, whether it is `causal`, and each parameter.
+        A constructor that has a parameter `context` gets `settings` and `context`; any other gets the model's
+        `width`, whether it is `causal`, and each parameter of the block.
         """
-        arguments: dict[str, Any] = {"width": context.width, "causal": context.causal, **settings}
-        return cls(**arguments)
+        make: Callable[..., Self] = cls
+        if "context" in signature(cls).parameters:
+            return make(settings, context)
+        return make(width=context.width, causal=context.causal, **settings)
 
     @abstractmethod
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map (batch, length, width) to the same; `mask` (batch, length) is true on a prefix of each row."""
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """The outputs at x (batch, length, width) that follow the inputs `past` (batch, p, width).
+        """Return the outputs at x (batch, length, width) that follow the inputs `past` (batch, p, width).
 
         p is `context_length`, or less where the stream began p positions ago. Blocks of causal models only.
         """
         return self(torch.cat([past, x], 1))[:, past.shape[1] :]
 
     def step(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """One piece of a stream: the outputs at x, and the state for the next piece.
+        """Read one piece of a stream: return the outputs at x, and the state for the next piece.
 
         A state has the batch first and no gradient; None stands before the first piece. Raises BuildError
         where the state would grow with the stream.
@@ -96,7 +100,7 @@ class Block(nn.Module, ABC):
         return y, None if state is None else state.detach()
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """As `step`, but with gradients through the state, which may grow with the sequence."""
+        """Read a piece as `step`, but with gradients through the state, which may grow with the sequence."""
         length = self.context_length
         if length == 0:
             return self(x), None
@@ -116,13 +120,13 @@ class Block(nn.Module, ABC):
         """Take note of new weights: called after every step of the optimiser and when weights are loaded."""
 
     def penalty(self) -> Tensor | None:
-        """A term for the loss beside that of the task, or None."""
+        """Return a term for the loss beside that of the task, or None."""
         return None
 
 
 @contextmanager
 def told_by_name(registry: Registry[Any], name: str) -> Iterator[None]:
-    """A context in which a plug-in builds what has a name; what it raises becomes a BuildError with both."""
+    """Enter a context that turns what a plug-in raises into a BuildError with its name."""
     try:
         yield
     except Exception as error:
@@ -205,7 +209,7 @@ def _sees_nothing_else(_settings: Settings, _context: CostContext) -> Reach:
 
 
 def build_block(node: nodes.BlockNode, context: Context) -> Block:
-    """The module of one block of a recipe; raises BuildError for a block without one."""
+    """Build the module of one block of a recipe; raises BuildError for a block without one."""
     spec, cls = lookup(node.name), BLOCKS.get(node.name)
     if spec is None or cls is None:
         raise BuildError(f"block '{node.name}' has no module")

@@ -103,7 +103,7 @@ class Embedding(nn.Embedding, Initialisable):
         self.rule: EmbeddingInit = rule
 
     def reset_parameters(self) -> None:
-        """Nothing, so that building leaves the global generator alone."""
+        """Leave the weights empty, so that building leaves the global generator alone."""
 
     def initialise(self, generator: torch.Generator | None) -> None:
         """Draw the vectors."""

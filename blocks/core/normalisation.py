@@ -11,7 +11,7 @@ from .weight_roles import WeightRole, declare_role
 
 
 def build_norm(config: ModelConfig) -> nn.Module:
-    """A normalisation of vectors as wide as the model, (…, width) to the same."""
+    """Build a normalisation of vectors as wide as the model, (…, width) to the same."""
     kind = NORMS[config.norm_kind]
     if isinstance(kind, PluginNorm):
         with told_by_name(NORMS, config.norm_kind):
@@ -23,5 +23,5 @@ def build_norm(config: ModelConfig) -> nn.Module:
 
 
 def build_final_norm(config: ModelConfig) -> nn.Module | None:
-    """The one behind a stack: there is none but with pre-norm."""
+    """Build the norm behind a stack, which only pre-norm has."""
     return build_norm(config) if config.norm == "pre" else None

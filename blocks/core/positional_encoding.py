@@ -12,8 +12,8 @@ from torch.nn import functional
 from ...grammar.model_config import ModelConfig
 from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition, RandomisedPosition
 from .block import BuildError, told_by_name
+from .dropout import draw_keys
 from .initialisation import Embedding
-from .random_positions import draw_positions
 from .torch_modes import are_operations_rewritten
 from .weight_roles import WeightRole, declare_role
 
@@ -37,7 +37,7 @@ class PositionalEncoding(nn.Module):
     def forward(
         self, x: Tensor, start: int = 0, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """The sum of x (batch, length, width) and the vectors from position `start` on.
+        """Return the sum of x (batch, length, width) and the vectors from position `start` on.
 
         With it come those vectors, (length, width) or those of each sequence, (batch, length, width), if
         sub-layers get them as well. `lengths` (batch,) tells where padding begins.
@@ -93,3 +93,30 @@ def sinusoids(places: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     rates = torch.exp(-step * torch.arange(scales, device=places.device, dtype=exact))
     angles = places.to(exact).unsqueeze(-1) * rates  # (…, scales)
     return functional.pad(torch.cat([angles.sin(), angles.cos()], -1), (0, width % 2)).to(dtype)
+
+
+def draw_positions(
+    count: int, length: int, lengths: Tensor | None, *, device: torch.device, training: bool
+) -> Tensor:
+    """Draw as many of `count` positions as a sequence is long: (length,), or (batch, length)."""
+    keys = draw_keys(count, device) if training else _fixed_keys(count, device)
+    return choose_positions(keys, length, lengths)
+
+
+def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tensor:
+    """Return the positions with the least keys, in their order: (length,), or (batch, length).
+
+    Each sequence has as many as it is long; behind its end stands the number of all positions.
+    """
+    rank, places = keys.argsort().argsort(), torch.arange(len(keys), device=keys.device)
+    chosen = rank < (length if lengths is None else lengths[:, None])
+    return torch.where(chosen, places, len(keys)).sort(-1).values[..., :length]
+
+
+def _fixed_keys(count: int, device: torch.device) -> Tensor:
+    """Return keys that look random and are always the same, by the mixing function of MurmurHash3."""
+    low = 2**32 - 1
+    keys = (torch.arange(1, count + 1, device=device) * 0x9E3779B1) & low
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        keys = ((keys ^ (keys >> shift)) * factor) & low
+    return keys ^ (keys >> 16)

@@ -11,11 +11,11 @@ from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from ...grammar import nodes
 from ...grammar.canonical import identity
 from ...grammar.vocabulary.output_kinds import VECTOR, mixes_positions, output_kind
-from .activation_checkpointing import recomputed
 from .block import Block, BuildError, Context, build_block
 from .dropout import Dropout
 from .normalisation import build_norm
@@ -75,7 +75,7 @@ class ResidualStep(nn.Module):
         self.dropout = Dropout(context.config.dropout) if context.config.residual else None
 
     def _step(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """The step whose f is `function`."""
+        """Take the step whose f is `function`."""
         norm = self.norm
         y = function(norm(x) if norm is not None and self.normalises_input else x)
         if self.dropout is not None:
@@ -93,7 +93,7 @@ class Sublayer(CompositeBlock, ResidualStep):
         self.mixes = mixes
 
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
-        """One step of the residual stream."""
+        """Take one step of the residual stream."""
         if side.signal is not None and self.mixes:
             x = x + side.signal
         return self._step(x, lambda entering: _apply(self.part, entering, side))
@@ -126,7 +126,7 @@ class ResidualStack(CompositeBlock):
         self.layers = nn.ModuleList(distinct)
 
     def forward(self, x: Tensor, side: SideInputs = _NO_SIDE_INPUTS) -> Tensor:
-        """All sub-layers in turn."""
+        """Apply all sub-layers in turn."""
         for place in self.order:
             x = self.apply_layer(place, x, side)
             if isinstance(self.layers[place], PoolingLayer):
@@ -134,7 +134,7 @@ class ResidualStack(CompositeBlock):
         return x
 
     def apply_layer(self, place: int, x: Tensor, side: SideInputs) -> Tensor:
-        """The sub-layer of that number among those with weights of their own."""
+        """Apply the sub-layer of that number among those with weights of their own."""
         layer = self.layers[place]
         if not self.recomputes:
             return layer(x, side)
@@ -152,8 +152,24 @@ class ResidualStack(CompositeBlock):
         return self.checkpoints and self.training and torch.is_grad_enabled()
 
 
+def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
+    """Compute `first` and keep only its inputs; the backward pass computes `again`.
+
+    Chen et al. 2016, Training Deep Nets with Sublinear Memory Cost. `again` draws from the process's
+    generators what `first` has drawn, and leaves them as they are then.
+    """
+    functions = iter((first,))
+
+    def compute(*given: Tensor) -> Tensor:
+        return next(functions, again)(*given)
+
+    found = checkpoint(compute, *inputs, use_reentrant=False)
+    assert isinstance(found, Tensor), "a function of tensors gives one"
+    return found
+
+
 def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
-    """The residual stacks of a model that stand in no other."""
+    """Return the residual stacks of a model that stand in no other."""
     for child in module.children():
         if isinstance(child, ResidualStack):
             yield child
@@ -162,12 +178,12 @@ def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
 
 
 def build_body(root: nodes.Node, context: Context) -> ResidualStack:
-    """The residual stack of a whole recipe; a lone block or sum is a stack of one part."""
+    """Build the residual stack of a whole recipe; a lone block or sum is a stack of one part."""
     return ResidualStack(_sublayers(root, context))
 
 
 def _build_part(node: nodes.Node, context: Context) -> Block | CompositeBlock:
-    """The module of what stands in a sum or in a sub-layer."""
+    """Return the module of what stands in a sum or in a sub-layer."""
     match node:
         case nodes.BlockNode():
             block = build_block(node, context)
@@ -180,7 +196,7 @@ def _build_part(node: nodes.Node, context: Context) -> Block | CompositeBlock:
 
 
 def _sublayers(node: nodes.Node, context: Context) -> list[Sublayer | PoolingLayer]:
-    """The sub-layers that a node contributes to the series around it, repeats unrolled."""
+    """Return the sub-layers that a node contributes to the series around it, repeats unrolled."""
     match node:
         case nodes.SeriesNode():
             return [sublayer for part in node.parts for sublayer in _sublayers(part, context)]

@@ -25,7 +25,7 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """The states of a batch whose rows are in so many parts, as of `tensor_split`, from those of others."""
+    """Return the states of a batch split into so many parts, as by `tensor_split`."""
     if len(streams) == parts:
         return list(streams)
     first, columns = streams[0], zip(*(stream.block_states for stream in streams), strict=True)
@@ -55,7 +55,7 @@ class StreamChunk:
         self._zero_past = zero_past
 
     def apply(self, block: Block, x: Tensor) -> Tensor:
-        """The outputs of a block at x (batch, length, width), from x and what it has kept."""
+        """Apply a block at x (batch, length, width), from x and what it has kept."""
         kept = self._before[len(self._kept)] if self._before else None
         if self._zero_past and block.context_length:
             kept = x[:, :0] if kept is None else kept
@@ -65,10 +65,10 @@ class StreamChunk:
         return y
 
     def repeatable(self) -> Callable[[], StreamChunk]:
-        """What makes a piece that hands the blocks ahead what this one hands them; it keeps by itself."""
+        """Return a function that makes a chunk with the states that this one has left to hand on."""
         ahead = self._before[len(self._kept) :]
         return partial(StreamChunk, ahead, with_grad=self._with_grad, zero_past=self._zero_past)
 
     def next_states(self) -> tuple[Tensor | None, ...]:
-        """What the blocks keep for the piece after this one, once all of them have been applied."""
+        """Return the states for the next chunk, once all blocks have been applied."""
         return tuple(self._kept)

@@ -27,12 +27,12 @@ class State:
     """
 
     def select_rows(self, index: Tensor) -> Self:
-        """The state of the rows with these indices (rows,), in their order; a row may come again."""
+        """Return the state of the rows with these indices (rows,), in their order; a row may come again."""
         return replace(self, **{each.name: _rows(getattr(self, each.name), index) for each in fields(self)})
 
 
 def _rows(value: ValueT, index: Tensor) -> ValueT:
-    """The rows of one field, of whatever kind it is."""
+    """Return the rows of one field, of whatever kind it is."""
     match value:
         case Tensor():
             return value[index]  # pyright: ignore[reportReturnType] -- of a tensor
@@ -62,7 +62,7 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
     @classmethod
     @abstractmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The transducer with these settings; its weights are drawn later, by its `Initialisable` parts."""
+        """Build the transducer with these settings; `Initialisable` parts draw its weights later."""
 
     @abstractmethod
     def forward(
@@ -80,7 +80,7 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateT:
-        """The state before the first output; `lengths` (batch,) are those of the targets to be written.
+        """Return the state before the first output; `lengths` (batch,) are those of the targets.
 
         `forward` takes them from the target's mask; a transducer whose outputs do not depend on how many
         there will be may be asked for more of them.
@@ -88,10 +88,10 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
-        """One output (batch, outputs) after the embedded previous one (batch, width), and the next state."""
+        """Return one output (batch, outputs) after the embedded previous one, and the next state."""
 
     def attention_weights(self, state: StateT) -> Tensor | None:
-        """How much the output before this state attended to each position of the source, (batch, n).
+        """Return the attention of the last output to each position of the source, (batch, n).
 
         None for a transducer that has no such weights.
         """
@@ -109,7 +109,7 @@ def register_transducer(name: str) -> Callable[[TransducerT], TransducerT]:
 
 
 def build_transducer_block(node: nodes.BlockNode, context: Context) -> AnyTransducer:
-    """The module of a transducer of a recipe; raises BuildError for one without."""
+    """Return the module of a transducer of a recipe; raises BuildError for one without."""
     spec, cls = lookup(node.name), TRANSDUCERS.get(node.name)
     if spec is None or cls is None:
         raise BuildError(f"transducer '{node.name}' has no module")

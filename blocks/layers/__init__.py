@@ -1,7 +1,7 @@
 """A layer maps a sequence to a sequence of the same length, or to a vector: one family of blocks a file.
 
 `attention`, `attention_variants` and `all_attention` attend, within windows by `window_attention`, which
-`windows` compute, with `distance_biases` and `pair_positions`; `convolutions` and `recurrent` are the active
+`windows` compute, with `pair_positions` and `pair_positions`; `convolutions` and `recurrent` are the active
 memories, `long_convolutions` those of each channel by itself, `matrix_states` those of heads with a matrix as
 their state and `vector_states` those whose channels have one, with `head_parts` in common; `feedforward`
 works on each position, `pooling` makes one vector, and `fused_pooling` does so in pieces that stay in a

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +16,6 @@ from ..core.initialisation import Initialisable
 from ..core.weight_roles import WeightRole, roles
 from .window_attention import (
     UniformLinear,
-    WindowAttention,
     WindowedBlock,
     build_window_attention,
     map_heads,
@@ -46,13 +44,13 @@ class Persistent(Initialisable):
         nn.init.normal_(self.vectors, std=count**-0.5, generator=generator)
 
     def keys_values(self) -> tuple[Tensor, Tensor]:
-        """The keys and values as they are seen, each (heads, N, head_width)."""
+        """Return the keys and values as they are seen, each (heads, N, head_width)."""
         _, count, head_width = self.keys.shape
         return self.keys * math.sqrt(head_width), self.vectors * math.sqrt(count)
 
 
 def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tensor:
-    """What vectors with a softmax of their own give scaled queries, each (heads, batch, queries, width)."""
+    """Attend with scaled queries (heads, batch, queries, width) to vectors with their own softmax."""
     keys, values = vectors.keys_values()
     scores = q.flatten(1, 2) @ keys.transpose(1, 2)  # (heads, batch · queries, N)
     weights = dropout(torch.softmax(scores.view(*q.shape[:-1], scores.shape[-1]), -1))
@@ -62,60 +60,31 @@ def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tenso
 class PersistentAttention(WindowedBlock):
     """What the blocks with persistent vectors have in common: projections without bias, and the window."""
 
-    def __init__(
-        self,
-        *,
-        width: int,
-        heads: int,
-        window_heads: int,
-        vectors: tuple[int, int, int],
-        window: WindowAttention,
-        dropout: float,
-    ) -> None:
-        """Queries of `heads` heads, keys and values of the `window_heads` among them that see the window.
-
-        `vectors` are heads, number and width of the persistent ones.
-        """
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        self.heads = heads
-        self.window_heads = window_heads
-        self.head_width = window.window.head_width
-        self.query = UniformLinear(width, heads * self.head_width)
-        self.key_value = UniformLinear(width, window_heads * self.head_width, maps=2)
-        self.window = window
-        self.context_length = window.max_distance
-        persistent_heads, count, head_width = vectors
-        made = Persistent(heads=persistent_heads, vectors=count, head_width=head_width) if count else None
-        self.persistent = made
-        self.output = UniformLinear(heads * self.head_width, width)
-        self.dropout = Dropout(dropout)
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block with these settings; windows of one kind in a model share their position vectors."""
-        window = window_from_settings(settings, causal=context.causal)
-        heads = as_int(settings, "heads")
-        window_heads, vectors = cls._allocate_heads(heads, window.head_width, as_int(settings, "N"))
-        return cls(
-            width=context.width,
-            heads=heads,
-            window_heads=window_heads,
-            vectors=vectors,
-            window=build_window_attention(window, window_heads, context),
-            dropout=context.config.attention_dropout,
-        )
+        window, width = window_from_settings(settings, causal=context.causal), context.width
+        self.heads, self.head_width = as_int(settings, "heads"), window.head_width
+        allocated = self._allocate_heads(self.heads, self.head_width, as_int(settings, "N"))
+        self.window_heads, (heads, count, head_width) = allocated
+        self.query = UniformLinear(width, self.heads * self.head_width)
+        self.key_value = UniformLinear(width, self.window_heads * self.head_width, maps=2)
+        self.window = build_window_attention(window, self.window_heads, context)
+        self.context_length = self.window.max_distance
+        self.persistent = Persistent(heads=heads, vectors=count, head_width=head_width) if count else None
+        self.output = UniformLinear(self.heads * self.head_width, width)
+        self.dropout = Dropout(context.config.attention_dropout)
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
-        """How many heads see the window; heads, number and width of persistent vectors."""
+        """Return how many heads see the window; heads, number and width of persistent vectors."""
         return heads, (heads, count, head_width)
 
     @abstractmethod
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """(batch, length, inner) of scaled queries, keys and values (heads, batch, length, head_width)."""
+        """Mix scaled queries, keys and values (heads, batch, length, ·) to (batch, length, inner)."""
 
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Every position attends to its window and to the vectors."""
+        """Attend from every position to its window and to the vectors."""
         q = split_heads(self.query(x), self.heads) * self.head_width**-0.5
         k, v = map_heads(x, past, self.key_value.weight, self.window_heads)
         return self.output(self.mix(q, k, v, mask))
@@ -126,7 +95,7 @@ class AllAttention(PersistentAttention):
     """One softmax over the window and the persistent vectors."""
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """As described."""
+        """Attend to the window and the vectors in one softmax."""
         extra = None if self.persistent is None else self.persistent.keys_values()
         return merge_heads(self.window(q, k, v, mask, extra))
 
@@ -136,7 +105,7 @@ class AttentionSplit(PersistentAttention):
     """A softmax over the window and one over the persistent vectors, their outputs added."""
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """As described."""
+        """Add what window and vectors give."""
         y = self.window(q, k, v, mask)
         return merge_heads(
             y if self.persistent is None else y + attend_persistent(self.persistent, q, self.dropout)
@@ -152,7 +121,7 @@ class HeadSplit(PersistentAttention):
         return heads // 2, (heads // 2, count, head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """As described; without vectors the second half gives nothing."""
+        """Attend by half of the heads each; without vectors the second half gives nothing."""
         of_window, of_vectors = q.split(self.window_heads)
         y = self.window(of_window, k, v, mask)
         beside = (
@@ -170,7 +139,7 @@ class SingleHead(PersistentAttention):
         return heads, (1, count, heads * head_width)
 
     def mix(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """As described; the queries are scaled by the width of the one head."""
+        """Attend to the vectors by one head, whose queries are scaled by its own width."""
         y = merge_heads(self.window(q, k, v, mask))
         if self.persistent is None:
             return y
@@ -182,21 +151,15 @@ class SingleHead(PersistentAttention):
 class FeedForwardAttention(Block):
     """The persistent vectors of `single_head` in a sub-layer of their own, with queries and an output map."""
 
-    def __init__(self, *, width: int, vectors: int, dropout: float) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
+        width = context.width
         self.query = UniformLinear(width, width)
-        self.persistent = Persistent(heads=1, vectors=vectors, head_width=width)
+        self.persistent = Persistent(heads=1, vectors=as_int(settings, "N"), head_width=width)
         self.output = UniformLinear(width, width)
-        self.dropout = Dropout(dropout)
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `ff_attn(N)`."""
-        return cls(
-            width=context.width, vectors=as_int(settings, "N"), dropout=context.config.attention_dropout
-        )
+        self.dropout = Dropout(context.config.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Each position by itself; the mask changes nothing."""
+        """Map each position by itself; the mask changes nothing."""
         q = self.query(x)[None] * x.shape[-1] ** -0.5  # (1, batch, length, width)
         return self.output(attend_persistent(self.persistent, q, self.dropout)[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,12 +18,10 @@ from ...grammar.vocabulary.spec import Settings, as_float, as_int, as_word
 from ..core.block import Block, Context, register_block
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
-from .distance_biases import build_distance_bias
 from .head_parts import HeadNorm, turn
-from .pair_positions import PairPositions
+from .pair_positions import PairPositions, build_distance_bias
 from .window_attention import (
     UniformLinear,
-    WindowAttention,
     WindowedBlock,
     build_window_attention,
     map_heads,
@@ -45,8 +43,8 @@ class SelfAttention(Block):
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
         config, width, head_width = context.config, context.width, as_int(settings, "head_width")
-        self.heads, given = as_int(settings, "heads"), as_float(settings, "temperature")
-        self.temperature = temperature_of(config, head_width, given)
+        self.heads, self.head_width = as_int(settings, "heads"), head_width
+        self.temperature = temperature_of(config, head_width, as_float(settings, "temperature"))
         self.kv_heads = as_int(settings, "kv_heads") or self.heads
         self.causal, self.turns = context.causal, as_word(settings, "pos") == "rope"
         self.positions = PairPositions(config)
@@ -60,13 +58,13 @@ class SelfAttention(Block):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Block:
-        """The block of `sa(heads, head_width, …)`; with a span it is a WindowedSelfAttention."""
+        """Return the block of `sa(heads, head_width, …)`; with a span it is a WindowedSelfAttention."""
         if as_int(settings, "span") > 0:
             return WindowedSelfAttention.build(settings, context)
         return cls(settings, context)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """All positions at once."""
+        """Compute all positions at once."""
         q, k, v = self._map(x, 0, mask)
         if self.kv_heads < self.heads:
             k, v = self._for_queries(k), self._for_queries(v)
@@ -75,7 +73,7 @@ class SelfAttention(Block):
         return self._merge(attend(q, k, v, mask, self.dropout, causal=self.causal, scoring=scoring))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The state has all keys and values so far, (batch, kv_heads, 2, positions, head_width)."""
+        """Read a piece; the state has all keys and values, (batch, kv_heads, 2, positions, head_width)."""
         length = x.shape[1]
         q, *both = self._map(x, 0 if state is None else state.shape[3])
         known = torch.stack(both, 2)
@@ -87,14 +85,14 @@ class SelfAttention(Block):
         return self._merge(attend_unfused(q, k, v, visible, self.dropout, scoring=scoring)), known
 
     def _bias(self, q: Tensor, seen: Tensor, mask: Tensor | None) -> Tensor | None:
-        """What is added to scores, ((batch,) heads, queries, keys); `seen` is (batch, keys, …)."""
+        """Return what is added to scores, ((batch,) heads, queries, keys); `seen` is (batch, keys, …)."""
         if self.bias is None:
             return None
         return self.bias(self.positions.distances(q.shape[2], seen, mask), seen.shape[1], q.dtype)
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values, (batch, heads or kv_heads, length, head_width), from `start` on."""
-        rows = self.qkv(x).view(*x.shape[:2], self.heads + 2 * self.kv_heads, -1)
+        """Return queries, keys and values, (batch, heads or kv_heads, length, head_width)."""
+        rows = self.qkv(x).view(*x.shape[:2], self.heads + 2 * self.kv_heads, self.head_width)
         q, k, v = rows.split_with_sizes((self.heads, self.kv_heads, self.kv_heads), 2)  # one copy backward
         q, k, v = _heads_first(q), _heads_first(k), _heads_first(v)
         if self.query_norm is not None and self.key_norm is not None:
@@ -105,12 +103,12 @@ class SelfAttention(Block):
         return q, k, v
 
     def _for_queries(self, each: Tensor) -> Tensor:
-        """Keys or values as often as queries share them."""
+        """Repeat keys or values for the queries that share them."""
         groups = self.heads // self.kv_heads
         return each if groups == 1 else each.repeat_interleave(groups, 1)
 
     def _merge(self, y: Tensor) -> Tensor:
-        """The output of what the heads give, (batch, heads, length, head_width)."""
+        """Return the output of what the heads give, (batch, heads, length, head_width)."""
         return self.output(y.transpose(1, 2).flatten(2))
 
 
@@ -119,17 +117,19 @@ def _heads_first(each: Tensor) -> Tensor:
 
 
 def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> float:
-    """The temperature of attention; with maximal updates logits are divided by head_width / 8."""
+    """Return the temperature of attention; with maximal updates logits are divided by head_width / 8."""
     return given if config.mup is None else given * math.sqrt(head_width) / 8
 
 
 class WindowedSelfAttention(WindowedBlock):
     """As SelfAttention, but within a window; if it has position vectors, all maps begin as UniformLinear."""
 
-    def __init__(self, settings: Settings, window: WindowAttention, context: Context) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        config, width, head_width = context.config, context.width, window.window.head_width
+        config, width, head_width = context.config, context.width, as_int(settings, "head_width")
         self.heads, self.turns = as_int(settings, "heads"), as_word(settings, "pos") == "rope"
+        seen, cap = window_from_settings(settings, causal=context.causal), as_float(settings, "logit_cap")
+        window = build_window_attention(seen, self.heads, context, cap=cap)
         self.kv_heads = as_int(settings, "kv_heads") or self.heads
         self.scale = head_width**-0.5 / temperature_of(config, head_width, as_float(settings, "temperature"))
         self.inner, shared = self.heads * head_width, self.kv_heads * head_width
@@ -146,15 +146,8 @@ class WindowedSelfAttention(WindowedBlock):
         self.window = window
         self.context_length = window.max_distance
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `sa(heads, head_width, span, …)`."""
-        window = window_from_settings(settings, causal=context.causal)
-        heads, cap = as_int(settings, "heads"), as_float(settings, "logit_cap")
-        return cls(settings, build_window_attention(window, heads, context, cap=cap), context)
-
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
-        """All heads see the window."""
+        """Attend to the window with all heads."""
         q = split_heads(functional.linear(x, self.qkv.weight[: self.inner]), self.heads)
         k, v = map_heads(x, past, self.qkv.weight[self.inner :], self.kv_heads)
         if self.query_norm is not None and self.key_norm is not None:
@@ -199,7 +192,7 @@ def attend(
     causal: bool = False,
     scoring: Scoring = PLAIN_SCORING,
 ) -> Tensor:
-    """Softmax attention; q, k, v and the result are (batch, heads, length, head_width).
+    """Attend by softmax; q, k, v and the result are (batch, heads, length, head_width).
 
     `mask` (batch, keys) is true at valid keys. Plain products take the place of the fused kernel:
 
@@ -225,7 +218,7 @@ def attend(
 
 
 def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
-    """A context in which fused attention is computed by torch's own kernels on a device.
+    """Return a context in which fused attention is computed by torch's own kernels on a device.
 
     For 16 bits torch prefers cuDNN on an H100. Where scores are far below 0 its gradients are not numbers, of
     queries with a mask at some lengths (pytorch issue 196678), of keys and values of a single query without
@@ -236,12 +229,12 @@ def fused_kernels(device: torch.device) -> AbstractContextManager[object]:
 
 
 def _loses_gradients(k: Tensor) -> bool:
-    """Whether a GPU's kernel would keep nothing for its gradient: a vmap hides from it that one is wanted."""
+    """Return whether a GPU's kernel would keep nothing for a gradient that a vmap hides from it."""
     return k.is_cuda and not torch.compiler.is_compiling() and debug_unwrap(k) is not k
 
 
 def _biases(bias: Tensor, visible: Tensor | None) -> Tensor:
-    """What is added to scores, (batch or 1, heads, queries, keys), so that what is hidden has no weight."""
+    """Return what is added to scores, (batch or 1, heads, queries, keys), −∞ where a key is hidden."""
     bias = bias if bias.dim() == 4 else bias[None]
     return bias if visible is None else bias.masked_fill(~visible, -torch.inf)
 
@@ -270,10 +263,10 @@ def attend_unfused(
         if visible is not None:
             scores = scores.masked_fill(~visible, -torch.inf)
         scores = scores.flatten(0, 1)
-    return torch.bmm(dropout(torch.softmax(scores, -1)), v).view(batch, heads, queries, -1)
+    return torch.bmm(dropout(torch.softmax(scores, -1)), v).view(batch, heads, queries, v.shape[-1])
 
 
 def causal_mask(q: Tensor, k: Tensor) -> Tensor:
-    """Which keys each query sees, (queries, keys), where the last query stands at the last key."""
+    """Return which keys each query sees, (queries, keys), where the last query stands at the last key."""
     queries, keys = q.shape[2], k.shape[2]
     return torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(keys - queries)

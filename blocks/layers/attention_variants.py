@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -22,7 +20,7 @@ from .pair_positions import PairPositions
 
 @with_kernel(fading_attention, positions=2)
 def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """What queries see of a whole sequence, (batch, heads, length, head_width), as q, k and v are.
+    """Attend causally over a whole sequence; all are (batch, heads, length, head_width).
 
     The logarithms of gates, (batch, heads, length), fade what stands before them.
     """
@@ -30,7 +28,7 @@ def attend_fading(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: 
 
 
 def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Tensor:
-    """What the queries, those of the last keys, see of each key: (batch, heads, queries, keys)."""
+    """Return the weights of the last queries on all keys, (batch, heads, queries, keys)."""
     total = log_gates.cumsum(-1)  # (batch, heads, keys)
     scores = q @ k.transpose(-1, -2) * scale
     scores = scores + total[..., -q.shape[2] :, None] - total[..., None, :]
@@ -41,8 +39,9 @@ def _fading_weights(q: Tensor, k: Tensor, log_gates: Tensor, scale: float) -> Te
 class ForgettingAttention(Block):
     """Causal attention, to whose scores the logarithms of gates since a key are added (Lin et al. 2025)."""
 
-    def __init__(self, *, heads: int, head_width: int, context: Context) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
+        heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
         config, width, inner = context.config, context.width, heads * head_width
         self.heads, self.scale = heads, head_width**-0.5 / temperature_of(config, head_width)
         self.qkv = Linear(width, inner, bias=False, maps=3, std=config.attention_std)
@@ -50,19 +49,13 @@ class ForgettingAttention(Block):
         self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
         self.dropout = Dropout(config.attention_dropout)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `fox(heads, head_width)`."""
-        heads, head_width = as_int(settings, "heads"), as_int(settings, "head_width")
-        return cls(heads=heads, head_width=head_width, context=context)
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """All positions at once; nothing later is seen, so that padding behind a sequence needs no mask."""
+        """Compute all positions; nothing later is seen, so that padding needs no mask."""
         return self.step_with_grad(x, None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The state has keys, values and gates so far, (batch, heads, positions, 2 · head_width + 1)."""
-        qkv = self.qkv(x).view(*x.shape[:2], 3, self.heads, -1)
+        """Read a piece; the state has all keys, values and gates, (batch, heads, positions, ·)."""
+        qkv = self.qkv(x).unflatten(2, (3, self.heads, -1))
         q, k, v = qkv.permute(2, 0, 3, 1, 4).contiguous().unbind(0)  # each (batch, heads, length, head_width)
         log_gates = -functional.softplus(-self.gate(x).to(v.dtype)).transpose(1, 2).unsqueeze(-1)
         known = torch.cat([k, v, log_gates], -1)
@@ -78,7 +71,7 @@ class ForgettingAttention(Block):
 
 
 def visible_keys(q: Tensor, k: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor | None:
-    """Which keys each query sees, for (…, queries, keys), by a mask (batch, keys) and what is later."""
+    """Return which keys each query sees, for (…, queries, keys), or None for all."""
     visible = None if mask is None else mask[:, None, None, :]
     if causal and q.shape[2] > 1:
         hidden = causal_mask(q, k)
@@ -101,7 +94,7 @@ class DifferenceShare(Initialisable):
         nn.init.normal_(self.weight, std=0.1, generator=generator)
 
     def forward(self) -> Tensor:
-        """A number."""
+        """Return λ, a number."""
         more, less = (self.weight[:2] * self.weight[2:]).sum(1).exp().unbind(0)
         return more - less + self.share
 
@@ -124,18 +117,13 @@ class DifferentialAttention(Block):
         self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
         self.dropout = Dropout(config.attention_dropout)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `diff_attn(heads, head_width, …)`."""
-        return cls(settings, context)
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """All positions at once."""
+        """Compute all positions at once."""
         q, k, v = self._map(x, 0, mask)
         return self._attend(q, k, v, visible_keys(q, k, mask, causal=self.causal))
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The state has all keys and values so far, (batch, 4 · heads, positions, head_width)."""
+        """Read a piece; the state has all keys and values, (batch, 4 · heads, positions, head_width)."""
         q, k, v = self._map(x, 0 if state is None else state.shape[2])
         known = torch.cat([k, *v.chunk(2, -1)], 1)
         if state is not None:
@@ -145,7 +133,7 @@ class DifferentialAttention(Block):
         return self._attend(q, k, v, visible_keys(q, k, None, causal=True)), known
 
     def _map(self, x: Tensor, start: int, mask: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries and keys (batch, 2 · heads, length, head_width), first ones in front, and values."""
+        """Return queries and keys (batch, 2 · heads, length, head_width), first ones in front, and values."""
         q, k, v = self.qkv(x).chunk(3, -1)
         q, k = (each.unflatten(2, (2 * self.heads, -1)).transpose(1, 2) for each in (q, k))
         v = v.unflatten(2, (self.heads, -1)).transpose(1, 2)
@@ -193,36 +181,31 @@ class LatentAttention(Block):
         self.temperature = temperature_of(config, self.head_width + self.turned)
         self.positions = PairPositions(config)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `latent_attn(heads, head_width, latent, …)`."""
-        return cls(settings, context)
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """All positions at once."""
+        """Compute all positions at once."""
         angles = self._angles(x, 0, mask)
         return self._attend(self._queries(x, angles), self._latents(x, angles), mask, causal=self.causal)
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The state has all latents and turned keys so far, (batch, positions, latent + rope_width)."""
+        """Read a piece; the state has latents and turned keys, (batch, positions, latent + rope_width)."""
         angles = self._angles(x, 0 if state is None else state.shape[1], None)
         known = self._latents(x, angles)
         known = known if state is None else torch.cat([state, known], 1)
         return self._attend(self._queries(x, angles), known, None, causal=True), known
 
     def _angles(self, x: Tensor, start: int, mask: Tensor | None) -> Tensor | None:
-        """Those by which keys and queries are turned, ((batch,) length, rope_width / 2), from `start` on."""
+        """Return the angles that turn keys and queries, ((batch,) length, rope_width / 2)."""
         return self.positions.angles(x, self.turned, start=start, mask=mask) if self.turned else None
 
     def _latents(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """What is kept of each position, (batch, length, latent + rope_width)."""
+        """Return what is kept of each position, (batch, length, latent + rope_width)."""
         c, key = self.down(x).split([self.latent, self.turned], -1)
         if angles is not None:
             key = turn(key, angles)
         return torch.cat([self.norm(c), key.to(c.dtype)], -1)
 
     def _queries(self, x: Tensor, angles: Tensor | None) -> Tensor:
-        """(batch, heads, length, head_width + rope_width)."""
+        """Return queries (batch, heads, length, head_width + rope_width)."""
         if self.query_down is not None and self.query_norm is not None:
             x = self.query_norm(self.query_down(x))
         q = self.query(x).unflatten(2, (self.heads, -1)).transpose(1, 2)

@@ -19,7 +19,7 @@ from ..core.weight_roles import WeightRole, roles
 
 
 def zero_masked(x: Tensor, mask: Tensor | None) -> Tensor:
-    """The sequences with zeros at their masked positions."""
+    """Return the sequences with zeros at their masked positions."""
     return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
 
 
@@ -53,12 +53,12 @@ class Convolution(Initialisable):
 
     @classmethod
     def build(cls, k: int, context: Context, *, maps: int = 1) -> Self:
-        """The convolution of a block in this model."""
+        """Build the convolution of a block in this model."""
         config = context.config
         return cls(width=context.width, k=k, causal=context.causal, bias_init=config.bias_init, maps=maps)
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Glorot uniform, each map by itself."""
+        """Draw each map Glorot uniform."""
         _, k, width = self.weight.shape
         glorot(self.weight, k * width, k * width, generator)
         draw_bias(self.bias, self.bias_init, generator, inputs=k * width, sizes=(width,) * self.maps)
@@ -78,18 +78,13 @@ class Convolution(Initialisable):
 class Conv(Block):
     """y = act(W ∗ x + b) (active memory in a Transformer; ReLU in the text, GELU in its program)."""
 
-    def __init__(self, *, k: int, act: str, context: Context) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        self.convolution = Convolution.build(k, context)
-        self.act = ACTIVATIONS[act]
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `conv(k, act)`."""
-        return cls(k=as_int(settings, "k"), act=as_word(settings, "act"), context=context)
+        self.convolution = Convolution.build(as_int(settings, "k"), context)
+        self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """One convolution, one activation."""
+        """Convolve, then activate."""
         return self.act(self.convolution(zero_masked(x, mask)))
 
 
@@ -97,17 +92,12 @@ class Conv(Block):
 class HighwayConv(Block):
     """a = W0 ∗ x + b0, g = hardsig(W1 ∗ x + b1), y = a⊗g + x⊗(1−g) (active memory in a Transformer)."""
 
-    def __init__(self, *, k: int, context: Context) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        self.convolution = Convolution.build(k, context, maps=2)  # a and g
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `highway_conv(k)`."""
-        return cls(k=as_int(settings, "k"), context=context)
+        self.convolution = Convolution.build(as_int(settings, "k"), context, maps=2)  # a and g
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The gate closed passes the input on, open the convolution."""
+        """Mix the input with its convolution by the gate."""
         a, g = self.convolution(zero_masked(x, mask)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(x, a.to(x.dtype), saturating_sigmoid(g).to(x.dtype))
 
@@ -116,18 +106,14 @@ class HighwayConv(Block):
 class ConvolutionalGRU(Block):
     """y = u⊗x + (1−u)⊗tanh(W0 ∗ (r⊗x) + b0), u and r = hardsig(W ∗ x + b) (Kaiser and Sutskever 2016)."""
 
-    def __init__(self, *, k: int, context: Context) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
+        k = as_int(settings, "k")
         self.gates = Convolution.build(k, context, maps=2)  # u and r
         self.candidate = Convolution.build(k, context)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `cgru(k)`."""
-        return cls(k=as_int(settings, "k"), context=context)
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Two convolutions in turn: the second sees what the reset gate lets through."""
+        """Convolve twice; the second convolution sees what the reset gate lets through."""
         x = zero_masked(x, mask)
         u, r = saturating_sigmoid(self.gates(x)).chunk(2, -1)  # each (batch, length, width)
         return torch.lerp(torch.tanh(self.candidate(r * x)).to(x.dtype), x, u.to(x.dtype))
@@ -144,7 +130,7 @@ class LearnedPadding(Initialisable):
         self.right = nn.Parameter(torch.empty(right, width)) if right else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Glorot uniform, each side as a map from its rows to the width."""
+        """Draw each side Glorot uniform, as a map from its rows to the width."""
         for rows in (self.left, self.right):
             if rows is not None:
                 glorot(rows, rows.shape[0], rows.shape[1], generator)
@@ -158,23 +144,18 @@ class PersistentConv(Block):
     directly before the first and after the last valid position of each sequence.
     """
 
-    def __init__(self, *, k: int, act: str, padding: LearnedPadding, context: Context) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        self.convolution = Convolution.build(k, context)
-        self.padding = padding
-        self.act = ACTIVATIONS[act]
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `persistent_conv(k, act)`; all of one k in a model have the same padding."""
-        k, act, width, causal = as_int(settings, "k"), as_word(settings, "act"), context.width, context.causal
-        left = k - 1 if causal else (k - 1) // 2
-        key = f"padding of persistent_conv(k={k})"
-        padding = context.share(key, lambda: LearnedPadding(width=width, left=left, right=k - 1 - left))
-        return cls(k=k, act=act, padding=padding, context=context)
+        k = as_int(settings, "k")
+        self.convolution = each = Convolution.build(k, context)
+        self.padding = context.share(  # all blocks of one k in a model have the same padding
+            f"padding of persistent_conv(k={k})",
+            lambda: LearnedPadding(width=context.width, left=each.left, right=each.right),
+        )
+        self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The data's part as in `conv`, and the padding's part beside it."""
+        """Add the part of the padding to that of the data."""
         y = self.convolution(zero_masked(x, mask))
         for added in (self._from_left(x.shape[1]), self._from_right(x.shape[1], mask)):
             if added is not None:
@@ -182,7 +163,7 @@ class PersistentConv(Block):
         return self.act(y)
 
     def _from_left(self, length: int) -> Tensor | None:
-        """What the left rows add, (1, length, width): only the first positions see them."""
+        """Return what the left rows add, (1, length, width); only the first positions see them."""
         rows = self.padding.left
         if rows is None:
             return None
@@ -195,7 +176,7 @@ class PersistentConv(Block):
         return functional.pad(added, (0, 0, 0, length - touched))
 
     def _from_right(self, length: int, mask: Tensor | None) -> Tensor | None:
-        """What the right rows add, (1 or batch, length, width): the last valid positions see them."""
+        """Return what the right rows add, (1 or batch, length, width), at the last valid positions."""
         rows = self.padding.right
         if rows is None:
             return None

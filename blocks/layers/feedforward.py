@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
 
 import torch
 from torch import Tensor
@@ -29,28 +28,16 @@ GLU_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor] | None] = {
 class FeedForward(Block):
     """width to filter to width, with dropout after the activation, as in the released program."""
 
-    def __init__(
-        self, *, width: int, filter_width: int, act: str, dropout: float, std: float | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        self.inner = Linear(width, filter_width, bias=True, std=std)
-        self.outer = Linear(filter_width, width, bias=True, std=std)
-        self.act = ACTIVATIONS[act]
-        self.dropout = Dropout(dropout)
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `ff(filter, act)`."""
-        return cls(
-            width=context.width,
-            filter_width=as_int(settings, "filter"),
-            act=as_word(settings, "act"),
-            dropout=context.config.inner_dropout,
-            std=context.config.feedforward_std,
-        )
+        filter_width, std = as_int(settings, "filter"), context.config.feedforward_std
+        self.inner = Linear(context.width, filter_width, bias=True, std=std)
+        self.outer = Linear(filter_width, context.width, bias=True, std=std)
+        self.act = ACTIVATIONS[as_word(settings, "act")]
+        self.dropout = Dropout(context.config.inner_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Each position by itself; the mask changes nothing."""
+        """Map each position by itself; the mask changes nothing."""
         return self.outer(self.dropout(self.act(self.inner(x))))
 
 
@@ -58,21 +45,16 @@ class FeedForward(Block):
 class GatedLinearUnit(Block):
     """y = W₂ (act(W x) ⊗ V x), without biases, with dropout as in a feed-forward layer (Shazeer 2020)."""
 
-    def __init__(self, *, filter_width: int, act: str, context: Context) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        std = context.config.feedforward_std
+        filter_width, std = as_int(settings, "filter"), context.config.feedforward_std
         self.inner = Linear(context.width, filter_width, bias=False, maps=2, std=std)
         self.outer = Linear(filter_width, context.width, bias=False, std=std)
-        self.act = GLU_ACTIVATIONS[act]
+        self.act = GLU_ACTIVATIONS[as_word(settings, "act")]
         self.dropout = Dropout(context.config.inner_dropout)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `glu(filter, act)`."""
-        return cls(filter_width=as_int(settings, "filter"), act=as_word(settings, "act"), context=context)
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Each position by itself; the mask changes nothing."""
+        """Map each position by itself; the mask changes nothing."""
         gate, value = self.inner(x).chunk(2, -1)
         return self.outer(self.dropout((gate if self.act is None else self.act(gate)) * value))
 
@@ -81,17 +63,12 @@ class GatedLinearUnit(Block):
 class Activation(Block):
     """y = act(x)."""
 
-    def __init__(self, act: str) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        self.act = ACTIVATIONS[act]
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `activation(act)`."""
-        return cls(as_word(settings, "act"))
+        self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Each number by itself; the mask changes nothing."""
+        """Map each number by itself; the mask changes nothing."""
         return self.act(x)
 
 
@@ -99,16 +76,11 @@ class Activation(Block):
 class Dense(Block):
     """y = act(W x + b), of the width of its input."""
 
-    def __init__(self, *, width: int, act: str) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        self.map = Linear(width, width, bias=True)
-        self.act = ACTIVATIONS[act]
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `dense(act)`."""
-        return cls(width=context.width, act=as_word(settings, "act"))
+        self.map = Linear(context.width, context.width, bias=True)
+        self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Each position by itself; the mask changes nothing."""
+        """Map each position by itself; the mask changes nothing."""
         return self.act(self.map(x))

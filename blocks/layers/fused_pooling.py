@@ -40,7 +40,7 @@ _NEGATIVE_SLOPES = {ACTIVATIONS["relu"]: 0.0, ACTIVATIONS["leaky_relu"]: 0.01}
 def try_fused_pooling(
     entry: Linear, body: ResidualStack, inputs: Tensor, mask: Tensor | None
 ) -> Tensor | None:
-    """body(entry(inputs), mask), (batch, 1, width), of a body that begins `activation >> pool`.
+    """Return body(entry(inputs), mask), (batch, 1, width), of a body that begins `activation >> pool`.
 
     None of any other, of an activation that is no rectifier, where a norm or a residual sum stands between,
     where inputs need a gradient or all of it is small: then the modules are to be applied one after another.
@@ -71,14 +71,14 @@ def try_fused_pooling(
 
 
 def _negative_slope(layer: nn.Module) -> float | None:
-    """The slope below 0 of a sub-layer that is a rectifier and nothing else."""
+    """Return the slope below 0 of a sub-layer that is a rectifier and nothing else."""
     if not isinstance(layer, Sublayer) or layer.norm is not None or layer.dropout is not None:
         return None
     return _NEGATIVE_SLOPES.get(layer.part.act) if isinstance(layer.part, Activation) else None
 
 
 def _with_ones(inputs: Tensor, mask: Tensor | None) -> Tensor:
-    """The inputs with a column of ones, which tells valid positions too: what is masked is zero."""
+    """Return the inputs with a column of ones, which tells valid positions too: what is masked is zero."""
     x = torch.cat([inputs, inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)], -1)
     return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
 
@@ -91,7 +91,7 @@ class _Chunk(NamedTuple):
     z: Tensor  # (rows, times, width)
 
     def of(self, numbers: Tensor) -> Tensor:
-        """What belongs to the piece of (batch, length): (rows, times)."""
+        """Return the chunk's part, (rows, times), of numbers (batch, length)."""
         return numbers[self.rows, self.times]
 
     def add_positive_sums(self, sums: Tensor, across: Tensor, weights: Tensor) -> None:
@@ -103,7 +103,7 @@ class _Chunk(NamedTuple):
 
 
 def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
-    """A batch (batch, length, columns) in pieces, each of which overwrites the one before."""
+    """Yield a batch (batch, length, columns) in pieces, each of which overwrites the one before."""
     batch, length, _ = x.shape
     width = len(weight)
     most = max(1, (_MAX_BUFFER_CPU if x.device.type == "cpu" else _MAX_BUFFER_ACCELERATOR) // width)
@@ -117,7 +117,7 @@ def _iter_chunks(x: Tensor, weight: Tensor) -> Iterator[_Chunk]:
 
 
 def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: float) -> Tensor:
-    """S, (batch, columns, width), of x (batch, columns, length) and α (batch, length).
+    """Return S, (batch, columns, width), of x (batch, columns, length) and α (batch, length).
 
     Above is what α x sums to where z > 0.
     """
@@ -142,7 +142,7 @@ class _FusedAttentionPool(torch.autograd.Function):
     def forward(
         ctx: _SavedContext, x: Tensor, weight: Tensor, score: Tensor, negative_slope: float
     ) -> Tensor:
-        """(batch, length, columns) to (batch, width); the last column of x is 1, or 0 where masked."""
+        """Map (batch, length, columns) to (batch, width); the last column of x is 1, or 0 where masked."""
         ahead, bias, across = score[:, :-1], score[0, -1:], x.mT.contiguous()
         scores, parts = (x.new_empty(x.shape[:2]) for _ in range(2))
         above = x.new_zeros(*across.shape[:2], len(weight))
@@ -164,7 +164,7 @@ class _FusedAttentionPool(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     def backward(ctx: _SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
-        """dL/dh_t = α_t g + u_t w, u_t = α_t (1 − e_t²) (g · h_t − g · y)."""
+        """Return the gradients, by dL/dh_t = α_t g + u_t w, u_t = α_t (1 − e_t²) (g · h_t − g · y)."""
         x, across, weight, ahead, scores, shares, slopes, y = ctx.saved_tensors
         above, level = torch.zeros_like(slopes), -(gradient * y).sum(1).view(-1, 1, 1)
         u = shares * (1 - scores.square())
@@ -183,7 +183,7 @@ class _FusedMeanPool(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: _SavedContext, x: Tensor, weight: Tensor, negative_slope: float) -> Tensor:
-        """(batch, length, columns) to (batch, width); the last column is 1, or 0 where masked."""
+        """Map (batch, length, columns) to (batch, width); the last column is 1, or 0 where masked."""
         across = x.mT.contiguous()
         shares = across[:, -1] / across[:, -1].sum(1, keepdim=True)
         above = x.new_zeros(*across.shape[:2], len(weight))
@@ -196,6 +196,6 @@ class _FusedMeanPool(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     def backward(ctx: _SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
-        """The slopes of each row, weighted by its gradient."""
+        """Return the slopes of each row, weighted by its gradient."""
         (slopes,) = ctx.saved_tensors
         return None, torch.einsum("bw,bcw->wc", gradient, slopes), None

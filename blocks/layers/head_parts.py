@@ -27,7 +27,7 @@ GATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _silu_gradient(of_silu: Tensor, x: Tensor) -> Tensor:
-    """The gradient of x; torch's own has no gradient in its turn."""
+    """Return the gradient of x; torch's own has no gradient in its turn."""
     if not torch.is_grad_enabled():
         return torch.ops.aten.silu_backward(of_silu, x)
     share = torch.sigmoid(x)
@@ -56,12 +56,12 @@ class ShortConvolution(Initialisable):
         self.weight = nn.Parameter(torch.empty(taps, channels))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """As torch's convolution of one channel: uniform up to taps^-0.5."""
+        """Draw uniformly up to taps^-0.5, as torch's convolution of one channel."""
         bound = len(self.weight) ** -0.5
         nn.init.uniform_(self.weight, -bound, bound, generator=generator)
 
     def forward(self, x: Tensor, past: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The outputs at x (batch, length, channels) behind `past`, and what is then past."""
+        """Return the outputs at x (batch, length, channels) behind `past`, and what is then past."""
         before, length, x = len(self.weight) - 1, x.shape[1], x.to(self.weight.dtype)
         seen = x if past is None else torch.cat([past.to(x.dtype), x], 1)
         y = _Convolution.apply(length, self.active, seen, self.weight)
@@ -86,7 +86,7 @@ class _Convolution(torch.autograd.Function):
 
     @staticmethod
     def forward(length: int, active: bool, x: Tensor, weight: Tensor) -> Tensor:
-        """(batch, positions, channels) by (taps, channels) to (batch, length, channels)."""
+        """Map (batch, positions, channels) by (taps, channels) to (batch, length, channels)."""
         y = _convolve(x, weight, length)
         return functional.silu(y) if active else y
 
@@ -99,7 +99,7 @@ class _Convolution(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     def backward(ctx: _SavedParts, of_y: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
-        """Each tap's sum of products, and what each position is worth by all taps."""
+        """Return the gradients of positions and taps."""
         x, weight = ctx.saved_tensors
         length = of_y.shape[1]
         if ctx.active:
@@ -114,7 +114,7 @@ class _Convolution(torch.autograd.Function):
 
 
 def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slice]]:
-    """How far each tap looks back, the positions that it sees, and which of the last `length` see them."""
+    """Return each tap's lag, the positions that it sees, and which of the last `length` see them."""
     first = positions - length
     return [
         (
@@ -146,19 +146,19 @@ class HeadNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(width))
 
     def forward(self, y: Tensor) -> Tensor:
-        """(…, width) to the same."""
+        """Map (…, width) to the same."""
         return y * _inverse_scale(y) * self.weight
 
 
 def turn(x: Tensor, angles: Tensor) -> Tensor:
-    """Each two neighbours of (…, width) turned by an angle of (…, width / 2)."""
+    """Turn each two neighbours of (…, width) by an angle of (…, width / 2)."""
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     even, odd = x[..., ::2], x[..., 1::2]
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
 
 
 def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str) -> Tensor:
-    """What heads give, (batch, length, heads, width), normalised and gated, (batch, length, heads * width).
+    """Normalise and gate heads (batch, length, heads, width) to (batch, length, heads * width).
 
     `gate` is the map of the input, (batch, length, heads * width), `kind` what is made of it.
     """
@@ -177,7 +177,7 @@ class _GatedHeads(torch.autograd.Function):
 
     @staticmethod
     def forward(kind: str, y: Tensor, gate: Tensor, weight: Tensor | None) -> Tensor:
-        """Of (…, width) each, and gains (width)."""
+        """Gate y (…, width) by a gate (…, width), with gains (width)."""
         opened = GATES[kind](gate)
         return opened * y if weight is None else opened * weight * y * _inverse_scale(y)
 
@@ -190,7 +190,7 @@ class _GatedHeads(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     def backward(ctx: _SavedParts, of_product: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
-        """By the gate, and by what heads give less its part along itself."""
+        """Return the gradients of heads, gate and gains."""
         y, gate, weight = ctx.saved_tensors
         of_opened, of_y = of_product * y, of_product * GATES[ctx.kind](gate)
         if weight is None:
@@ -204,5 +204,5 @@ class _GatedHeads(torch.autograd.Function):
 
 
 def _inverse_scale(y: Tensor) -> Tensor:
-    """One over the root mean square of each head, (…, 1)."""
+    """Return one over the root mean square of each head, (…, 1)."""
     return (y.square().mean(-1, keepdim=True) + NORM_EPSILON).rsqrt()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +36,7 @@ LEAST_LEFT, FASTEST, SLOWEST = 0.01, 0.3, 1.5
 
 
 def convolve(x: Tensor, filters: Tensor) -> Tensor:
-    """Σ_s h_s ⊗ x_{t−s} of x (batch, length, channels) and filters (channels, lags), no longer than it."""
+    """Return Σ_s h_s ⊗ x_{t−s} of x (batch, length, channels) and filters (channels, lags)."""
     length, lags = x.shape[1], filters.shape[1]
     count, size = chunk_shape(length, MAX_STRIP_LENGTH)
     width = min(count * size, lags - 1 + size)  # inputs that the last piece reads
@@ -97,7 +96,7 @@ class ImplicitFilters(Initialisable):
         nn.init.normal_(self.skip, generator=generator)
 
     def forward(self, lags: int) -> Tensor:
-        """The filters at the first so many lags, (filters, channels, lags)."""
+        """Return the filters at the first so many lags, (filters, channels, lags)."""
         share = torch.arange(lags, device=self.skip.device, dtype=self.skip.dtype) / max(1, self.taps - 1)
         slow, fast = (math.log(LEAST_LEFT) / end for end in (SLOWEST, FASTEST))
         rates = torch.linspace(slow, fast, self.skip.shape[1], device=share.device, dtype=share.dtype)
@@ -111,7 +110,7 @@ class ImplicitFilters(Initialisable):
 
 
 def _lag_features(share: Tensor, taps: int) -> Tensor:
-    """What a filter's network knows of lags, given as shares of the last one: (lags, LAG_FEATURES)."""
+    """Return the features of lags, given as shares of the last one: (lags, LAG_FEATURES)."""
     bands = (LAG_FEATURES - 1) // 2
     rates = torch.linspace(1e-4, bands - 1, bands, device=share.device, dtype=share.dtype)
     angles = 2.0 * math.pi * (taps - 1) / taps * share.unsqueeze(1) * rates
@@ -132,13 +131,8 @@ class BaseConv(Block):
         self.explicit = None if self.implicit else ShortConvolution(width, taps, active=False)
         self.taps, self.bias = taps, nn.Parameter(torch.zeros(width))
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `base_conv(k, filter)`."""
-        return cls(settings, context)
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """All positions."""
+        """Compute all positions."""
         x = zero_masked(x, mask)
         return self.map(x) * (self._convolve(x) + self.bias)
 
@@ -162,13 +156,8 @@ class Hyena(Block):
         self.filters = ImplicitFilters(channels, self.taps, filters=self.order - 1)
         self.output = Linear(channels, context.width, bias=False)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `hyena(channels, order, k, short_conv)`."""
-        return cls(settings, context)
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """All positions; nothing later is seen, so that padding behind a sequence moves nothing."""
+        """Compute all positions; nothing later is seen, so that padding behind a sequence moves nothing."""
         mapped = self.input(zero_masked(x, mask))
         if self.short_conv is not None:
             mapped = self.short_conv(mapped, None)[0]

@@ -36,7 +36,7 @@ class AttentionScore(Initialisable):
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(batch, length, width) to (batch, length)."""
+        """Map (batch, length, width) to (batch, length)."""
         return torch.tanh(functional.linear(x, self.weight, self.bias)).squeeze(-1)
 
 
@@ -44,17 +44,12 @@ class AttentionScore(Initialisable):
 class AttentionPool(Block):
     """y = Σ α_t x_t, α = softmax(tanh(w · x_t + b)) (Raffel and Ellis 2016, section 1.3)."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        self.score = AttentionScore(width)
-
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The pool of `attention_pool`."""
-        return cls(context.width)
+        self.score = AttentionScore(context.width)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(batch, length, width) to (batch, width)."""
+        """Map (batch, length, width) to (batch, width)."""
         scores = self.score(x)  # (batch, length)
         if mask is not None:
             scores = scores.masked_fill(~mask, -torch.inf)
@@ -68,11 +63,11 @@ class MeanPool(Block):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The pool of `mean_pool`."""
+        """Return the pool of `mean_pool`."""
         return cls()
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(batch, length, width) to (batch, width)."""
+        """Map (batch, length, width) to (batch, width)."""
         if mask is None:
             return x.mean(1)
         return x.masked_fill(~mask.unsqueeze(-1), 0.0).sum(1) / mask.sum(1, keepdim=True)
@@ -84,11 +79,11 @@ class Last(Block):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The pool of `last`."""
+        """Return the pool of `last`."""
         return cls()
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """(batch, length, width) to (batch, width)."""
+        """Map (batch, length, width) to (batch, width)."""
         if mask is None:
             return x[:, -1].clone()  # training would keep the whole sequence with a view of it
         place = (mask.sum(1) - 1).view(-1, 1, 1).expand(-1, 1, x.shape[-1])

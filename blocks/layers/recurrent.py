@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -62,7 +62,7 @@ class RecurrentLayer(Initialisable):
         self.bias = nn.Parameter(torch.empty(self.maps * width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """The maps of the input Glorot uniform, those of the state orthogonal, as TensorFlow's layers."""
+        """Draw the maps of the input Glorot uniform, those of the state orthogonal, as TensorFlow does."""
         glorot(self.weight_x, self.weight_x.shape[1], self.weight_x.shape[0], generator)
         nn.init.orthogonal_(self.weight_h, generator=generator)
         nn.init.zeros_(self.bias)
@@ -75,7 +75,7 @@ class RecurrentLayer(Initialisable):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The kernel: outputs of x (batch, length, width), and the states (batch, width) behind each row.
+        """Run the kernel: return outputs (batch, length, width), and the states behind each row.
 
         With a mask (batch, length) a row ends at its last valid position; outputs behind it mean nothing.
         States are contiguous, as cuDNN asks; it has gradients where it was told that it trains.
@@ -85,19 +85,19 @@ class RecurrentLayer(Initialisable):
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """The next state, its first tensor the output, and the gates, from the mapped input.
+        """Return the next state, its first tensor the output, and the gates, from the mapped input.
 
         That is (batch, maps * width), all else (batch, width).
         """
 
     @abstractmethod
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """What was done, from the states and the gates of all positions, each (batch, length, width)."""
+        """Return the trace, from states and gates of all positions, each (batch, length, width)."""
 
     def unrolled(
         self, x: Tensor, start: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], list[tuple[Tensor, ...]]]:
-        """The steps written out: the states (batch, length, width) and, of each position, the gates."""
+        """Write the steps out: return the states (batch, length, width) and the gates of each position."""
         mapped = functional.linear(x, self.weight_x, self.bias)  # (batch, length, maps * width)
         states: list[tuple[Tensor, ...]] = []
         gates: list[tuple[Tensor, ...]] = []
@@ -115,7 +115,7 @@ class LSTMLayer(RecurrentLayer):
     state_count = 2
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """As any layer, the forget gate open."""
+        """Draw as any layer, with the forget gate open."""
         super().initialise(generator)
         with torch.no_grad():
             self.bias.chunk(self.maps)[1].fill_(1.0)
@@ -123,7 +123,7 @@ class LSTMLayer(RecurrentLayer):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """torch.lstm, whose second bias is zero.
+        """Run torch.lstm, whose second bias is zero.
 
         Where a mask has a row end, one more input shuts the input gate and holds the forget gate open, both
         exactly, so that the cell is carried to the end of the batch as it is.
@@ -142,7 +142,7 @@ class LSTMLayer(RecurrentLayer):
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Gers, Schmidhuber and Cummins 2000, equations 1 to 7, without peepholes."""
+        """Take a step (Gers, Schmidhuber and Cummins 2000, equations 1 to 7, without peepholes)."""
         h, s = state
         mixed, width = torch.addmm(mapped, h, self.weight_h.T), h.shape[1]  # (batch, 4 * width)
         i, f = torch.sigmoid(mixed[:, : 2 * width]).chunk(2, 1)
@@ -151,7 +151,7 @@ class LSTMLayer(RecurrentLayer):
         return (o * torch.tanh(s), s), (i, f, o)
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """The cell beside the output, and three gates."""
+        """Return the cell beside the output, and three gates."""
         names = ("input", "forget", "output")
         return Trace(hidden=states[0], cell=states[1], gates=dict(zip(names, gates, strict=True)))
 
@@ -168,14 +168,14 @@ class GRULayer(RecurrentLayer):
         self.state_bias = nn.Parameter(torch.empty(width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """As any layer."""
+        """Draw as any layer."""
         super().initialise(generator)
         nn.init.zeros_(self.state_bias)
 
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """torch.gru, whose second bias is zero but for the candidate's; its outputs are its states."""
+        """Run torch.gru, whose second bias is zero but for the candidate's; its outputs are its states."""
         weights = _for_kernel(self.weight_x, self.weight_h, self.bias, self._full_bias())
         begin, with_grad = start[0].unsqueeze(0), torch.is_grad_enabled()
         y, h = torch.gru(x, begin, weights, True, 1, 0.0, with_grad, False, True)
@@ -184,7 +184,7 @@ class GRULayer(RecurrentLayer):
     def step(
         self, mapped: Tensor, state: tuple[Tensor, ...]
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Cho et al. 2014, equations 5 to 8."""
+        """Take a step (Cho et al. 2014, equations 5 to 8)."""
         (h,) = state
         width = h.shape[1]
         kept = torch.addmm(self._full_bias(), h, self.weight_h.T)  # (batch, 3 * width)
@@ -193,7 +193,7 @@ class GRULayer(RecurrentLayer):
         return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast makes them narrower
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """The output is what is carried; its update gate tells how much of it is kept."""
+        """Return the output as the cell; the update gate tells how much of it is kept."""
         return Trace(hidden=states[0], cell=states[0], gates={"reset": gates[0], "forget": gates[1]})
 
     def _full_bias(self) -> Tensor:
@@ -212,40 +212,35 @@ class Recurrent(Block):
     loops_over_positions = True
     use_fused: bool = True
 
-    def __init__(self, *, width: int, layers: int, dropout: float) -> None:
+    def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
-        self.width = width
-        self.layers = nn.ModuleList(self.layer_class(width, width) for _ in range(layers))
-        self.dropout = Dropout(dropout)
+        self.width = width = context.width
+        self.layers = nn.ModuleList(self.layer_class(width, width) for _ in range(as_int(settings, "layers")))
+        self.dropout = Dropout(context.config.dropout)
 
     def set_input_width(self, inputs: int) -> None:
         """Have the first layer read vectors of this width, before weights are drawn."""
         self.layers[0] = self.layer_class(self.width, inputs)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `lstm(layers)` or `gru(layers)`."""
-        return cls(width=context.width, layers=as_int(settings, "layers"), dropout=context.config.dropout)
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The outputs of the last layer; the mask changes nothing at valid positions."""
+        """Return the outputs of the last layer; the mask changes nothing at valid positions."""
         return self.run(x, self.zero_state(x))[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The state is (batch, parts, layers, width), however long the past."""
+        """Read a piece; the state is (batch, parts, layers, width)."""
         start = self.zero_state(x) if state is None else RecurrentState(tensors=state.unbind(1))
         y, last = self.run(x, start)
         return y, torch.stack(last.tensors, 1)
 
     def zero_state(self, x: Tensor) -> RecurrentState:
-        """The state before the first position of x (batch, length, width)."""
+        """Return the state before the first position of x (batch, length, width)."""
         nothing = x.new_zeros(len(x), len(self.layers), self.width)
         return RecurrentState(tensors=(nothing,) * self.layer_class.state_count)
 
     def run(
         self, x: Tensor, start: RecurrentState, mask: Tensor | None = None
     ) -> tuple[Tensor, RecurrentState]:
-        """The outputs (batch, length, width), and the state behind the last valid position of each row."""
+        """Return outputs (batch, length, width), and the state behind each row's last valid position."""
         lasts: list[tuple[Tensor, ...]] = []
         for place, layer in enumerate(self.layers):
             assert isinstance(layer, RecurrentLayer)
@@ -255,7 +250,7 @@ class Recurrent(Block):
         return x, RecurrentState(tensors=tuple(torch.stack(part, 1) for part in zip(*lasts, strict=True)))
 
     def traces(self, x: Tensor) -> tuple[Trace, ...]:
-        """What each layer does at every position of x, which begins the sequence; dropout is left out."""
+        """Return what each layer does at every position of x, which begins the sequence, without dropout."""
         found: list[Trace] = []
         start = self.zero_state(x)
         for place, layer in enumerate(self.layers):
@@ -269,7 +264,7 @@ class Recurrent(Block):
     def _run(
         self, layer: RecurrentLayer, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """One layer: its outputs, and the states (batch, width) behind each row's last valid position."""
+        """Run one layer: return its outputs, and the states behind each row's last valid position."""
         has_kernels = self.use_fused and _has_kernels(x, layer.weight_x)
         if has_kernels and _needs_single_precision(x):
             with without_autocast(x.device):
@@ -282,26 +277,26 @@ class Recurrent(Block):
 
 
 def _for_kernel(*weights: Tensor) -> tuple[Tensor, ...]:
-    """The weights of a layer; on a GPU views of one block: others cuDNN copies, with a warning."""
+    """Return a layer's weights; on a GPU as views of one block: others cuDNN copies, with a warning."""
     if not weights[0].is_cuda:
         return weights
     return side_by_side(*weights)
 
 
 def side_by_side(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Copies of tensors in one block of memory, one behind the other."""
+    """Return copies of tensors in one block of memory, one behind the other."""
     block = torch.cat([each.flatten() for each in tensors])
     parts = block.split([each.numel() for each in tensors])
     return tuple(part.view_as(each) for part, each in zip(parts, tensors, strict=True))
 
 
 def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row of a mask (batch, length), and the place of its last valid position."""
+    """Return each row of a mask (batch, length), and the place of its last valid position."""
     return torch.arange(len(mask), device=mask.device), mask.sum(1) - 1
 
 
 def _needs_single_precision(x: Tensor) -> bool:
-    """Whether autocast is on and the kernel of the device cannot have the sixteen bits that it gives.
+    """Return whether autocast is on and the device's kernel cannot have its sixteen bits.
 
     That of a GPU takes float16 for them whatever autocast is to take. OneDNN's LSTM has none without AVX-512.
     """
@@ -310,7 +305,7 @@ def _needs_single_precision(x: Tensor) -> bool:
 
 
 def _is_one_step_of_cudnn(x: Tensor) -> bool:
-    """Whether a GPU is asked for one position, of which its kernel would keep a copy of the weights.
+    """Return whether a GPU computes one position, for which its kernel would copy the weights.
 
     A decoder whose attention is fed back asks for one after the other: copies of all are kept for gradients.
     """
@@ -318,7 +313,7 @@ def _is_one_step_of_cudnn(x: Tensor) -> bool:
 
 
 def _has_kernels(*tensors: Tensor) -> bool:
-    """Whether the fused kernels take these tensors: numbers on a device of theirs, and not within a vmap."""
+    """Return whether fused kernels take these tensors: on a device of theirs, and not within a vmap."""
     if torch.compiler.is_compiling() or tensors[0].device.type not in ("cpu", "cuda"):
         return False
     return not any(is_batchedtensor(tensor) for tensor in tensors)

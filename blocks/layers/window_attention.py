@@ -73,7 +73,7 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(0.0)
 
     def forward(self, max_distance: int, min_distance: int) -> Tensor:
-        """The logarithm of what remains, the greatest distance first, (heads, 1, 1, distances)."""
+        """Return the logarithm of what remains, the greatest distance first, (heads, 1, 1, distances)."""
         steps = torch.arange(max_distance, min_distance - 1, -1, device=self.z.device).abs() - self.nearest
         left = (self.z[:, None] * self.span + self.ramp - steps) / self.ramp
         tiny = torch.finfo(left.dtype).tiny
@@ -85,7 +85,7 @@ class AdaptiveSpans(Initialisable):
         self.max_distance = self._max_distance(highest)
 
     def _max_distance(self, z: float) -> int:
-        """The greatest distance that is not faded out, rounded up."""
+        """Return the greatest distance that is not faded out, rounded up."""
         seen = math.ceil(self.ramp + z * self.span) + self.nearest - 1
         return -(-seen // GRANULARITY) * GRANULARITY
 
@@ -127,7 +127,7 @@ class WindowAttention(nn.Module):
         return nearest if self.spans is None or nearest > 0 else max(nearest, -self.spans.max_distance)
 
     def penalty(self) -> Tensor | None:
-        """The mean span in tokens, where heads learn it."""
+        """Return the mean span in tokens, where heads learn it."""
         return None if self.spans is None else self.spans.span * self.spans.z.mean()
 
     def forward(
@@ -138,7 +138,7 @@ class WindowAttention(nn.Module):
         mask: Tensor | None = None,
         extra: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """What each query sees, (heads, batch, queries, head_width).
+        """Return what each query sees, (heads, batch, queries, head_width).
 
         q is scaled; of the keys and values (heads, batch, keys, head_width) the last ones are at the
         queries, those in front are past. `mask` (batch, keys) is true where a key is valid. Every query sees
@@ -161,19 +161,19 @@ class WindowAttention(nn.Module):
         return compute_window(form, given, kept)
 
     def _vectors(self, min_distance: int, max_distance: int) -> Tensor:
-        """The position vectors (distances, head_width), that of the greatest distance first."""
+        """Return the position vectors (distances, head_width), that of the greatest distance first."""
         assert self.positions is not None, "this window has no position vectors"
         begin = self.window.max_distance - max_distance
         return self.positions.weight[begin : begin + max(0, max_distance - min_distance + 1)]
 
     def _kept_scale(self, kept: Sequence[Tensor]) -> float:
-        """What the weights are multiplied by that are kept; factors have done so."""
+        """Return what kept weights are multiplied by; factors are scaled already."""
         if not kept or kept[0].is_floating_point():
             return 1.0
         return self.dropout.scale
 
     def _draw(self, pieces: Sequence[QueryChunk], given: WindowInputs) -> list[Tensor]:
-        """What is kept of the weights of each piece; of no piece where all are."""
+        """Draw which weights of each piece are kept; nothing is drawn where all are."""
         heads, batch = given.q.shape[:2]
         sizes = ((piece.query_count, piece.key_count + given.num_extra) for piece in pieces)
         drawn = (self.dropout.draw_mask(torch.Size((heads, batch, *size)), like=given.q) for size in sizes)
@@ -183,7 +183,7 @@ class WindowAttention(nn.Module):
 def build_window_attention(
     window: Window, heads: int, context: Context, *, cap: float = 0.0
 ) -> WindowAttention:
-    """The window as a module; those of one kind in a model share their position vectors."""
+    """Build the window; windows of one kind in a model share their position vectors."""
     positions = None
     if window.relative:
         positions = context.share(
@@ -207,14 +207,14 @@ class WindowedBlock(Block):
 
     @abstractmethod
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
-        """The outputs at x (batch, length, width) behind what of the past is seen; a mask is that of x."""
+        """Return the outputs at x (batch, length, width) behind a past; a mask is that of x."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Every position attends to its window."""
+        """Attend to the window of every position."""
         return self.attend(x, None, mask)
 
     def forward_with_past(self, x: Tensor, past: Tensor) -> Tensor:
-        """Queries of x alone, keys and values of what they can see."""
+        """Attend with queries of x alone to keys and values of what they can see."""
         seen = past[:, max(0, past.shape[1] - self.window.max_distance) :]
         return self.attend(x, seen if seen.shape[1] else None, None)
 
@@ -223,7 +223,7 @@ class WindowedBlock(Block):
         note_new_spans([self])
 
     def penalty(self) -> Tensor | None:
-        """The mean span in tokens, where heads learn it."""
+        """Return the mean span in tokens, where heads learn it."""
         return self.window.penalty()
 
 
@@ -245,7 +245,7 @@ def _after_load(block: WindowedBlock, _keys: object) -> None:
 
 
 def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tuple[Tensor, Tensor]:
-    """Keys and values (heads, batch, positions, head_width) by a weight of both maps.
+    """Return keys and values (heads, batch, positions, head_width) by a weight of both maps.
 
     Those of the past come first; it is mapped by itself, so that no gradient is computed for what needs none.
     """
@@ -256,23 +256,23 @@ def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tup
 
 
 def split_heads(y: Tensor, heads: int) -> Tensor:
-    """What a map gave, (batch, length, width), as (heads, batch, length, head_width)."""
+    """Lay out (batch, length, width) as (heads, batch, length, head_width)."""
     return _by_head(y, heads, 1)[0].contiguous()
 
 
 def _by_head(y: Tensor, heads: int, maps: int) -> Tensor:
-    """What several maps gave, (batch, length, maps · width), as (maps, heads, batch, length, head_width)."""
+    """Lay out (batch, length, maps · width) as (maps, heads, batch, length, head_width)."""
     batch, length, width = y.shape
     return y.view(batch, length, maps, heads, width // (maps * heads)).permute(2, 3, 0, 1, 4)
 
 
 def merge_heads(y: Tensor) -> Tensor:
-    """What the heads give, (heads, batch, length, head_width), as (batch, length, width)."""
+    """Lay out (heads, batch, length, head_width) as (batch, length, width)."""
     return y.permute(1, 2, 0, 3).flatten(2)
 
 
 def looks_at_weights(module: nn.Module) -> bool:
-    """Whether a part of a model takes note of its weights after each step: a window by its spans alone."""
+    """Return whether a part of a model takes note of its weights after each step."""
     if isinstance(module, Block) and not isinstance(module, WindowedBlock):
         return type(module).after_optimiser_step is not Block.after_optimiser_step
     return isinstance(module, AdaptiveSpans)

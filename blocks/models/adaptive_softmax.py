@@ -40,7 +40,7 @@ class TiedLinear(Initialisable):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., inputs) to (..., outputs)."""
+        """Map (..., inputs) to (..., outputs)."""
         return functional.linear(x, self.weight, self.bias)
 
 
@@ -52,7 +52,7 @@ class TransposedLinear(nn.Module):
         self.weight = weight
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., the map's outputs) to (..., its inputs)."""
+        """Map (..., the map's outputs) to (..., its inputs)."""
         return functional.linear(x, self.weight.T)
 
 
@@ -67,7 +67,7 @@ class AdaptiveEmbedding(nn.Module):
         self.maps = nn.ModuleList(Linear(each.width, width, bias=False) for each in projected)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(batch, length) to (batch, length, width).
+        """Map (batch, length) to (batch, length, width).
 
         Every table is asked for every token, and gives zeros for those of other clusters: shapes do not
         depend on the data.
@@ -116,7 +116,7 @@ class AdaptiveSoftmax(nn.Module):
         self.projections = nn.ModuleList(projections)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Log-probabilities (..., vocab) of x (..., width); those of each position sum to 1."""
+        """Return log-probabilities (..., vocab) of x (..., width); those of each position sum to 1."""
         head = functional.log_softmax(self._head(x), -1)  # (..., first cluster's size + other clusters)
         size = self.clusters[0].size
         parts = [head[..., :size]]
@@ -126,7 +126,7 @@ class AdaptiveSoftmax(nn.Module):
         return torch.cat(parts, -1)
 
     def nll(self, x: Tensor, targets: Tensor) -> Tensor:
-        """Minus the log-probability of each target (...), in nats, from x (..., width).
+        """Return minus the log-probability of each target (...), in nats, from x (..., width).
 
         A cluster's symbols are scored only where the target is one of them.
         """
@@ -145,7 +145,7 @@ class AdaptiveSoftmax(nn.Module):
         return lost.view(shape)
 
     def _head(self, x: Tensor) -> Tensor:
-        """Scores of the first cluster's symbols, then of the other clusters.
+        """Return scores of the first cluster's symbols, then of the other clusters.
 
         Both are of what a projection for the first cluster gives, where there is one. One product with the
         weights side by side: the scores are larger than they, and not copied.
@@ -158,5 +158,5 @@ class AdaptiveSoftmax(nn.Module):
         return functional.linear(x, weight, bias)
 
     def _tail(self, place: int, x: Tensor) -> Tensor:
-        """Scores of the symbols of a cluster behind the first."""
+        """Return scores of the symbols of a cluster behind the first."""
         return self.tables[place - 1](self.projections[place - len(self.clusters)](x))

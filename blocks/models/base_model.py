@@ -39,7 +39,7 @@ class BaseModel(nn.Module, Generic[Body]):
                 block.after_optimiser_step()
 
     def penalty(self) -> Tensor | None:
-        """The sum of what blocks add to the loss; None if none of them does."""
+        """Return the sum of what blocks add to the loss; None if none of them does."""
         terms = [term for block in self._blocks() if (term := block.penalty()) is not None]
         return sum(terms[1:], start=terms[0]) if terms else None
 
@@ -54,7 +54,7 @@ class BaseModel(nn.Module, Generic[Body]):
 
 
 def find_places(chosen: Tensor) -> Tensor:
-    """Where a mask (batch, length) holds: positions counted row after row, (chosen,).
+    """Return where a mask (batch, length) holds: positions counted row after row, (chosen,).
 
     A GPU is waited for where the mask is on it: what the host knows is best asked there.
     """
@@ -62,16 +62,16 @@ def find_places(chosen: Tensor) -> Tensor:
 
 
 def take_places(rows: Tensor, places: Tensor) -> Tensor:
-    """Of (batch, length, …) what stands at these places, (chosen, …)."""
+    """Return the rows of (batch, length, …) at these places, (chosen, …)."""
     return rows.flatten(0, 1).index_select(0, places)
 
 
 def fill_places(values: Tensor, places: Tensor, like: Tensor) -> Tensor:
-    """Values (chosen,) at these places, and 0 elsewhere, in the shape (batch, length) of another tensor."""
+    """Put values (chosen,) at these places, and 0 elsewhere, in the shape (batch, length)."""
     return values.new_zeros(like.numel()).scatter(0, places, values).view(like.shape)
 
 
 def _after_load(model: nn.Module, _found: object) -> None:
-    """After weights were loaded."""
+    """Take note of weights that were loaded."""
     assert isinstance(model, BaseModel)
     model.after_optimiser_step()

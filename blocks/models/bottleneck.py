@@ -25,7 +25,7 @@ class BottleneckDecoder(nn.Module):
         self.maps = nn.ModuleList(Linear(width, width, bias=True) for _ in range(2))
 
     def forward(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        """(batch, length, width) to the same, of which the last valid position alone is read."""
+        """Map (batch, length, width) to the same; only the last valid position is read."""
         batch, length, width = x.shape
         rows = torch.arange(batch, device=x.device)
         code = x[:, -1] if lengths is None else x[rows, lengths - 1]

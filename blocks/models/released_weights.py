@@ -72,7 +72,7 @@ def load_adaptive_span_weights(model: Model, path: Path | str) -> None:
 
 
 def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
-    """The program's number of each of our symbols, from the training text in ours: `numbers[tokens]` is its.
+    """Return the program's number of each of our symbols, from the training text in ours.
 
     It counts them as they first appear; where there are clusters by frequency, of equally frequent ones the
     last first. Raises WeightsError where a number below the greatest is not in the text.
@@ -85,7 +85,7 @@ def adaptive_span_symbols(tokens: Tensor, *, by_frequency: bool) -> Tensor:
 
 
 def _read(path: Path | str) -> Mapping[str, Tensor]:
-    """The tensors of a checkpoint by name, without what parallel training puts before each."""
+    """Return the tensors of a checkpoint by name, without what parallel training puts before each."""
     try:
         saved = torch.load(path, map_location="cpu", weights_only=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
@@ -98,7 +98,7 @@ def _read(path: Path | str) -> Mapping[str, Tensor]:
 
 
 def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[str]:
-    """What is missing, of another shape or not what it should be the same as, and what is left over."""
+    """Return what is missing, left over, of another shape, or not the same as it should be."""
     for one in wanted:
         if one.name not in saved:
             yield f"expected {one.name} {one.shape}, got none"
@@ -113,7 +113,7 @@ def _faults(saved: Mapping[str, Tensor], wanted: Sequence[_Tensor]) -> Iterator[
 
 
 def _config_faults(model: Model) -> Iterator[str]:
-    """What stands around the body otherwise than in the program."""
+    """Return what surrounds the body otherwise than in the program."""
     config = model.config
     if config.columns is not None or not config.predicts_symbols:
         yield "expected symbols in and out, got numbers"
@@ -143,7 +143,7 @@ def _config_faults(model: Model) -> Iterator[str]:
 
 
 def _body_faults(model: Model) -> Iterator[str]:
-    """Which sub-layers the program does not have, or not at their places."""
+    """Return which sub-layers the program does not have, or not at their places."""
     body, previous = model.body, None
     first = next((part.window for part in _parts(model) if isinstance(part, _ATTENTION)), None)
     if body.order != tuple(range(len(body.layers))):
@@ -163,7 +163,7 @@ def _body_faults(model: Model) -> Iterator[str]:
 
 
 def _feedforward_faults(part: FeedForward, previous: nn.Module | None) -> Iterator[str]:
-    """What a feed-forward block has otherwise than the program's."""
+    """Return what a feed-forward block has otherwise than the program's."""
     if not isinstance(previous, WindowedSelfAttention):
         yield "expected ff behind sa alone, got it elsewhere"
     if part.act is not ACTIVATIONS["relu"]:
@@ -171,7 +171,7 @@ def _feedforward_faults(part: FeedForward, previous: nn.Module | None) -> Iterat
 
 
 def _attention_faults(part: _Attention, first: WindowAttention, width: int) -> Iterator[str]:
-    """What an attention has otherwise than the program's; all see what the `first` one sees."""
+    """Return what an attention has otherwise than the program's; all see what the `first` one sees."""
     window = part.window.window
     if not window.relative:
         yield "expected pos=relative, got none"
@@ -191,7 +191,7 @@ def _attention_faults(part: _Attention, first: WindowAttention, width: int) -> I
 
 
 def _tensors(model: Model) -> Iterator[_Tensor]:
-    """Every tensor that the program saves of such a model; parts of one of ours in their order in it."""
+    """Return every tensor that the program saves of such a model, by parts of ours in their order."""
     yield from _clustered_ends(model) if model.config.cutoffs else _plain_ends(model)
     parts = _parts(model)
     assert isinstance(parts[0], _ATTENTION), "a model that does not begin with an attention"
@@ -218,18 +218,18 @@ def _tensors(model: Model) -> Iterator[_Tensor]:
 
 
 def _parts(model: Model) -> list[nn.Module]:
-    """What stands in each sub-layer."""
+    """Return the parts of each sub-layer."""
     return [cast("Sublayer", layer).part for layer in model.body.layers]
 
 
 def _plain_ends(model: Model) -> Iterator[_Tensor]:
-    """A table of embeddings, and a linear map to scores."""
+    """Return a table of embeddings, and a linear map to scores."""
     yield from _same(model.embedding, "in_emb", "embedding")
     yield from _same(model.output, "out_emb", "output")
 
 
 def _clustered_ends(model: Model) -> Iterator[_Tensor]:
-    """Tables and projections of clusters, saved twice where they are tied; clusters are scored backwards."""
+    """Return tables and projections of clusters, saved twice where tied; clusters count backwards."""
     config = model.config
     width, others = config.d_model, len(config.cutoffs)
     for place, cluster in enumerate(config.clusters):
@@ -253,7 +253,7 @@ def _clustered_ends(model: Model) -> Iterator[_Tensor]:
 
 
 def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """Projections, which ours has side by side, spans, and persistent vectors."""
+    """Return projections, which ours has side by side, spans, and persistent vectors."""
     width = part.output.weight.shape[0]
     if isinstance(part, AllAttention):
         places = {"query": "query", "key": "key_value", "val": "key_value", "out": "output"}
@@ -295,7 +295,7 @@ def _attention(part: _Attention, theirs: str, ours: str) -> Iterator[_Tensor]:
 
 
 def _same(module: nn.Module, theirs: str, ours: str) -> Iterator[_Tensor]:
-    """The parameters of a module that are of the same name and shape in both."""
+    """Return the parameters of a module that are of the same name and shape in both."""
     for name, parameter in module.named_parameters():
         yield _Tensor(name=f"{theirs}.{name}", shape=tuple(parameter.shape), ours=f"{ours}.{name}")
 

@@ -35,26 +35,26 @@ class TransductionModel(BaseModel[AnyTransducer]):
         )
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
-        """Logits of every symbol of the target, given those before it."""
+        """Return logits of every symbol of the target, given those before it."""
         return self.output(self._hidden(source, target))
 
     def outputs_at(self, source: Tensor, target: Tensor, places: Tensor) -> Tensor:
-        """The logits at some places of the target alone, (places, vocab), which count row after row."""
+        """Return the logits at some places of the target alone, (places, vocab), counted row after row."""
         return self.output(take_places(self._hidden(source, target), places))
 
     def nll(self, source: Tensor, target: Tensor) -> Tensor:
-        """Minus the log-probability of each symbol of the target, in nats, (batch, m); 0 at padding."""
+        """Return minus the log-probability of each target, in nats, (batch, m); 0 at padding."""
         places = find_places(target != PAD)
         logits = self.outputs_at(source, target, places)
         lost = functional.cross_entropy(logits, target.flatten()[places], reduction="none")
         return fill_places(lost, places, target)
 
     def begin(self, source: Tensor, lengths: Tensor) -> State:
-        """The state before the first symbol; `lengths` (batch,) are those of the targets to be written."""
+        """Return the state before the first symbol; `lengths` (batch,) are those of the targets."""
         return self.body.begin(self._embed_source(source), _mask(source), lengths)
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:
-        """Logits (batch, vocab) of the symbol after `previous` (batch,), PAD at first, and the next state."""
+        """Return logits (batch, vocab) of the symbol after `previous` (batch,), and the next state."""
         y, state = self.body.step(state, self._embed_target(previous))
         return self.output(self.dropout(y)), state
 
@@ -65,7 +65,7 @@ class TransductionModel(BaseModel[AnyTransducer]):
         return self.dropout(self.target(tokens) * self.scale)
 
     def _hidden(self, source: Tensor, target: Tensor) -> Tensor:
-        """What enters the output layer, (batch, m, width)."""
+        """Return what enters the output layer, (batch, m, width)."""
         written = self._embed_target(shift_right(target))
         return self.dropout(self.body(self._embed_source(source), written, _mask(source), _mask(target)))
 
@@ -81,12 +81,12 @@ def _mask(tokens: Tensor) -> Tensor:
 
 
 def shift_right(target: Tensor) -> Tensor:
-    """What stands before each symbol of a target (batch, m): the start symbol before the first."""
+    """Return the symbol before each one of a target (batch, m): the start symbol at first."""
     return torch.cat([torch.full_like(target[:, :1], PAD), target[:, :-1]], 1)
 
 
 def transduction_faults(config: ModelConfig) -> list[str]:
-    """What a model has that reads and writes one sequence, and this one has not."""
+    """Return what a model of one sequence has that a model of two cannot have."""
     rules = (
         (config.columns is None and config.targets is None, "expected symbols in and out, got numbers"),
         (config.classes is None, "expected symbols out, got classes"),

@@ -58,15 +58,15 @@ class Model(BaseModel[ResidualStack]):
         self.output_act = None if config.output_act == "none" else ACTIVATIONS[config.output_act]
 
     def forward(self, inputs: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The outputs; `lengths` (batch,) tells valid positions from padding."""
+        """Return the outputs; `lengths` (batch,) tells valid positions from padding."""
         return self._outputs(self._hidden(inputs, lengths))
 
     def outputs_at(self, inputs: Tensor, places: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The outputs at some places alone, (places, …), which count positions row after row."""
+        """Return the outputs at some places alone, (places, …), which count positions row after row."""
         return self._outputs(take_places(self._hidden(inputs, lengths), places))
 
     def nll(self, inputs: Tensor, targets: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Minus the log-probability of each target, in nats: (batch, length), or (batch,) behind a pool.
+        """Return minus the log-probability of each target, in nats: (batch, length), or (batch,) when pooled.
 
         0 at padding, where any symbol may stand and no output is computed. An adaptive softmax is not
         computed where it need not be.
@@ -80,11 +80,11 @@ class Model(BaseModel[ResidualStack]):
     def nll_at(
         self, inputs: Tensor, targets: Tensor, places: Tensor, lengths: Tensor | None = None
     ) -> Tensor:
-        """As `nll` at some places alone, of which these are the targets: (places,)."""
+        """Return the `nll` at some places alone, of which these are the targets: (places,)."""
         return self._nll(take_places(self._hidden(inputs, lengths), places), targets)
 
     def forward_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """The outputs of the next piece of endless sequences, and where they then stand.
+        """Return the outputs of the next piece of endless sequences, and where they then stand.
 
         The model is causal. Raises BuildError for a block to which nothing bounds the past.
         """
@@ -92,12 +92,12 @@ class Model(BaseModel[ResidualStack]):
         return self._outputs(hidden), state
 
     def nll_stream(self, inputs: Tensor, targets: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """As `nll`, of the next piece of endless sequences, and where they then stand."""
+        """Return the `nll` of the next piece of endless sequences, and where they then stand."""
         hidden, state = self._hidden_stream(inputs, state)
         return self._nll(hidden, targets), state
 
     def codes(self, inputs: Tensor) -> Tensor:
-        """What the body makes of each position, (batch, length, width); a bottleneck decodes the last one."""
+        """Return the body's output at each position, (batch, length, width)."""
         x, signal = self._embed(inputs, 0)
         return self.body(x, SideInputs(signal=signal))
 
@@ -116,7 +116,7 @@ class Model(BaseModel[ResidualStack]):
         return x.squeeze(1) if self.pooled else x
 
     def _fused_pooling(self, inputs: Tensor, mask: Tensor | None) -> Tensor | None:
-        """The body's output, (batch, 1, width), where no sequence of vectors need be held for it."""
+        """Return the body's output, (batch, 1, width), where no sequence of vectors need be held for it."""
         if self.config.position != "none" or not isinstance(self.embedding, Linear):
             return None
         if self.dropout.active or self.input_dropout.active:
@@ -124,7 +124,7 @@ class Model(BaseModel[ResidualStack]):
         return try_fused_pooling(self.embedding, self.body, inputs, mask)
 
     def _hidden_stream(self, inputs: Tensor, state: StreamState) -> tuple[Tensor, StreamState]:
-        """What enters the output layer at the next piece, and the stream behind it."""
+        """Return what enters the output layer at the next piece, and the stream behind it."""
         if not self.config.causal or self.decoder is not None:
             raise BuildError("expected a causal model for a stream, got one that sees the future")
         if self.positions.kind.by_length:
@@ -137,24 +137,24 @@ class Model(BaseModel[ResidualStack]):
     def _embed(
         self, inputs: Tensor, start: int, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """What enters the body, (batch, length, width), and the timing signal from position `start` on."""
+        """Return what enters the body, (batch, length, width), and the timing signal from `start` on."""
         x = self.embedding(inputs)
         x = self.dropout(x if self.scale == 1.0 else x * self.scale)
         x, signal = self.positions(x, start, lengths)
         return self.input_dropout(x), signal
 
     def _outputs(self, hidden: Tensor) -> Tensor:
-        """What the output layer makes of (…, width)."""
+        """Apply the output layer to (…, width)."""
         y = self._capped(self.output(hidden))
         return y if self.output_act is None else self.output_act(y)
 
     def _capped(self, logits: Tensor) -> Tensor:
-        """Logits, kept within a cap if there is one: c tanh(z / c) (Gemma Team 2024, Gemma 2, section 2)."""
+        """Keep logits within a cap, if there is one: c tanh(z / c) (Gemma Team 2024, Gemma 2, section 2)."""
         cap = self.config.logit_cap
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
     def _normalise(self, x: Tensor) -> Tensor:
-        """What is made of the body's output before the output layer."""
+        """Prepare the body's output for the output layer."""
         y = self.dropout(x if self.norm is None else self.norm(x))
         return y if self.output_scale == 1.0 else y * self.output_scale
 
@@ -177,7 +177,7 @@ def build(
     max_parameters: int | None = MAX_PARAMETERS,
     **settings: Unpack[ModelKeywords],
 ) -> Model | TransductionModel:
-    """The model of a recipe with this config, its fields given or changed by keywords.
+    """Build the model of a recipe with this config, its fields given or changed by keywords.
 
     Weights are drawn from `generator` (CPU), or from the global one.
 
@@ -224,7 +224,7 @@ def _shrink_last_maps(body: ResidualStack) -> None:
 
 
 def build_on_meta(recipe: str | Recipe, config: ModelConfig) -> Model | TransductionModel:
-    """The model with the shapes of its weights and without their values; nothing is allocated.
+    """Build the model with the shapes of its weights and without their values; nothing is allocated.
 
     Raises RecipeError and BuildError as `build` does.
     """
@@ -233,7 +233,7 @@ def build_on_meta(recipe: str | Recipe, config: ModelConfig) -> Model | Transduc
 
 
 def _assemble(recipe: Recipe, config: ModelConfig, max_parameters: int | None) -> Model | TransductionModel:
-    """A model whose weights have no values yet."""
+    """Return a model whose weights have no values yet."""
     transduces = output_kind(recipe.root) == OTHER_LENGTH
     _check(recipe, config, max_parameters, transduces=transduces)
     return TransductionModel(recipe, config) if transduces else Model(recipe, config)
@@ -259,7 +259,7 @@ def _check(recipe: Recipe, config: ModelConfig, max_parameters: int | None, *, t
 
 
 def _build_input_layer(config: ModelConfig) -> nn.Module:
-    """What makes vectors of the inputs."""
+    """Build the layer that makes vectors of the inputs."""
     if config.columns is not None:
         return Linear(config.columns, config.d_model, bias=True)
     if config.cutoffs:
@@ -268,7 +268,7 @@ def _build_input_layer(config: ModelConfig) -> nn.Module:
 
 
 def _build_output_layer(config: ModelConfig, embedding: nn.Module) -> nn.Module:
-    """What makes outputs of vectors."""
+    """Build the layer that makes outputs of vectors."""
     if not config.predicts_symbols:
         return Linear(config.d_model, config.outputs, bias=config.output_bias, bias_init=config.bias_init)
     if config.cutoffs:
@@ -293,7 +293,7 @@ def _mask(inputs: Tensor, lengths: Tensor | None) -> Tensor | None:
 
 
 def _recipe_faults(recipe: Recipe) -> list[str]:
-    """What in a recipe is still open, and which of its blocks have no module."""
+    """Return what in a recipe is still open, and which of its blocks have no module."""
     faults = [f"hole {{{name}}} is not filled" for name in recipe.holes]
     faults += [f"search dimension {path} has no value" for path, _ in recipe.dimensions]
     blocks = dict.fromkeys(node.name for node in nodes.walk(recipe.root) if isinstance(node, nodes.BlockNode))

@@ -55,9 +55,9 @@ LENGTHS = (8, 1, 3, 7)
 
 
 def shape_stays(text: str, *, causal: bool) -> None:
-    """The output is finite and has the shape of the input, or (batch, width) if the block is a pool."""
+    """Check that the output is finite and has the shape of the input; a pool's is (batch, width)."""
     block = make_block(parse_block(text), causal=causal)
-    for batch, length in ((1, 1), (3, 1), (1, 2), (2, 11)):
+    for batch, length in ((1, 1), (3, 1), (1, 2), (2, 11), (0, 5)):
         y = block(random_sequences(batch, length))
         expected = (batch, WIDTH) if is_pool(text) else (batch, length, WIDTH)
         assert y.shape == expected, f"expected {expected}, got {tuple(y.shape)}"
@@ -65,7 +65,7 @@ def shape_stays(text: str, *, causal: bool) -> None:
 
 
 def reach_is_as_stated(text: str, *, causal: bool) -> None:
-    """Nothing beyond the stated reach moves an output, and the furthest position within it does."""
+    """Check that inputs move outputs as far as the stated reach, and no further."""
     if is_pool(text):
         return
     node = parse_block(text)
@@ -79,7 +79,7 @@ def reach_is_as_stated(text: str, *, causal: bool) -> None:
 
 
 def future_is_hidden(text: str, *, causal: bool) -> None:
-    """In a causal model no output moves with a later input; in any, each output moves with its own input.
+    """Check that no output of a causal model moves with a later input, and each with its own.
 
     The first two need not: where each sees only what is past, that is nothing, and one position.
     """
@@ -94,7 +94,7 @@ def future_is_hidden(text: str, *, causal: bool) -> None:
 
 
 def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
-    """Two copies with feed-forward layers between them reach as far as the analysis of the text says."""
+    """Check that two copies with feed-forward layers between them reach as far as analysed."""
     if is_pool(text):
         return
     model, analysis = build_and_analyse(f"2 * ({text} >> ff(9))", causal=causal, width=16, length=31)
@@ -106,7 +106,7 @@ def stack_reaches_as_analysed(text: str, *, causal: bool) -> None:
 
 
 def padding_changes_nothing(text: str, *, causal: bool) -> None:
-    """A padded batch gives what its sequences give alone, whatever stands at the padding."""
+    """Check that a padded batch gives what its sequences give alone, whatever stands at the padding."""
     block = make_block(parse_block(text), causal=causal)
     x, mask = random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     y = block(x, mask)
@@ -120,7 +120,7 @@ def padding_changes_nothing(text: str, *, causal: bool) -> None:
 
 
 def sequences_are_independent(text: str, *, causal: bool) -> None:
-    """The sequences of a batch do not see each other."""
+    """Check that the sequences of a batch do not see each other."""
     block, x = make_block(parse_block(text), causal=causal), random_sequences(3, 7)
     y = block(x)
     for row, out in zip(x, y, strict=True):
@@ -130,7 +130,7 @@ def sequences_are_independent(text: str, *, causal: bool) -> None:
 
 
 def gradients_are_right(text: str, *, causal: bool) -> None:
-    """The gradients are those of finite differences, with and without padding."""
+    """Check that the gradients are those of finite differences, with and without padding."""
     block = make_block(parse_block(text), causal=causal, width=4)
     x = random_sequences(2, 4, width=4).requires_grad_()
     names, values = tuple(dict(block.named_parameters())), tuple(block.parameters())
@@ -146,14 +146,14 @@ def gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def gradients_come_several_at_once(text: str, *, causal: bool) -> None:
-    """Several gradients asked for at once (`is_grads_batched`) are those of each, at a size of a training."""
+    """Check that several gradients at once (`is_grads_batched`) are those of each."""
     block = make_block(parse_block(text), causal=causal, width=64, dtype=torch.float32)
     x = random_sequences(32, 20, width=64, dtype=torch.float32).requires_grad_()
     assert_gradients_come_several_at_once(block(x), (x, *block.parameters()))
 
 
 def parameters_are_counted(text: str, *, causal: bool) -> None:
-    """The block has exactly as many numbers as its specification says."""
+    """Check that the block has exactly as many numbers as its specification says."""
     node = parse_block(text)
     cost = _cost(node, causal=causal, length=9)
     stated = cost.parameters + sum(cost.shared.values())
@@ -162,7 +162,7 @@ def parameters_are_counted(text: str, *, causal: bool) -> None:
 
 
 def flops_are_counted(text: str, *, causal: bool) -> None:
-    """Products and sums are counted to one percent, at a short length and at a longer one."""
+    """Check that products and sums are counted to one percent, at a short length and at a longer one."""
     node = parse_block(text)
     block = use_plain_operations(make_block(node, causal=causal, dtype=torch.float32))
     for length in (3, 40):
@@ -174,7 +174,7 @@ def flops_are_counted(text: str, *, causal: bool) -> None:
 
 
 def training_memory_is_stated(text: str, *, causal: bool) -> None:
-    """What training keeps for the backward pass is stated to one percent, wherever a norm stands.
+    """Check that what training keeps for the backward pass is stated to one percent, wherever a norm stands.
 
     Of norm, position, dropout, length and batch each two are tried in every combination.
     """
@@ -202,17 +202,17 @@ def training_memory_is_stated(text: str, *, causal: bool) -> None:
 
 
 def state_dict_restores(text: str, *, causal: bool) -> None:
-    """A state dict makes another block the same, and a copy is a block of its own."""
+    """Check that a state dict makes another block the same, and a copy is a block of its own."""
     assert_state_dict_restores(_maker(text, causal=causal), random_sequences(2, 6))
 
 
 def seed_decides(text: str, *, causal: bool) -> None:
-    """The same seed draws the same weights, another one others, and the global generator is left alone."""
+    """Check that a seed decides the weights, and the global generator is left alone."""
     assert_seed_decides(_maker(text, causal=causal), random_sequences(2, 6))
 
 
 def weights_can_be_stacked(text: str, *, causal: bool) -> None:
-    """Three trials as one batched computation give the outputs and the gradients of each by itself."""
+    """Check that three trials in one vmap give the outputs and the gradients of each alone."""
     node = parse_block(text)
     for lengths in (None, [6, 2, 4]):
         blocks = [make_block(node, causal=causal, seed=seed, dtype=torch.float32) for seed in range(3)]
@@ -235,7 +235,7 @@ def weights_can_be_stacked(text: str, *, causal: bool) -> None:
 
 
 def dropout_acts_in_training(text: str, *, causal: bool) -> None:
-    """In evaluation nothing is dropped; in training something is, each time something else."""
+    """Check that in evaluation nothing is dropped; in training something is, each time something else."""
     tokens = torch.randint(VOCAB, (2, 7), generator=make_generator(2))
     dropping, plain = (
         build_and_analyse(f"{text} >> ff(8)", causal=causal, width=WIDTH, length=7, dropout=rate)[0]
@@ -245,7 +245,7 @@ def dropout_acts_in_training(text: str, *, causal: bool) -> None:
 
 
 def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
-    """A sum is the same model to the last bit, in whatever order its parts are written."""
+    """Check that a sum is the same model to the last bit, in whatever order its parts are written."""
     if is_pool(text):
         return
     tokens = torch.randint(VOCAB, (2, 7), generator=make_generator(2))
@@ -259,7 +259,7 @@ def order_of_a_sum_is_free(text: str, *, causal: bool) -> None:
 
 
 def half_precision_is_near(text: str, *, causal: bool) -> None:
-    """With products in bf16 outputs are those in full precision within 5 %, gradients but for kinks."""
+    """Check that products in bf16 give outputs within 5 %, and gradients but for kinks."""
     block, x = (
         make_block(parse_block(text), causal=causal, dtype=torch.float32),
         random_sequences(2, 7, dtype=torch.float32),
@@ -273,7 +273,7 @@ def half_precision_is_near(text: str, *, causal: bool) -> None:
 
 
 def compiled_is_the_same(text: str, *, causal: bool) -> None:
-    """The compiled block, its graph unbroken, gives the same; not among CHECKS, for it takes long."""
+    """Check that the compiled block, its graph unbroken, gives the same; not among CHECKS."""
     block = make_block(parse_block(text), causal=causal, dtype=torch.float32)
     x, mask = random_sequences(4, 8, dtype=torch.float32), prefix_mask(LENGTHS, 8)
     torch.compiler.reset()  # or what earlier blocks have compiled of the same code would count
@@ -284,7 +284,7 @@ def compiled_is_the_same(text: str, *, causal: bool) -> None:
 
 
 def gpu_gives_the_same(text: str, *, causal: bool) -> None:
-    """On a GPU outputs, gradients and steps are the processor's; not among CHECKS, for few have one."""
+    """Check that a GPU gives the same outputs, gradients and steps; not among CHECKS."""
     node, x, mask = parse_block(text), random_sequences(4, 8), prefix_mask(LENGTHS, 8)
     here, there = make_block(node, causal=causal), make_block(node, causal=causal).cuda()
 
@@ -327,7 +327,7 @@ CHECKS: tuple[Callable[..., None], ...] = (
 
 
 def _maker(text: str, *, causal: bool) -> Callable[[int], Block]:
-    """What makes the block of a seed."""
+    """Return a function that makes the block of a seed."""
     node = parse_block(text)
     return lambda seed: make_block(node, causal=causal, seed=seed)
 
@@ -338,7 +338,7 @@ def _cost(node: nodes.BlockNode, *, causal: bool, length: int) -> ModelPart:
 
 
 def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
-    """The output of a block, and the gradient of its sum at the input."""
+    """Return the output of a block, and the gradient of its sum at the input."""
     x = x.clone().requires_grad_()
     y = block(x)
     (gradient,) = torch.autograd.grad(y.float().sum(), x)
@@ -346,7 +346,7 @@ def _with_gradient(block: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor
 
 
 def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Which outputs move when one input does: (inputs, outputs); exact, since the shapes stay the same."""
+    """Return which outputs move when one input does, (inputs, outputs)."""
     before = function(x)
     rows: list[Tensor] = []
     for place in range(x.shape[1]):
@@ -357,7 +357,7 @@ def _dependency_matrix(function: Callable[[Tensor], Tensor], x: Tensor) -> Tenso
 
 
 def _assert_reach(touched: Tensor, reach: Reach) -> None:
-    """The furthest that an input moves an output is the reach, or the end of the sequence."""
+    """Check that the furthest moving input is at the reach, or at the end of the sequence."""
     length = len(touched)
     seen = {source - target for source, target in touched.nonzero().tolist()}
     expected = tuple(int(min(side, length - 1)) for side in (reach.left, reach.right))

@@ -28,7 +28,7 @@ VOCAB = 5
 
 
 def parse_block(text: str) -> nodes.BlockNode:
-    """The block that a text says; ValueError if it says anything else."""
+    """Return the block that a text says; ValueError if it says anything else."""
     root = parse(text).root
     if not isinstance(root, nodes.BlockNode):
         raise ValueError(f"expected one block, got {text}")
@@ -36,19 +36,19 @@ def parse_block(text: str) -> nodes.BlockNode:
 
 
 def is_pool(text: str) -> bool:
-    """Whether the block that a text says gives one vector of a sequence."""
+    """Return whether the block that a text says gives one vector of a sequence."""
     spec = lookup(parse_block(text).name)
     return spec is not None and spec.role is Role.POOL
 
 
 def valid_outputs(y: Tensor, valid: int | Tensor) -> Tensor:
-    """The outputs up to a length, or where a mask is true; all of y where a pool gave it."""
+    """Return the outputs up to a length, or where a mask is true; all of y where a pool gave it."""
     pooled = y.dim() == (1 if isinstance(valid, int) else 2)
     return y if pooled else y[:valid] if isinstance(valid, int) else y[valid]
 
 
 def use_plain_operations(model: ModuleT) -> ModuleT:
-    """The model, from now on without faster forms of what it computes: what is counted in it can be seen."""
+    """Switch faster forms of a model off, so that its operations can be counted, and return it."""
     for part in model.modules():
         if isinstance(part, Recurrent):
             part.use_fused = False
@@ -58,7 +58,7 @@ def use_plain_operations(model: ModuleT) -> ModuleT:
 
 
 def make_generator(seed: int) -> torch.Generator:
-    """A generator by its seed."""
+    """Return a generator by its seed."""
     return torch.Generator().manual_seed(seed)
 
 
@@ -71,7 +71,7 @@ def make_block(
     dropout: float = 0.0,
     dtype: torch.dtype = torch.float64,
 ) -> Block:
-    """A block with drawn weights, in evaluation, nothing of it zero."""
+    """Return a block with drawn weights, in evaluation, nothing of it zero."""
     block = build_block(node, Context(config=ModelConfig(d_model=width, causal=causal, dropout=dropout)))
     _draw(block, seed)
     block.after_optimiser_step()
@@ -81,7 +81,7 @@ def make_block(
 def make_transducer(
     text: str, *, seed: int = 0, width: int = WIDTH, dropout: float = 0.0, dtype: torch.dtype = torch.float64
 ) -> AnyTransducer:
-    """A transducer with drawn weights, in evaluation, nothing of it zero."""
+    """Return a transducer with drawn weights, in evaluation, nothing of it zero."""
     context = Context(config=ModelConfig(d_model=width, dropout=dropout, position="none"))
     transducer = build_transducer_block(parse_block(text), context)
     _draw(transducer, seed)
@@ -113,7 +113,7 @@ def build_and_analyse(
     position: str = "timing",
     seed: int = 1,
 ) -> tuple[Model, Analysis]:
-    """A model around a recipe, and its analysis."""
+    """Return a model around a recipe, and its analysis."""
     settings: dict[str, Any] = {
         "d_model": width,
         "vocab": VOCAB,
@@ -132,17 +132,17 @@ def build_and_analyse(
 def random_sequences(
     batch: int, length: int, *, width: int = WIDTH, seed: int = 1, dtype: torch.dtype = torch.float64
 ) -> Tensor:
-    """Normal numbers (batch, length, width)."""
+    """Return normal numbers (batch, length, width)."""
     return torch.randn(batch, length, width, generator=make_generator(seed), dtype=dtype)
 
 
 def prefix_mask(lengths: Sequence[int], length: int) -> Tensor:
-    """Which positions of sequences of these lengths are valid, padded to one length: (batch, length)."""
+    """Return which positions of sequences of these lengths are valid: (batch, length)."""
     return torch.arange(length) < torch.tensor(lengths)[:, None]
 
 
 def saved_bytes(model: Model, *, batch: int, length: int) -> int:
-    """The bytes that training saves for the backward pass of a batch of this size."""
+    """Return the bytes that training saves for the backward pass of a batch of this size."""
     device, config = next(model.parameters()).device, model.config
     inputs = torch.zeros(batch, length, dtype=torch.int64, device=device)
     if config.columns is not None:
@@ -159,7 +159,7 @@ def saved_bytes(model: Model, *, batch: int, length: int) -> int:
 
 
 def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
-    """The bytes of all that is saved while a loss is computed, parameters left out, each storage once."""
+    """Return the bytes saved while a loss is computed, each storage once, without parameters."""
     own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
     saved: dict[int, torch.UntypedStorage] = {}
 

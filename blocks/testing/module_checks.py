@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 
 def assert_state_dict_restores(make: Callable[[int], nn.Module], *inputs: Tensor) -> None:
-    """A state dict makes the module of another seed the same, and a copy is a module of its own."""
+    """Check that a state dict makes another module the same, and a copy is independent."""
     module, other = make(0), make(5)
     expected = module(*inputs)
     assert not (_has_parameters(module) and other(*inputs).equal(expected)), (
@@ -29,7 +29,7 @@ def assert_state_dict_restores(make: Callable[[int], nn.Module], *inputs: Tensor
 
 
 def assert_seed_decides(make: Callable[[int], nn.Module], *inputs: Tensor) -> None:
-    """The same seed draws the same weights, another one others, and the global generator is left alone."""
+    """Check that a seed decides the weights, and the global generator is left alone."""
     state = torch.get_rng_state()
     one, same, other = (make(seed)(*inputs) for seed in (3, 3, 4))
     assert torch.get_rng_state().equal(state), "weights were drawn from the global generator"
@@ -38,7 +38,7 @@ def assert_seed_decides(make: Callable[[int], nn.Module], *inputs: Tensor) -> No
 
 
 def assert_gradients_come_several_at_once(y: Tensor, given: Sequence[Tensor]) -> None:
-    """What two gradients of an output give at once is what each gives, up to rounding."""
+    """Check that what two gradients of an output give at once is what each gives, up to rounding."""
     two = torch.randn(2, *y.shape, dtype=y.dtype, generator=torch.Generator().manual_seed(1))
     found = torch.autograd.grad(y, given, two, is_grads_batched=True, retain_graph=True, allow_unused=True)
     for number, towards in enumerate(two):
@@ -54,7 +54,7 @@ def assert_gradients_come_several_at_once(y: Tensor, given: Sequence[Tensor]) ->
 def run_stacked(
     modules: Sequence[nn.Module], inputs: Sequence[Tensor], masks: Sequence[Tensor | None]
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The outputs of several trials as one batched computation, and their stacked weights.
+    """Return the outputs of several trials as one batched computation, and their stacked weights.
 
     Each input has the trials as its first dimension; the masks are the same for all.
     """
@@ -68,31 +68,31 @@ def run_stacked(
 
 
 def assert_flops_counted(run: Callable[[], object], *, batch: int, length: int, stated: int) -> None:
-    """What a run multiplies and adds for each sequence is stated to one percent."""
+    """Check that what a run multiplies and adds for each sequence is stated to one percent."""
     assert_flops_stated(count_flops(run) / batch, length=length, stated=stated)
 
 
 def count_flops(run: Callable[[], object]) -> int:
-    """What a run multiplies and adds, by torch's counter."""
+    """Return the FLOPs of a run, by torch's counter."""
     with FlopCounterMode(display=False) as counter:
         run()
     return counter.get_total_flops()
 
 
 def assert_flops_stated(counted: float, *, length: int, stated: int) -> None:
-    """What was counted of a sequence is stated to one percent."""
+    """Check that what was counted of a sequence is stated to one percent."""
     message = f"expected {stated} FLOPs as stated at length {length}, got {counted:g}"
     assert math.isclose(counted, stated, rel_tol=0.01), message
 
 
 def assert_memory_stated(saved: int, *, length: int, stated: int) -> None:
-    """What training keeps for the backward pass, in bytes, is stated to one percent."""
+    """Check that what training keeps for the backward pass, in bytes, is stated to one percent."""
     message = f"expected {stated} bytes as stated at length {length}, got {saved}"
     assert math.isclose(saved, stated, rel_tol=0.01, abs_tol=16), message
 
 
 def assert_dropout_acts(dropping: nn.Module, plain: nn.Module, *inputs: Tensor) -> None:
-    """In evaluation `dropping` gives what `plain`, without dropout, gives; in training now and then another.
+    """Check that nothing is dropped in evaluation, and in training something.
 
     Of few numbers the same may be dropped twice in a row, so that several passes are compared.
     """
@@ -104,5 +104,5 @@ def assert_dropout_acts(dropping: nn.Module, plain: nn.Module, *inputs: Tensor) 
 
 
 def _has_parameters(module: nn.Module) -> bool:
-    """Whether anything of the module is drawn; an activation has no weights."""
+    """Return whether anything of the module is drawn; an activation has no weights."""
     return any(True for _ in module.parameters())

@@ -35,7 +35,7 @@ _RECIPE = "conv(k=3) >> ff(9)"
 
 
 def norm_keeps_shapes(name: str) -> None:
-    """The output is finite and has the shape of the input, even where that is zero throughout."""
+    """Check that the output is finite and has the shape of the input, even where that is zero throughout."""
     norm = _make_norm(name)
     for batch, length in ((1, 1), (3, 11)):
         for x in (random_sequences(batch, length), torch.zeros(batch, length, WIDTH, dtype=torch.float64)):
@@ -45,7 +45,7 @@ def norm_keeps_shapes(name: str) -> None:
 
 
 def norm_sees_one_vector(name: str) -> None:
-    """A vector's output moves with that vector alone, in training as in evaluation."""
+    """Check that a vector's output moves with that vector alone, in training as in evaluation."""
     for training in (True, False):
         norm, x = _make_norm(name).train(training), random_sequences(2, 5)
         other = x.clone()
@@ -57,25 +57,25 @@ def norm_sees_one_vector(name: str) -> None:
 
 
 def norm_gradients_are_right(name: str) -> None:
-    """The gradient at the input is that of finite differences."""
+    """Check that the gradient at the input is that of finite differences."""
     x = random_sequences(2, 3).requires_grad_()
     assert torch.autograd.gradcheck(_make_norm(name), (x,)), "the gradients are wrong"
 
 
 def norm_parameters_are_counted(name: str) -> None:
-    """The parameters of a model with it are those of its analysis."""
+    """Check that the parameters of a model with it are those of its analysis."""
     model, analysis = build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=5, norm_kind=name)
     assert _count(model) == analysis.parameters, f"expected {analysis.parameters}, got {_count(model)}"
 
 
 def norm_has_no_products(name: str) -> None:
-    """Nothing is multiplied but number by number, since no operations are counted."""
+    """Check that nothing is multiplied but number by number, since no operations are counted."""
     norm, x = _make_norm(name, torch.float32), random_sequences(3, 7, dtype=torch.float32)
     assert_flops_counted(partial(norm, x), batch=3, length=7, stated=0)
 
 
 def norm_memory_is_stated(name: str) -> None:
-    """What training keeps for the backward pass is stated to one percent, wherever the norm stands."""
+    """Check that what training keeps is stated to one percent, wherever the norm stands."""
     norms: tuple[Norm, ...] = ("pre", "post")
     for norm, dropout, length in product(norms, (0.0, 0.1), (1, 40)):
         model, analysis = build_and_analyse(
@@ -86,17 +86,17 @@ def norm_memory_is_stated(name: str) -> None:
 
 
 def norm_weights_restore(name: str) -> None:
-    """A state dict makes another model the same, and a copy is a model of its own."""
+    """Check that a state dict makes another model the same, and a copy is a model of its own."""
     assert_state_dict_restores(partial(_make_model, name), _tokens())
 
 
 def norm_seed_decides(name: str) -> None:
-    """The same seed draws the same weights, and the global generator is left alone."""
+    """Check that the same seed draws the same weights, and the global generator is left alone."""
     assert_seed_decides(partial(_make_model, name), _tokens())
 
 
 def norm_weights_can_be_stacked(name: str) -> None:
-    """Three trials as one batched computation give the outputs of each by itself."""
+    """Check that three trials as one batched computation give the outputs of each by itself."""
     norms = [_make_norm(name, torch.float32) for _ in range(3)]
     x = random_sequences(3, 4, dtype=torch.float32)
     together, _ = run_stacked(norms, (torch.stack([x] * 3),), ())
@@ -104,7 +104,7 @@ def norm_weights_can_be_stacked(name: str) -> None:
 
 
 def norm_in_half_precision_is_near(name: str) -> None:
-    """With products in bf16 outputs are those in full precision within 5 %."""
+    """Check that with products in bf16 outputs are those in full precision within 5 %."""
     norm, x = _make_norm(name, torch.float32), random_sequences(2, 7, dtype=torch.float32)
     with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
         near = norm(x).float()
@@ -130,7 +130,7 @@ CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _make_norm(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
-    """The norm, in evaluation, its weights drawn or moved from where they begin."""
+    """Return the norm, in evaluation, its weights drawn or moved from where they begin."""
     norm = build_norm(ModelConfig(d_model=WIDTH, norm_kind=name))
     generator = make_generator(0)
     initialise(norm, generator)

@@ -40,7 +40,7 @@ _LENGTH = 40
 
 
 def positions_are_told_apart(name: str) -> None:
-    """Each position has a vector of its own, finite, the same for all sequences."""
+    """Check that each position has a vector of its own, finite, the same for all sequences."""
     added = _added(name, _length(name))
     assert added.isfinite().all(), "expected finite numbers"
     assert_close(added[0], added[1])
@@ -49,7 +49,7 @@ def positions_are_told_apart(name: str) -> None:
 
 
 def vectors_depend_on_positions_alone(name: str) -> None:
-    """A text in pieces gets the vectors that it gets as a whole, or is told that there are none."""
+    """Check that a text in pieces gets the vectors of the whole, or is refused."""
     length = _length(name)
     if POSITIONS[name].by_length:
         _assert_pieces_are_told(name, length)
@@ -60,7 +60,7 @@ def vectors_depend_on_positions_alone(name: str) -> None:
 
 
 def positions_have_an_end(name: str) -> None:
-    """A sequence longer than what there are vectors for is told, with both lengths."""
+    """Check that a sequence longer than what there are vectors for is told, with both lengths."""
     longest = POSITIONS[name].longest
     if longest is None:
         return
@@ -73,19 +73,19 @@ def positions_have_an_end(name: str) -> None:
 
 
 def position_parameters_are_counted(name: str) -> None:
-    """The parameters of a model with it are those of its analysis."""
+    """Check that the parameters of a model with it are those of its analysis."""
     model, analysis = build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=5, position=name)
     assert _count(model) == analysis.parameters, f"expected {analysis.parameters}, got {_count(model)}"
 
 
 def positions_have_no_products(name: str) -> None:
-    """Nothing is multiplied but number by number, since no operations are counted."""
+    """Check that nothing is multiplied but number by number, since no operations are counted."""
     encoding, x = _make_encoding(name), random_sequences(3, 7)
     assert_flops_counted(partial(encoding, x), batch=3, length=7, stated=0)
 
 
 def position_memory_is_stated(name: str) -> None:
-    """What training keeps for the backward pass is stated to one percent."""
+    """Check that what training keeps for the backward pass is stated to one percent."""
     for dropout, length in product((0.0, 0.1), (1, _length(name))):
         model, analysis = build_and_analyse(
             _RECIPE, causal=False, width=8, length=length, position=name, dropout=dropout
@@ -95,17 +95,17 @@ def position_memory_is_stated(name: str) -> None:
 
 
 def position_weights_restore(name: str) -> None:
-    """A state dict makes another model the same, and a copy is a model of its own."""
+    """Check that a state dict makes another model the same, and a copy is a model of its own."""
     assert_state_dict_restores(partial(_make_model, name), _tokens())
 
 
 def position_seed_decides(name: str) -> None:
-    """The same seed draws the same weights, and the global generator is left alone."""
+    """Check that the same seed draws the same weights, and the global generator is left alone."""
     assert_seed_decides(partial(_make_model, name), _tokens())
 
 
 def position_weights_can_be_stacked(name: str) -> None:
-    """Three trials as one batched computation give the outputs of each by itself."""
+    """Check that three trials as one batched computation give the outputs of each by itself."""
     models = [_make_model(name, seed) for seed in range(3)]
     together, _ = run_stacked(models, (torch.stack([_tokens()] * 3),), ())
     for model, found in zip(models, together, strict=True):
@@ -131,7 +131,7 @@ def _length(name: str) -> int:
 
 
 def _assert_pieces_are_told(name: str, length: int) -> None:
-    """A piece from the middle is told; a sequence gets the same vectors alone and with padding behind it."""
+    """Check that a piece from the middle is refused, and that padding moves no vector."""
     try:
         _added(name, 1, start=1)
     except BuildError as error:
@@ -151,7 +151,7 @@ def _make_encoding(name: str) -> PositionalEncoding:
 
 
 def _added(name: str, length: int, start: int = 0) -> Tensor:
-    """What is added to two sequences that begin at a position: (2, length, width)."""
+    """Return what is added to two sequences that begin at a position, (2, length, width)."""
     x = random_sequences(2, length)
     return (_make_encoding(name)(x, start)[0] - x).detach()
 

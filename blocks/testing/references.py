@@ -27,7 +27,7 @@ _references: dict[str, Reference] = {}
 
 
 def register_reference(name: str) -> Callable[[ReferenceT], ReferenceT]:
-    """A decorator that makes a function the reference of that block; a second one raises ValueError."""
+    """Return a decorator that registers a block's reference; a second one raises ValueError."""
 
     def register(reference: ReferenceT) -> ReferenceT:
         taken = _references.get(name)
@@ -41,7 +41,7 @@ def register_reference(name: str) -> Callable[[ReferenceT], ReferenceT]:
 
 
 def find_reference(name: str) -> Reference:
-    """The reference of the block of that name; AssertionError, with what to do, if there is none."""
+    """Return the reference of the block of that name; AssertionError, with what to do, if there is none."""
     assert name in _references, (
         f"block '{name}' has no reference: write its equation as plain loops over one sequence, "
         f"reference({_arguments(name)}, **settings), and decorate it with @register_reference('{name}')"
@@ -50,13 +50,13 @@ def find_reference(name: str) -> Reference:
 
 
 def apply_reference(node: nodes.BlockNode, *arguments: nn.Module | Tensor, **keywords: bool) -> Tensor:
-    """What the reference of a block gives for its module and these sequences."""
+    """Return what the reference of a block gives for its module and these sequences."""
     reference = find_reference(node.name)
     return reference(*arguments, **keywords, **spec_of(node.name).settings(node))
 
 
 def outputs_equal_the_reference(text: str, *, causal: bool) -> None:
-    """The outputs of a batch, whole and padded, are those of the reference on each of its sequences."""
+    """Check that the outputs of batches, whole and padded, are those of the reference."""
     node = parse_block(text)
     block = make_block(node, causal=causal)
     for lengths in ((1, 1), (2, 2), (9, 9), (9, 1, 2, 4, 8)):
@@ -69,7 +69,7 @@ def outputs_equal_the_reference(text: str, *, causal: bool) -> None:
 
 
 def transduction_equals_the_reference(text: str) -> None:
-    """The outputs of a batch, whole and padded, are those of the reference on each pair of sequences."""
+    """Check that the outputs of batches of pairs are those of the reference."""
     node, transducer = parse_block(text), make_transducer(text)
     for lengths in (((5, 5), (2, 2)), ((4, 4), (4, 4)), ((6, 1, 4), (3, 5, 2))):
         source, target = (random_sequences(len(each), max(each), seed=max(each)) for each in lengths)

@@ -22,7 +22,7 @@ PIECES = ((1,) * 29, (7, 7, 7, 7, 1), (1, 2, 5, 21), (20, 6, 2, 1))
 
 
 def outputs_with_past_are_right(text: str, *, causal: bool) -> None:
-    """`forward_with_past` gives what the whole sequence gives, from `context_length` inputs of the past."""
+    """Check that `forward_with_past` gives the whole sequence's outputs."""
     if not causal or is_pool(text):
         return
     block = make_block(parse_block(text), causal=True)
@@ -35,7 +35,7 @@ def outputs_with_past_are_right(text: str, *, causal: bool) -> None:
 
 
 def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
-    """`step_with_grad` gives the outputs and the gradients of the whole sequence."""
+    """Check that `step_with_grad` gives the outputs and the gradients of the whole sequence."""
     if not causal or is_pool(text):
         return
     block, x = make_block(parse_block(text), causal=True), random_sequences(3, 29).requires_grad_()
@@ -53,7 +53,7 @@ def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def states_stay_small(text: str, *, causal: bool) -> None:
-    """The state that `step` gives has no gradient, and one size once `context_length` inputs were read."""
+    """Check that the state of `step` has no gradient, and one size after `context_length` inputs."""
     if not causal or is_pool(text):
         return
     block = make_block(parse_block(text), causal=True)
@@ -75,7 +75,7 @@ def states_stay_small(text: str, *, causal: bool) -> None:
 
 
 def stream_gives_what_one_pass_gives(text: str, *, causal: bool) -> None:
-    """A model of two copies, with feed-forward layers between them, reads a text in pieces as at once."""
+    """Check that a model of two copies reads a text in pieces as at once."""
     block = make_block(parse_block(text), causal=causal)
     if not causal or is_pool(text) or (block.context_length is None and not block.state_is_bounded):
         return

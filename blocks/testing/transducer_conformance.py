@@ -50,7 +50,7 @@ SOURCE_LENGTHS, TARGET_LENGTHS = (7, 1, 3, 6), (2, 5, 1, 5)
 def run_stepwise(
     transducer: AnyTransducer, source: Tensor, target: Tensor, source_mask: Tensor | None, lengths: Tensor
 ) -> Tensor:
-    """All outputs, each from a step of its own; behind each step the rows change places."""
+    """Return all outputs, each from a step of its own; behind each step the rows change places."""
     state, outputs = transducer.begin(source, source_mask, lengths), []
     order = torch.arange(len(source), device=source.device)  # which sequence each row of the state is of
     for place in range(target.shape[1]):
@@ -61,7 +61,7 @@ def run_stepwise(
 
 
 def steps_give_what_forward_gives(text: str) -> None:
-    """Step by step the outputs are those of all at once, with and without padding."""
+    """Check that step by step the outputs are those of all at once, with and without padding."""
     transducer = make_transducer(text)
     source, target = _padded_pair()
     masks = prefix_mask(SOURCE_LENGTHS, 7), prefix_mask(TARGET_LENGTHS, 5)
@@ -76,7 +76,7 @@ def steps_give_what_forward_gives(text: str) -> None:
 
 
 def later_targets_are_hidden(text: str) -> None:
-    """No output moves with a target behind it, and some output moves with the source."""
+    """Check that no output moves with a target behind it, and some output moves with the source."""
     transducer, (source, target) = make_transducer(text), _padded_pair()
     expected = transducer(source, target)
     for place in range(5):
@@ -89,7 +89,7 @@ def later_targets_are_hidden(text: str) -> None:
 
 
 def padding_changes_nothing(text: str) -> None:
-    """A padded batch gives what its pairs give alone, whatever stands at the padding."""
+    """Check that a padded batch gives what its pairs give alone, whatever stands at the padding."""
     transducer, (source, target) = make_transducer(text), _padded_pair()
     masks = prefix_mask(SOURCE_LENGTHS, 7), prefix_mask(TARGET_LENGTHS, 5)
     outputs = transducer(source, target, *masks)
@@ -104,7 +104,7 @@ def padding_changes_nothing(text: str) -> None:
 
 
 def gradients_are_right(text: str) -> None:
-    """The gradients are those of finite differences."""
+    """Check that the gradients are those of finite differences."""
     transducer = make_transducer(text, width=3)
     source, target = (random_sequences(2, 3, width=3, seed=seed).requires_grad_() for seed in (1, 2))
     names, values = zip(*transducer.named_parameters(), strict=True)
@@ -119,14 +119,14 @@ def gradients_are_right(text: str) -> None:
 
 
 def parameters_are_counted(text: str) -> None:
-    """The model has exactly as many numbers as the analysis says."""
+    """Check that the model has exactly as many numbers as the analysis says."""
     model, analysis = _build_and_analyse(text, length=4)
     counted = sum(parameter.numel() for parameter in model.parameters())
     assert counted == analysis.parameters, f"expected {analysis.parameters} as stated, got {counted}"
 
 
 def flops_are_counted(text: str) -> None:
-    """Products and sums are counted to one percent, at two lengths of source and target."""
+    """Check that products and sums are counted to one percent, at two lengths of source and target."""
     for length, batch in ((3, 200), (20, 50)):  # what is done once a batch must not count
         model, analysis = _build_and_analyse(text, length=length)
         run = partial(use_plain_operations(model).eval(), *_tokens(batch, length))
@@ -134,7 +134,7 @@ def flops_are_counted(text: str) -> None:
 
 
 def training_memory_is_stated(text: str) -> None:
-    """What training keeps for the backward pass is stated to one percent, wherever a norm stands.
+    """Check that what training keeps for the backward pass is stated to one percent, wherever a norm stands.
 
     Of one position alone a view of it may keep a whole image: sources and targets have two or more.
     """
@@ -148,17 +148,17 @@ def training_memory_is_stated(text: str) -> None:
 
 
 def state_dict_restores(text: str) -> None:
-    """A state dict makes another transducer the same, and a copy is one of its own."""
+    """Check that a state dict makes another transducer the same, and a copy is one of its own."""
     assert_state_dict_restores(lambda seed: make_transducer(text, seed=seed), *_padded_pair())
 
 
 def seed_decides(text: str) -> None:
-    """The same seed draws the same weights, another one others, and the global generator is left alone."""
+    """Check that a seed decides the weights, and the global generator is left alone."""
     assert_seed_decides(lambda seed: make_transducer(text, seed=seed), *_padded_pair())
 
 
 def weights_can_be_stacked(text: str) -> None:
-    """Three trials as one batched computation give the outputs of each by itself."""
+    """Check that three trials as one batched computation give the outputs of each by itself."""
     made = [make_transducer(text, seed=seed) for seed in range(3)]
     source, target = (torch.stack([random_sequences(3, 5, seed=s + k) for s in range(3)]) for k in (0, 9))
     masks = prefix_mask([5, 2, 4], 5), prefix_mask([3, 5, 1], 5)
@@ -168,13 +168,13 @@ def weights_can_be_stacked(text: str) -> None:
 
 
 def dropout_acts_in_training(text: str) -> None:
-    """In evaluation nothing is dropped; in training something is, each time something else."""
+    """Check that in evaluation nothing is dropped; in training something is, each time something else."""
     dropping, plain = (_build_and_analyse(text, length=7, dropout=rate)[0] for rate in (0.5, 0.0))
     assert_dropout_acts(dropping, plain, *_tokens(2, 7))
 
 
 def gpu_gives_the_same(text: str) -> None:
-    """On a GPU outputs and steps are those of the processor; not among the checks, for few have one."""
+    """Check that a GPU gives the same outputs and steps; not among the checks."""
     here, there = make_transducer(text), make_transducer(text).cuda()
     pair, full = _padded_pair(), torch.full((4,), 5)
     masks = prefix_mask(SOURCE_LENGTHS, 7), prefix_mask(TARGET_LENGTHS, 5)
@@ -203,12 +203,12 @@ TRANSDUCER_CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _padded_pair() -> tuple[Tensor, Tensor]:
-    """A source (4, 7, WIDTH) and a target (4, 5, WIDTH)."""
+    """Return a source (4, 7, WIDTH) and a target (4, 5, WIDTH)."""
     return random_sequences(4, 7, seed=1), random_sequences(4, 5, seed=2)
 
 
 def _tokens(batch: int, length: int) -> tuple[Tensor, Tensor]:
-    """A source and a target (batch, length) without padding."""
+    """Return a source and a target (batch, length) without padding."""
     source, target = (
         torch.randint(1, VOCAB, (batch, length), generator=make_generator(seed)) for seed in (2, 3)
     )
@@ -218,7 +218,7 @@ def _tokens(batch: int, length: int) -> tuple[Tensor, Tensor]:
 def _build_and_analyse(
     text: str, *, length: int, norm: Norm = "pre", dropout: float = 0.0
 ) -> tuple[TransductionModel, Analysis]:
-    """A model around a transducer, and its analysis."""
+    """Return a model around a transducer, and its analysis."""
     settings: dict[str, Any] = {
         "d_model": 8,
         "vocab": VOCAB,

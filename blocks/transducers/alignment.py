@@ -53,10 +53,10 @@ class Alignment(nn.Module, ABC):
 
     @abstractmethod
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
-        """Of states (batch, m, width) and keys (batch, n, width): (batch, m, n)."""
+        """Return scores (batch, m, n) of states (batch, m, width) and keys (batch, n, width)."""
 
     def project_source(self, source: EncodedSource) -> KeysValues:
-        """The keys of a source, computed once."""
+        """Return the keys of a source, computed once."""
         values = source.inputs if self.positions else source.outputs
         known = values
         if self.positions:
@@ -68,14 +68,14 @@ class Alignment(nn.Module, ABC):
         return KeysValues(keys=self.keys(known), values=values, padding=padding)
 
     def weights(self, states: Tensor, source: KeysValues) -> Tensor:
-        """How much each state (batch, m, width) attends to each position: (batch, m, n)."""
+        """Return the weights of each state (batch, m, width) on each position, (batch, m, n)."""
         scores = self.scores(states, source.keys)
         if source.padding is not None:
             scores = scores.masked_fill(source.padding[:, None, :], -torch.inf)
         return torch.softmax(scores, -1)
 
     def forward(self, states: Tensor, source: KeysValues) -> Tensor:
-        """The means of what is attended to, (batch, m, width)."""
+        """Return the means of what is attended to, (batch, m, width)."""
         return self.dropout(self.weights(states, source)) @ source.values
 
 
@@ -83,7 +83,7 @@ class Luong(Alignment):
     """score = h′ᵀ W m (Luong et al. 2015, equation 8, "general")."""
 
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
-        """Products."""
+        """Return the products."""
         return states @ keys.transpose(1, 2)
 
 
@@ -96,7 +96,7 @@ class Bahdanau(Alignment):
         self.vector = Linear(width, 1, bias=False)
 
     def scores(self, states: Tensor, keys: Tensor) -> Tensor:
-        """A layer on each pair."""
+        """Apply a layer to each pair."""
         pairs = self.queries(states).unsqueeze(2) + keys.unsqueeze(1)  # (batch, m, n, width)
         return self.vector(torch.tanh(pairs)).squeeze(-1)
 

@@ -28,16 +28,16 @@ class CrossAttention(ResidualStep):
         self.attention_dropout = Dropout(context.config.attention_dropout)
 
     def project_source(self, source: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of a source (batch, n, width), each (batch, heads, n, head_width)."""
-        found = self.keys_values(source).view(*source.shape[:2], 2, self.heads, -1)
+        """Return keys and values of a source (batch, n, width), each (batch, heads, n, head_width)."""
+        found = self.keys_values(source).unflatten(2, (2, self.heads, -1))
         keys, values = found.permute(2, 0, 3, 1, 4).unbind(0)
         return keys, values
 
     def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
-        """One step of the residual stream (batch, m, width); `mask` (batch, n) is that of the source."""
+        """Take one step of the residual stream (batch, m, width); `mask` (batch, n) is that of the source."""
         return self._step(x, lambda entering: self._attend(entering, keys_values, mask))
 
     def _attend(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
-        queries = self.queries(x).view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+        queries = self.queries(x).unflatten(2, (self.heads, -1)).transpose(1, 2)
         y = attend(queries, *keys_values, mask, self.attention_dropout)
-        return self.output(y.transpose(1, 2).reshape(*x.shape[:2], -1))
+        return self.output(y.transpose(1, 2).flatten(2))

@@ -12,13 +12,12 @@ from torch import Tensor, nn
 from ...grammar import nodes
 from ...grammar.seq2seq import cross_attention_heads
 from ...grammar.vocabulary.output_kinds import mixes_positions
-from ..core.activation_checkpointing import recomputed
 from ..core.block import Context
 from ..core.dropout import Dropout
 from ..core.initialisation import Linear
 from ..core.normalisation import build_final_norm
 from ..core.positional_encoding import PositionalEncoding
-from ..core.residual_stack import SideInputs, Sublayer, build_body
+from ..core.residual_stack import SideInputs, Sublayer, build_body, recomputed
 from ..core.streaming import StreamChunk
 from ..core.transducer import State, StateT
 from ..layers.recurrent import Recurrent, RecurrentState
@@ -33,18 +32,18 @@ class Decoder(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def begin(self, source: EncodedSource) -> StateT:
-        """The state before the first output."""
+        """Return the state before the first output."""
 
     @abstractmethod
     def forward(self, state: StateT, target: Tensor) -> Tensor:
-        """All outputs (batch, m, outputs) from the beginning, target (batch, m, width)."""
+        """Return all outputs (batch, m, outputs) from the beginning, target (batch, m, width)."""
 
     @abstractmethod
     def step(self, state: StateT, previous: Tensor) -> tuple[Tensor, StateT]:
-        """One output (batch, outputs) from the previous one (batch, width), and the next state."""
+        """Return one output (batch, outputs) after the previous one (batch, width), and the next state."""
 
     def attention_weights(self, state: StateT) -> Tensor | None:
-        """As of a transducer: how much the last output attended to each position of the source."""
+        """Return the attention of the last output to each position of the source, (batch, n)."""
         return None
 
 
@@ -82,7 +81,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         self.output_width = block.width * (1 if alignment is None else 2)
 
     def begin(self, source: EncodedSource) -> RecurrentDecoderState:
-        """Go on from the encoder."""
+        """Begin with the encoder's last state."""
         carried = self.block.zero_state(source.inputs) if source.final_state is None else source.final_state
         attended = None if self.alignment is None else self.alignment.project_source(source)
         nothing = (
@@ -91,23 +90,23 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
         return RecurrentDecoderState(recurrent_state=carried, source=attended, context=nothing)
 
     def forward(self, state: RecurrentDecoderState, target: Tensor) -> Tensor:
-        """The recurrence first, then all that is attended to; step by step where that is fed back."""
+        """Run the recurrence first, then attend; step by step where the context is fed back."""
         return self._advance(state, target)[0]
 
     def step(self, state: RecurrentDecoderState, previous: Tensor) -> tuple[Tensor, RecurrentDecoderState]:
-        """One position."""
+        """Write one position."""
         outputs, state = self._advance(state, previous.unsqueeze(1))
         return outputs.squeeze(1), state
 
     def attention_weights(self, state: RecurrentDecoderState) -> Tensor | None:
-        """The weights (batch, n) of the last h′; None without an attention."""
+        """Return the weights (batch, n) of the last h′; None without an attention."""
         if self.alignment is None or state.source is None:
             return None
         hidden = state.recurrent_state.tensors[0][:, -1:]  # of the last layer: (batch, 1, width)
         return self.alignment.weights(hidden, state.source).squeeze(1)
 
     def alignment_matrix(self, state: RecurrentDecoderState, target: Tensor) -> Tensor | None:
-        """How much each output attends to each position of the source: (batch, m, n); None if to nothing."""
+        """Return the attention of each output to the source, (batch, m, n), or None."""
         if self.alignment is None or state.source is None:
             return None
         return self.alignment.weights(self._run(state, target)[0], state.source)
@@ -119,7 +118,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
     def _run(
         self, state: RecurrentDecoderState, target: Tensor
     ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
-        """All h′ and c (batch, m, units), or None for those, and the state behind them."""
+        """Return all h′ and c (batch, m, units), or None for those, and the state behind them."""
         if self.merge is None:
             return self._attend(state, target)
         found: list[tuple[Tensor, Tensor]] = []
@@ -135,7 +134,7 @@ class RecurrentDecoder(Decoder[RecurrentDecoderState]):
     def _attend(
         self, state: RecurrentDecoderState, target: Tensor
     ) -> tuple[Tensor, Tensor | None, RecurrentDecoderState]:
-        """As _run, for inputs as they are."""
+        """Run as _run, for inputs as they are."""
         hidden, carried = self.block.run(target, state.recurrent_state)
         state = replace(state, recurrent_state=carried)
         if self.alignment is None or state.source is None:
@@ -174,7 +173,7 @@ class StackDecoder(Decoder[StackDecoderState]):
         self.output_width = context.width
 
     def begin(self, source: EncodedSource) -> StackDecoderState:
-        """Keys and values of the source, for each layer that attends to it."""
+        """Project the source for each layer that attends to it."""
         made = tuple(
             crossing.project_source(source.outputs) if isinstance(crossing, CrossAttention) else None
             for crossing in self.crossings
@@ -182,17 +181,17 @@ class StackDecoder(Decoder[StackDecoderState]):
         return StackDecoderState(source=made, mask=source.mask)
 
     def forward(self, state: StackDecoderState, target: Tensor) -> Tensor:
-        """All positions at once."""
+        """Compute all positions at once."""
         return self._layers(state, target, None)
 
     def step(self, state: StackDecoderState, previous: Tensor) -> tuple[Tensor, StackDecoderState]:
-        """One position."""
+        """Write one position."""
         chunk = StreamChunk(state.block_states, with_grad=True)
         y = self._layers(state, previous.unsqueeze(1), chunk).squeeze(1)
         return y, replace(state, past_length=state.past_length + 1, block_states=chunk.next_states())
 
     def _layers(self, state: StackDecoderState, x: Tensor, chunk: StreamChunk | None) -> Tensor:
-        """The sub-layers in turn, each followed by its attention to the source."""
+        """Apply the sub-layers in turn, each followed by its attention to the source."""
         x, signal = self.positions(x, state.past_length)
         for place in self.body.order:
             x = self.body.apply_layer(place, x, SideInputs(signal=signal, chunk=chunk))
@@ -204,7 +203,7 @@ class StackDecoder(Decoder[StackDecoderState]):
     def _cross(
         self, crossing: CrossAttention, x: Tensor, known: tuple[Tensor, Tensor], mask: Tensor | None
     ) -> Tensor:
-        """What attends to the source, computed again in the backward pass where sub-layers are."""
+        """Apply a cross-attention, and recompute it in the backward pass where sub-layers are."""
         if not self.body.recomputes:
             return crossing(x, known, mask)
 
@@ -215,7 +214,7 @@ class StackDecoder(Decoder[StackDecoderState]):
 
 
 def _mixing(node: nodes.Node) -> list[nodes.Node]:
-    """The sub-layers of a stack in which positions mix, those with weights of their own, in order."""
+    """Return the sub-layers of a stack in which positions mix, those with weights of their own, in order."""
     match node:
         case nodes.SeriesNode():
             return [found for part in node.parts for found in _mixing(part)]

@@ -47,7 +47,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The transducer of `extended_neural_gpu(layers, width, maps, kernel, tape, …)`."""
+        """Return the transducer of `extended_neural_gpu(layers, width, maps, kernel, tape, …)`."""
         return cls(
             reader=build_image_encoder(settings, context),
             decoder=build_cgru_stack(settings, context, taped=True),
@@ -57,7 +57,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         )
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """One step after another; what the targets add is computed at once."""
+        """Write one step after another; what the targets add is computed at once."""
         additions = [each.unbind(1) for each in self._contributions(target[:, 1:])]
         tape_contributions = self._empty_tape(image)
         outputs: list[Tensor] = []
@@ -70,7 +70,7 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return torch.stack(outputs, 1)
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> ExtendedNeuralGPUState:
-        """The last image of the encoder, and an empty tape."""
+        """Return the last image of the encoder, and an empty tape."""
         return ExtendedNeuralGPUState(image=image, mask=mask, tape_contributions=self._empty_tape(image))
 
     def step(self, state: ExtendedNeuralGPUState, previous: Tensor) -> tuple[Tensor, ExtendedNeuralGPUState]:
@@ -88,20 +88,20 @@ class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
         return [unit for unit in self.decoder.units if isinstance(unit, ImageCGRU)]
 
     def _contributions(self, outputs: Tensor) -> list[Tensor]:
-        """What embedded outputs (…, width) add to each unit, each (…, columns, kernel, 3 * maps)."""
+        """Return what embedded outputs (…, width) add to each unit, (…, columns, kernel, 3 * maps)."""
         written = outputs if self.written is None else self.written(outputs)
         columns = self.reader.width
         return [unit.tape_contribution(written, columns, everywhere=self.everywhere) for unit in self._units]
 
     def _empty_tape(self, image: Tensor) -> tuple[Tensor, ...]:
-        """What an empty tape adds to each unit."""
+        """Return what an empty tape adds to each unit."""
         nothing = image.new_zeros(*image.shape[:3], 3 * image.shape[3])
         return tuple(nothing for _ in self._units)
 
     def _extend_tape(
         self, tape_contributions: tuple[Tensor, ...], new_contributions: list[Tensor], place: int
     ) -> tuple[Tensor, ...]:
-        """What the tape adds to each unit, once an output that adds this stands at that position."""
+        """Return what the tape adds to each unit, with another output at that position."""
         found: list[Tensor] = []
         for before, added, unit in zip(tape_contributions, new_contributions, self._units, strict=True):
             columns, kernel = added.shape[1:3]

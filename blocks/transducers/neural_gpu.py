@@ -31,21 +31,21 @@ class ImageTransducer(Transducer[StateT]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """All outputs, from the image for targets of these lengths."""
+        """Return all outputs, from the image for targets of these lengths."""
         image, mask = self.reader(source, target, source_mask, target_mask)
         return self.write(image, mask, target)
 
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateT:
-        """What follows from the last image of the encoder."""
+        """Begin from the last image of the encoder."""
         return self.first_state(*self.reader.begin(source, source_mask, lengths))
 
     @abstractmethod
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """All outputs (batch, m, outputs); `mask` (batch, 1, length, 1) is that of the image."""
+        """Return all outputs (batch, m, outputs); `mask` (batch, 1, length, 1) is that of the image."""
 
     @abstractmethod
     def first_state(self, image: Tensor, mask: Tensor | None) -> StateT:
-        """The state before the first output."""
+        """Return the state before the first output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +62,20 @@ class NeuralGPU(ImageTransducer[NeuralGPUState]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The transducer of `neural_gpu(layers, width, maps, kernel, …)`."""
+        """Return the transducer of `neural_gpu(layers, width, maps, kernel, …)`."""
         maps = image_maps(settings, context.width)
         return cls(reader=build_image_encoder(settings, context), output_width=maps)
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Of the target only the length is used."""
+        """Read the outputs from the image; of the target only the length is used."""
         return image[:, 0, : target.shape[1]]
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
-        """All that is ever computed."""
+        """Compute the image, which is all that is ever computed."""
         return NeuralGPUState(column=image[:, 0])
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
-        """The next position, whatever was written before."""
+        """Read the next position, whatever was written before."""
         return state.column[:, state.position], replace(state, position=state.position + 1)
 
 
@@ -88,19 +88,19 @@ class MarkovNeuralGPU(ImageTransducer[NeuralGPUState]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The transducer of `markov_neural_gpu(layers, width, maps, kernel, …)`."""
+        """Return the transducer of `markov_neural_gpu(layers, width, maps, kernel, …)`."""
         output_width = image_maps(settings, context.width) + context.width
         return cls(reader=build_image_encoder(settings, context), output_width=output_width)
 
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """All outputs at once."""
+        """Return all outputs at once."""
         return torch.cat([image[:, 0, : target.shape[1]], target], -1)
 
     def first_state(self, image: Tensor, mask: Tensor | None) -> NeuralGPUState:
-        """All that does not depend on the outputs."""
+        """Compute all that does not depend on the outputs."""
         return NeuralGPUState(column=image[:, 0])
 
     def step(self, state: NeuralGPUState, previous: Tensor) -> tuple[Tensor, NeuralGPUState]:
-        """The next position, beside the output before."""
+        """Read the next position, beside the output before."""
         output = torch.cat([state.column[:, state.position], previous], -1)
         return output, replace(state, position=state.position + 1)

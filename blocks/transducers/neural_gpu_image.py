@@ -57,7 +57,7 @@ class ImageCGRU(Initialisable):
         self.tape = nn.Parameter(torch.empty(3 * maps, kernel, kernel, maps)) if taped else None
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Orthogonal, a map with its share of the tape; the gates begin open."""
+        """Draw orthogonal maps, each with its share of the tape; the gates begin open."""
         maps, kernel = self.candidate.shape[:2]
         inputs = maps if self.tape is None else 2 * maps
         places = [*self.gates.data.chunk(2), self.candidate.data]
@@ -76,7 +76,7 @@ class ImageCGRU(Initialisable):
         return tensor.split(len(self.candidate))
 
     def forward(self, image: Tensor, mask: Tensor | None, tape_contribution: Tensor | None = None) -> Tensor:
-        """The next image, zero where `mask` (batch, 1, length, 1) is false.
+        """Return the next image, zero where `mask` (batch, 1, length, 1) is false.
 
         `tape_contribution` (batch, width, length, 3 * maps) is what the tape adds: to u, to r, and to the
         candidate.
@@ -93,7 +93,7 @@ class ImageCGRU(Initialisable):
         return y if mask is None else y * mask
 
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
-        """What outputs (…, maps) on the tape add around the position where they stand, by linearity.
+        """Return what outputs (…, maps) on the tape add around their position, by linearity.
 
         They stand in column 0 of an image of `columns` columns, or `everywhere` in all of them. The result is
         (…, columns that they move, kernel, 3 * maps); their position is `after` in the kernel.
@@ -109,7 +109,7 @@ class ImageCGRU(Initialisable):
         return spread.unflatten(-1, weight.shape[:3])
 
     def _convolve(self, image: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """The weight ∗ image + bias, zeros around the image; the shape stays but for the maps."""
+        """Convolve an image with zeros around it; the shape stays but for the maps."""
         x = image.permute(0, 3, 1, 2)  # (batch, maps, width, length)
         if self.after > self.before:  # an even kernel
             x = functional.pad(x, (0, 1, 0, 1))
@@ -131,7 +131,7 @@ class CGRUStack(nn.Module):
     def forward(
         self, image: Tensor, mask: Tensor | None, tape_contributions: tuple[Tensor, ...] | None = None
     ) -> Tensor:
-        """One step; `tape_contributions` are what the tape adds to each unit."""
+        """Take one step; `tape_contributions` are what the tape adds to each unit."""
         if self.training and self.dropout > 0.0:
             image = Dropout(min(3.0 * self.dropout / math.sqrt(image.shape[2]), MAX_DROPOUT))(image)
         for place, unit in enumerate(self.units):
@@ -167,7 +167,7 @@ class ImageEncoder(nn.Module):
     def forward(
         self, source: Tensor, target: Tensor, source_mask: Tensor | None, target_mask: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """The image for a known target, and its mask (batch, 1, length, 1), None where all is valid."""
+        """Return the image for a known target, and its mask (batch, 1, length, 1) or None."""
         sizes = None
         if source_mask is not None or target_mask is not None:
             sizes = torch.maximum(_lengths(source, source_mask), _lengths(target, target_mask))
@@ -176,14 +176,14 @@ class ImageEncoder(nn.Module):
     def begin(
         self, source: Tensor, source_mask: Tensor | None, lengths: Tensor
     ) -> tuple[Tensor, Tensor | None]:
-        """The image for targets of these lengths (batch,), and its mask."""
+        """Return the image for targets of these lengths (batch,), and its mask."""
         sizes = torch.maximum(_lengths(source, source_mask), lengths)
         return self._read(source, source_mask, int(sizes.max()), sizes)
 
     def _read(
         self, source: Tensor, source_mask: Tensor | None, length: int, sizes: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """The image of `length` positions; `sizes` (batch,) are those of each sequence, None: all."""
+        """Return the image of `length` positions; `sizes` (batch,) are those of each sequence, None: all."""
         x = zero_masked(source, source_mask)[:, :length]
         image = self._first_image(x, length)
         if sizes is None:
@@ -200,7 +200,7 @@ class ImageEncoder(nn.Module):
         return image, mask
 
     def _first_image(self, source: Tensor, length: int) -> Tensor:
-        """The image of `length` positions before anything is computed; source (batch, n, inputs)."""
+        """Return the first image of `length` positions, of a source (batch, n, inputs)."""
         if self.entry is None or self.norm is None:
             x = source if self.entry is None else self.entry(source).to(source.dtype)
             return functional.pad(x.unsqueeze(1), (0, 0, 0, length - x.shape[1], 0, self.width - 1))
@@ -214,7 +214,7 @@ class ImageEncoder(nn.Module):
 
 
 def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = False) -> CGRUStack:
-    """A stack of units as the settings of the family say."""
+    """Return a stack of units as the settings of the family say."""
     return CGRUStack(
         layers=as_int(settings, "layers"),
         maps=image_maps(settings, context.width),
@@ -225,7 +225,7 @@ def build_cgru_stack(settings: Settings, context: Context, *, taped: bool = Fals
 
 
 def build_image_encoder(settings: Settings, context: Context) -> ImageEncoder:
-    """The encoder as the settings of the family say."""
+    """Return the encoder as the settings of the family say."""
     inputs, maps, kernel = context.width, image_maps(settings, context.width), as_int(settings, "kernel")
     normed = as_bool(settings, "input_norm")
     return ImageEncoder(
@@ -238,5 +238,5 @@ def build_image_encoder(settings: Settings, context: Context) -> ImageEncoder:
 
 
 def _lengths(x: Tensor, mask: Tensor | None) -> Tensor:
-    """The valid lengths (batch,)."""
+    """Return the valid lengths (batch,)."""
     return torch.full((len(x),), x.shape[1], device=x.device) if mask is None else mask.sum(1)

@@ -53,7 +53,7 @@ class Seq2Seq(Transducer[State]):
 
     @classmethod
     def build(cls, settings: Settings, context: Context) -> Self:
-        """The transducer of `seq2seq(encoder, decoder, attention, attend, positions, feed, units)`.
+        """Return the transducer of `seq2seq(encoder, decoder, attention, attend, positions, feed, units)`.
 
         What blocks share, they share within the encoder or within the decoder.
         """
@@ -67,23 +67,23 @@ class Seq2Seq(Transducer[State]):
         source_mask: Tensor | None = None,
         target_mask: Tensor | None = None,
     ) -> Tensor:
-        """All outputs; the target's mask is not needed, since none of them sees the padding behind it."""
+        """Return all outputs; none of them sees the padding behind it, so the target's mask is not needed."""
         return self.decoder(self.decoder.begin(self.encode(source, source_mask)), target)
 
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> State:
-        """The decoder's state before its first output, whatever the lengths of the targets will be."""
+        """Return the decoder's state before its first output, for any lengths of the targets."""
         return self.decoder.begin(self.encode(source, source_mask))
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:
-        """One output of the decoder."""
+        """Write one output of the decoder."""
         return self.decoder.step(state, previous)
 
     def attention_weights(self, state: State) -> Tensor | None:
-        """The weights of a recurrent decoder's attention at its last output."""
+        """Return the weights of a recurrent decoder's attention at its last output."""
         return self.decoder.attention_weights(state)
 
     def encode(self, source: Tensor, source_mask: Tensor | None) -> EncodedSource:
-        """The source (batch, n, width), read."""
+        """Read the source (batch, n, width)."""
         encoder = self.encoder
         if isinstance(encoder, Recurrent):
             outputs, last = encoder.run(source, encoder.zero_state(source), source_mask)
@@ -92,7 +92,7 @@ class Seq2Seq(Transducer[State]):
         return EncodedSource(inputs=source, outputs=outputs, mask=source_mask, final_state=last)
 
     def alignment(self, source: Tensor, target: Tensor, source_mask: Tensor | None = None) -> Tensor | None:
-        """How much each output attends to each position of the source: (batch, m, n).
+        """Return the attention of each output to the source, (batch, m, n).
 
         None for a decoder without an attention of its own, or with one in every layer.
         """
@@ -122,7 +122,7 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
 
 
 def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
-    """A recurrent block of so many units, which reads what is as wide as the model."""
+    """Return a recurrent block of so many units, which reads what is as wide as the model."""
     assert isinstance(node, nodes.BlockNode)
     units = recurrent_units(settings, context.width)
     block = build_block(node, Context(config=replace(context.config, d_model=units)))
@@ -133,7 +133,7 @@ def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
 
 
 def _recipe(settings: Settings, name: str) -> nodes.Node:
-    """A recipe among the settings; raises BuildError where it is still open."""
+    """Return a recipe among the settings; raises BuildError where it is still open."""
     node = settings[name]
     if not isinstance(
         node, nodes.BlockNode | nodes.SumNode | nodes.SeriesNode | nodes.RepeatNode | nodes.TiedNode

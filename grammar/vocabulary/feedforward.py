@@ -17,14 +17,6 @@ ACT = Parameter(
 )
 
 
-DERIVATIVE_FROM_OUTPUT = ("relu", "tanh")
-"""The activations whose derivative is taken from what they give, so that it alone is saved."""
-
-
-GLU_SAVES = {"silu": 1, "gelu": 1, "relu": 1, "sigmoid": 1, "none": 0}
-"""The functions of a gated linear unit, and whether what one gives is saved beside the two maps."""
-
-
 def _reach(_settings: Settings, _context: CostContext) -> Reach:
     """The position itself."""
     return Reach(left=0, right=0)
@@ -56,7 +48,7 @@ GLU = define(
                 name="act",
                 kind="word",
                 default="silu",
-                words=tuple(GLU_SAVES),
+                words=("silu", "gelu", "relu", "sigmoid", "none"),
                 meaning="what one of the maps passes: silu is SwiGLU, gelu GEGLU, none bilinear",
             ),
         ),

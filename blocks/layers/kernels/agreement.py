@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 def disagreement(
     fast: Callable[[], Sequence[Tensor]], plain: Callable[[], Sequence[Tensor]], what: str
 ) -> str | None:
-    """What was wrong with what a kernel gave, outputs and gradients; None if it is as by the plain form."""
+    """Return what is wrong with a kernel's outputs and gradients, or None."""
     given: list[Sequence[Tensor]] = []
 
     def compute_both() -> None:
@@ -38,7 +38,7 @@ def disagreement(
 
 @contextmanager
 def trying() -> Iterator[None]:
-    """A context in which something is tried with its gradients.
+    """Enter a context in which something is tried with its gradients.
 
     Whoever has what is saved around it computed again, as activation checkpointing, sees nothing of it.
     """
@@ -48,7 +48,7 @@ def trying() -> Iterator[None]:
 
 
 def failure(compute: Callable[[], object]) -> str | None:
-    """What a kernel, or who compiles it, fails by in one line; None if nothing does. Raises of memory."""
+    """Return in one line why a kernel fails, or None; raises errors of memory."""
     try:
         compute()
     except torch.OutOfMemoryError:
@@ -68,7 +68,7 @@ def tell_once(what: str, fault: str) -> None:
 
 
 def is_stacked(numbers: Tensor) -> bool:
-    """Whether the numbers are of several models at once, within a vmap, which kernels do not know."""
+    """Return whether the numbers are in a vmap, which kernels do not know."""
     sizes: list[int] = []
     _Look.apply(sizes.append, numbers.detach())
     return bool(sizes)
@@ -79,12 +79,12 @@ class _Look(torch.autograd.Function):
 
     @staticmethod
     def forward(_tell: Callable[[int], None], numbers: Tensor) -> Tensor:
-        """An empty tensor."""
+        """Return an empty tensor."""
         return numbers.new_empty(0)
 
     @staticmethod
     def setup_context(ctx: object, inputs: object, output: object) -> None:
-        """Nothing is kept."""
+        """Keep nothing."""
 
     @staticmethod
     def vmap(
@@ -92,7 +92,7 @@ class _Look(torch.autograd.Function):
         in_dims: object,
         *args: Any,  # noqa: ANN401 -- those of forward, as torch has it
     ) -> tuple[Tensor, None]:
-        """Called by torch within a vmap of the numbers alone."""
+        """Tell the size; torch calls this within a vmap of the numbers alone."""
         tell, numbers = args
         tell(info.batch_size)
         return numbers.new_empty(0), None

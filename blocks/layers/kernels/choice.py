@@ -51,7 +51,7 @@ _noted: list[set[str]] = []
 
 @contextmanager
 def noting_kernels(found: set[str]) -> Iterator[None]:
-    """A context in which what kernels are of that compute, as "fla-core 0.6.0", is added to what is found."""
+    """Enter a context that adds the packages of kernels that compute, as "fla-core 0.6.0", to a set."""
     _noted.append(found)
     try:
         yield
@@ -92,7 +92,7 @@ def with_kernel(kernel: Callable[P, R], *, positions: int = 1) -> Callable[[Call
 
 
 def _may_have_kernel(q: Tensor, positions: int) -> bool:
-    """Whether anything speaks for a kernel: a GPU, enough positions, no double precision, the package."""
+    """Return whether a kernel may compute: a GPU, enough positions, no double precision, the package."""
     if q.device.type != "cuda" or q.shape[positions] < MIN_KERNEL_LENGTH or q.dtype == torch.float64:
         return False
     return _installed() is not None and not is_stacked(q)
@@ -100,7 +100,7 @@ def _may_have_kernel(q: Tensor, positions: int) -> bool:
 
 @cache
 def _installed() -> str | None:
-    """The version of the kernels; None without them."""
+    """Return the version of the kernels; None without them."""
     try:
         return version(PACKAGE)
     except PackageNotFoundError:
@@ -110,7 +110,7 @@ def _installed() -> str | None:
 def kernel_fault(
     kernel: Callable[..., Any], plain: Callable[..., Any], given: Mapping[str, object], *, positions: int = 1
 ) -> str | None:
-    """Why a kernel does not compute a call with these arguments; None where it does."""
+    """Return why a kernel does not compute a call with these arguments; None where it does."""
     q = given["q"]
     assert isinstance(q, Tensor), "queries are a tensor"
     products = product_dtype(q)
@@ -123,14 +123,14 @@ def kernel_fault(
 
 
 def product_dtype(q: Tensor) -> torch.dtype:
-    """What the products of a call are in: what autocast says, else what its queries are."""
+    """Return the precision of a call's products: autocast's, or that of its queries."""
     kind = q.device.type
     is_cast = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
     return torch.get_autocast_dtype(kind) if is_cast else q.dtype
 
 
 def cast_inputs(given: Mapping[str, object], products: torch.dtype) -> dict[str, Any]:
-    """The arguments as kernels take them: logarithms and states in single precision, at least."""
+    """Return the arguments as kernels take them: logarithms and states in single precision, at least."""
     single = torch.promote_types(products, torch.float32)
     return {
         name: value.to(single if name in _SINGLE else products) if isinstance(value, Tensor) else value
@@ -140,7 +140,7 @@ def cast_inputs(given: Mapping[str, object], products: torch.dtype) -> dict[str,
 
 @lru_cache
 def trial_fault(tried: Tried) -> str | None:
-    """What was wrong with small inputs by a kernel, once a process; None if it is as by the plain form."""
+    """Return what is wrong with small inputs by a kernel, tried once a process, or None."""
     given = _small_inputs(tried)
 
     def by(compute: Callable[..., Any], dtype: torch.dtype) -> list[Tensor]:
@@ -156,7 +156,7 @@ def trial_fault(tried: Tried) -> str | None:
 
 
 def _small_size(name: str, value: Tensor, batch: int, positions: int) -> tuple[int, ...]:
-    """Two sequences of a few chunks, or what all sequences share."""
+    """Return the size of two sequences of a few chunks, or of what all sequences share."""
     size = [2 if value.shape[0] == batch else 1, *value.shape[1:]]
     if name != "state":
         size[positions] = _TRIED_LENGTH
@@ -164,7 +164,7 @@ def _small_size(name: str, value: Tensor, batch: int, positions: int) -> tuple[i
 
 
 def _small_inputs(tried: Tried) -> dict[str, Any]:
-    """Numbers of these sizes as mixers have them: vectors of length one, shares, logarithms below 0."""
+    """Return numbers of these sizes as mixers have them: unit vectors, shares, logarithms below 0."""
     generator, found = torch.Generator().manual_seed(0), dict[str, Any](tried.options)
     for name, size in tried.sizes:
         numbers = torch.randn(size, generator=generator)
@@ -181,7 +181,7 @@ def _small_inputs(tried: Tried) -> dict[str, Any]:
 def _with_gradients(
     compute: Callable[..., Any], leaves: Mapping[str, object], given: Mapping[str, object]
 ) -> list[Tensor]:
-    """What is given by inputs made of these leaves, in single precision, and the leaves' gradients."""
+    """Return what inputs made of these leaves give, in single precision, and the leaves' gradients."""
     y = compute(**given)
     outputs = [each.float() for each in (y if isinstance(y, tuple) else (y,)) if each is not None]
     wanted = [each for each in leaves.values() if isinstance(each, Tensor)]

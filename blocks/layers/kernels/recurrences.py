@@ -16,7 +16,7 @@ from torch.nn import functional
 
 
 def operation(folder: str, name: str) -> Callable[..., Any]:
-    """A function of the package, which is loaded when a kernel is first wanted."""
+    """Return a function of the package, which is loaded when a kernel is first wanted."""
     return getattr(import_module(f"fla.ops.{folder}"), name)
 
 
@@ -29,7 +29,7 @@ def scalar_decays(
     *,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """`run_in_chunks`: a decay for each head, or none.
+    """Compute `run_in_chunks`, with a decay for each head or none.
 
     Of sixteen bits the kernel takes an even number of values alone: a zero stands beside an odd one.
     """
@@ -58,7 +58,7 @@ def shared_keys(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """`sum_with_shared_keys`: queries and keys are repeated for each head."""
+    """Compute `sum_with_shared_keys`; queries and keys are repeated for each head."""
     q, k = (each.unsqueeze(2).expand(-1, -1, v.shape[2], -1) for each in (q, k))
     y, last = scalar_decays(q, k, v * steps.unsqueeze(-1), log_decay, state, keep=keep)
     return y + v * skip.unsqueeze(-1), last
@@ -67,7 +67,7 @@ def shared_keys(
 def vector_decays(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
 ) -> tuple[Tensor, Tensor | None]:
-    """`run_vector_decays`: a decay for each channel of keys."""
+    """Compute `run_vector_decays`, with a decay for each channel of keys."""
     return operation("gla", "chunk_gla")(
         q, k, v, g=log_decay, scale=1.0, initial_state=state, output_final_state=keep
     )
@@ -83,7 +83,7 @@ def delta_rule(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """`run_delta_rule`: by one of three kernels; several writes of a position stand behind each other."""
+    """Compute `run_delta_rule` by one of three kernels; writes of a position follow each other."""
     k, v, beta = (each.transpose(2, 3).flatten(1, 2) for each in (k, v, beta.unsqueeze(-1)))
     beta, rest = beta.squeeze(-1), {"scale": 1.0, "initial_state": state, "output_final_state": keep}
     writes = k.shape[1] // q.shape[1]
@@ -106,7 +106,7 @@ def channel_delta(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """`run_channel_delta`: the kernel of Kimi delta attention."""
+    """Compute `run_channel_delta` by the kernel of Kimi delta attention."""
     return operation("kda", "chunk_kda")(
         q, k, v, g=log_decay, beta=beta, scale=1.0, initial_state=state, output_final_state=keep
     )
@@ -123,7 +123,7 @@ def replaced_keys(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """`run_replaced_keys`: the kernel of RWKV-7 adds b aᵀ S where what is removed is taken away."""
+    """Compute `run_replaced_keys` by the kernel of RWKV-7, which adds b aᵀ S."""
     return operation("rwkv7", "chunk_rwkv7")(
         q,
         w=log_decay,
@@ -138,7 +138,7 @@ def replaced_keys(
 
 
 def fading_attention(q: Tensor, k: Tensor, v: Tensor, log_gates: Tensor, *, scale: float) -> Tensor:
-    """`attend_fading`, where heads stand before positions: the kernel of the forgetting transformer."""
+    """Compute `attend_fading` by the kernel of the forgetting transformer."""
     q, k, v = (each.transpose(1, 2) for each in (q, k, v))
     return operation("forgetting_attn", "parallel_forgetting_attn")(
         q, k, v, g=log_gates.transpose(1, 2), scale=scale

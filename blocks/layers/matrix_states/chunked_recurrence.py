@@ -48,7 +48,7 @@ def run_in_chunks(
     *,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
+    """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
 
     q and k are (batch, length, heads, keys), v (batch, length, heads, values), and `log_decay`
     (batch or 1, length, heads); without it all is kept. Without a `state` it begins at zero.
@@ -78,7 +78,7 @@ def run_in_chunks(
 def run_vector_decays(
     q: Tensor, k: Tensor, v: Tensor, log_decay: Tensor, state: Tensor | None = None, *, keep: bool = True
 ) -> tuple[Tensor, Tensor | None]:
-    """As `run_in_chunks`, but with a decay for each channel of keys, (batch, length, heads, keys).
+    """Run as `run_in_chunks`, with a decay for each channel of keys, (batch, length, heads, keys).
 
     Queries have the decays since their chunk began, and keys the inverse, above 1: a chunk is so short that
     decays of no less than e⁻⁵ a position stay within single precision (Yang et al. 2024, section 4).
@@ -98,7 +98,7 @@ def run_vector_decays(
 def hand_on(
     written: Tensor, log_decay: Tensor | None, state: Tensor | None, *, keep: bool
 ) -> tuple[list[Tensor], Tensor | None]:
-    """The states before each chunk, the first left out if it is zero, and the last state, if asked for.
+    """Return the states before each chunk, the first left out if zero, and the last state to `keep`.
 
     `written` is what each chunk leaves, (chunks, batch, heads, keys, values), and `log_decay` what is left of
     the state before it, (chunks, batch or 1, heads, 1, keys or 1).
@@ -115,7 +115,7 @@ def hand_on(
 
 
 def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
-    """The outputs with what the last queries, (chunks, …, size, keys), read in the states before them."""
+    """Add what the last queries, (chunks, …, size, keys), read in the states before them."""
     if not states:
         return within
     outputs = list(within.unbind(0))
@@ -125,7 +125,7 @@ def add_states(within: Tensor, read: Tensor, states: list[Tensor]) -> Tensor:
 
 
 def split_chunks(x: Tensor, most: int) -> Tensor:
-    """(batch, length, heads, width) as (chunks, batch, heads, size, width), zeros behind the end: a copy."""
+    """Lay out (batch, length, heads, width) as (chunks, batch, heads, size, width), padded with zeros."""
     batch, length, heads, width = x.shape
     count, size = chunk_shape(length, most)
     padded = functional.pad(x, (0, 0, 0, 0, 0, count * size - length)) if count * size > length else x
@@ -134,13 +134,13 @@ def split_chunks(x: Tensor, most: int) -> Tensor:
 
 
 def join_chunks(y: Tensor, length: int) -> Tensor:
-    """(chunks, batch, heads, size, width) as (batch, length, heads, width)."""
+    """Lay out (chunks, batch, heads, size, width) as (batch, length, heads, width)."""
     count, batch, heads, size, width = y.shape
     return y.permute(1, 0, 3, 2, 4).reshape(batch, count * size, heads, width)[:, :length]
 
 
 def pairwise_decay(total: Tensor) -> Tensor:
-    """What is left at each position of what was written at each one: (…, size) to (…, size, size)."""
+    """Return what is left at each position of each earlier write: (…, size) to (…, size, size)."""
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(later, -torch.inf).exp()

@@ -32,7 +32,7 @@ def run_delta_rule(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
+    """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
 
     q is (batch, length, heads, keys), k and v (batch, length, heads, writes, keys or values), `beta`
     (batch, length, heads, writes), one write after the other at each position, and `log_decay`, in front of
@@ -66,13 +66,13 @@ def run_delta_rule(
 
 
 def _split_writes(x: Tensor, most: int) -> Tensor:
-    """(batch, length, heads, writes, width) in chunks, a row for each write of each position."""
+    """Split (batch, length, heads, writes, width) into chunks, with a row for each write."""
     chunks = split_chunks(x.flatten(3), most)
     return chunks.unflatten(-1, x.shape[3:]).flatten(-3, -2)
 
 
 def _hide_later(weights: Tensor, writes: int) -> Tensor:
-    """The weights (…, size, size * writes) of queries, zero at what is written later."""
+    """Return the weights (…, size, size * writes) of queries, zero at what is written later."""
     if writes == 1:
         return weights.tril()
     rows, columns = weights.shape[-2:]
@@ -81,7 +81,7 @@ def _hide_later(weights: Tensor, writes: int) -> Tensor:
 
 
 def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple[Tensor, Tensor]:
-    """T⁻¹ of both, (…, size, ·), T what is below the diagonal of the `triangle` (…, size, size), and ones."""
+    """Return T⁻¹ of both, (…, size, ·), T the `triangle` below its diagonal, with ones on it."""
     solved = torch.linalg.solve_triangular(
         _at_least_single(triangle),
         _at_least_single(torch.cat([wanted, read], -1)),
@@ -92,12 +92,12 @@ def solve_unit_triangle(triangle: Tensor, wanted: Tensor, read: Tensor) -> tuple
 
 
 def _at_least_single(x: Tensor) -> Tensor:
-    """The same in single precision if it is in half, which no solver takes."""
+    """Return x in single precision if it is in half, which no solver takes."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 def _next_state(k: Tensor, new: Tensor, total: Tensor | None, state: Tensor | None) -> Tensor:
-    """The state behind a chunk that has written `new` values at its keys; both (batch, heads, size, ·)."""
+    """Return the state behind a chunk that wrote `new` values at its keys, (batch, heads, size, ·)."""
     if total is None:
         written = k.transpose(-1, -2) @ new
         return written if state is None else state + written
@@ -119,13 +119,13 @@ class DeltaRule(LinearRecurrence):
 
     @staticmethod
     def count_writes(settings: Settings) -> int:
-        """How many keys a position writes at."""
+        """Return the number of keys that a position writes at."""
         return 1
 
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """What a key holds is moved towards its value."""
+        """Move what a key holds towards its value."""
         beta = torch.sigmoid(self.beta(x).to(v.dtype)) * self.most
         log_decay = None if self.rates is None else self.rates(x)
         q, k = qk[:, :, 0] * self.head_width**-0.5, qk[:, :, 1:].transpose(2, 3)
@@ -139,5 +139,5 @@ class DeltaProduct(DeltaRule):
 
     @staticmethod
     def count_writes(settings: Settings) -> int:
-        """The steps of each position."""
+        """Return the number of steps of each position."""
         return as_int(settings, "n")

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ....grammar.vocabulary.matrix_states.generalised_delta import RWKV_RANK
 from ....grammar.vocabulary.spec import Settings
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
@@ -23,6 +22,9 @@ from ..kernels.recurrences import channel_delta, replaced_keys
 from .chunked_recurrence import LEAST_LOG_DECAY, MAX_VECTOR_CHUNK_LENGTH, join_chunks, split_chunks
 from .delta_rule import solve_unit_triangle
 from .recurrent_heads import KEY_EPSILON, LinearRecurrence, draw_rates, draw_step_offsets
+
+RWKV_RANK = 32
+"""The width between the two maps to the decays of `rwkv7`, and to its learning rates."""
 
 
 def run_vector_delta(
@@ -36,7 +38,7 @@ def run_vector_delta(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
+    """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
 
     S_t = diag(α_t) S_{t−1} + p_t (c_t − r_tᵀ diag(α_t) S_{t−1}) with `values` c; or with keys k and values
     v that are `written`, S_t = diag(α_t) S_{t−1} − p_t r_tᵀ S_{t−1} + k_t v_tᵀ. All are (batch, length,
@@ -85,7 +87,7 @@ def run_channel_delta(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β (batch, length, heads)."""
+    """Run S_t = (I − β_t k_t k_tᵀ) diag(α_t) S_{t−1} + β_t k_t v_tᵀ, β (batch, length, heads)."""
     beta = beta.unsqueeze(-1)
     return run_vector_delta(q, k * beta, k, log_decay, values=v * beta, state=state, keep=keep)
 
@@ -102,7 +104,7 @@ def run_replaced_keys(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k_t v_tᵀ, κ what is `removed` and a its `rate`."""
+    """Run S_t = (diag(w_t) − (a_t ⊗ κ_t) κ_tᵀ) S_{t−1} + k_t v_tᵀ, κ `removed`, a its `rate`."""
     written = (k, v)
     return run_vector_delta(q, removed, removed * rate, log_decay, written=written, state=state, keep=keep)
 
@@ -129,7 +131,7 @@ class ChannelRates(Initialisable):
         draw_step_offsets(self.step_offset, generator)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The logarithms of the decays, (batch, length, heads, head_width)."""
+        """Return the logarithms of the decays, (batch, length, heads, head_width)."""
         mapped = self.map(x).unflatten(2, self.step_offset.shape)
         return -(functional.softplus(mapped + self.step_offset) * self.log_rate.exp()).clamp(
             max=-LEAST_LOG_DECAY
@@ -148,7 +150,7 @@ class KimiDeltaAttention(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """What a key holds after the decay is moved towards its value."""
+        """Move what a key holds after the decay towards its value."""
         beta = torch.sigmoid(self.beta(x).to(v.dtype))
         q, k = qk.unbind(2)
         log_decay = self.rates(x).to(v.dtype)
@@ -195,7 +197,7 @@ class RwkvGates(Initialisable):
             self.decay_offset.copy_(torch.linspace(-6.5, -1.5, len(self.decay_offset)))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The logarithms of the decays, and the learning rates, (batch, length, inner) each."""
+        """Return the logarithms of the decays, and the learning rates, (batch, length, inner) each."""
         decay = self.decay_out(torch.tanh(self.decay_in(x))) + self.decay_offset
         rate = self.rate_out(self.rate_in(x)) + self.rate_offset
         return -math.exp(-0.5) * torch.sigmoid(decay), torch.sigmoid(rate)
@@ -212,7 +214,7 @@ class Rwkv7(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """What a key held is taken away by its rate, another key is written at, and read at once."""
+        """Take away what a key held by its rate, write at another key, and read at once."""
         q, k = qk.unbind(2)
         gates = self.gates
         log_decay, rate = (each.to(x.dtype).unflatten(2, (self.heads, -1)) for each in gates(x))

@@ -34,7 +34,7 @@ class InnerModel(Initialisable):
         self.offset = nn.Parameter(torch.empty(heads, 1, width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """The maps as N(0, 0.02²), their biases as 0, the norm as nothing but itself."""
+        """Draw the maps as N(0, 0.02²), and set their biases to 0 and the norm to the identity."""
         nn.init.normal_(self.begin, std=0.02, generator=generator)
         with torch.no_grad():
             self.begin[:, -1] = 0.0
@@ -50,11 +50,11 @@ class InnerModel(Initialisable):
         return tensor.unbind()
 
     def added(self, mapped: Tensor) -> Tensor:
-        """What is added to a query, of what the weights give for it, (batch, heads, n, width)."""
+        """Return what is added to a query, by what the weights give for it, (batch, heads, n, width)."""
         return self.gain * _standardise(mapped)[0] + self.offset
 
     def gradient(self, mapped: Tensor, wanted: Tensor) -> Tensor:
-        """That of half the squared distance of `added` to what is wanted, by what the weights give."""
+        """Return the gradient of half the squared distance of `added` to the wanted values."""
         unit, scale = _standardise(mapped)
         by_unit = (self.gain * unit + self.offset - wanted) * self.gain
         along = (by_unit * unit).mean(-1, keepdim=True)
@@ -62,7 +62,7 @@ class InnerModel(Initialisable):
 
 
 def _standardise(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Less its mean and over its deviation, (…, width), and one over the deviation, (…, 1)."""
+    """Return x without its mean and over its deviation, and one over the deviation, (…, 1)."""
     centred = x - x.mean(-1, keepdim=True)
     scale = (centred.square().mean(-1, keepdim=True) + EPSILON).rsqrt()
     return centred * scale, scale
@@ -79,13 +79,13 @@ class TestTimeTraining(LinearRecurrence):
         self.inner = InnerModel(self.heads, self.head_width)
 
     def split_state(self, state: Tensor) -> Tensor:
-        """(batch, heads, head_width + 1, numbers): weights in front of the mini-batch, now, and its place."""
+        """Return (batch, heads, head_width + 1, ·): weights before the mini-batch, now, and its place."""
         return state.unflatten(1, (self.heads, self.head_width + 1, -1))
 
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Mini-batch by mini-batch; a piece of a stream may begin and end within one."""
+        """Learn mini-batch by mini-batch; a piece of a stream may begin and end within one."""
         length, rate = x.shape[1], torch.sigmoid(self.rate(x).to(v.dtype)).unsqueeze(-1) / self.head_width
         q, k = qk.unbind(2)
         rows = [functional.pad(each, (0, 1), value=1.0) for each in (q, k)] + [v - k, q, rate]
@@ -108,7 +108,7 @@ class TestTimeTraining(LinearRecurrence):
     def _learn(
         self, rows: list[Tensor], start: Tensor, now: Tensor, end: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """What is read from the first mini-batch on, (batch, heads, length, head_width), and the state.
+        """Return what is read from the first mini-batch on, (batch, heads, length, ·), and the state.
 
         `rows` are queries and keys with a one beside them, what is wanted, queries, and rates, each (batch,
         heads, length, ·); learning goes on up to `end`, (batch, 1), or to the last of them.
@@ -136,5 +136,5 @@ class TestTimeTraining(LinearRecurrence):
 
 
 def _by_heads(x: Tensor) -> Tensor:
-    """(batch, length, heads, width) as (batch, heads, length, width): a copy."""
+    """Lay out (batch, length, heads, width) as (batch, heads, length, width): a copy."""
     return x.transpose(1, 2).clone(memory_format=torch.contiguous_format)

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ....grammar.vocabulary.matrix_states.linear_recurrences import GATE_RANK, GATE_TEMPERATURE
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int, as_word
 from ...core.block import Context, register_block
 from ...core.initialisation import Linear
@@ -17,6 +16,9 @@ from ..head_parts import turn
 from .chunked_recurrence import LEAST_LOG_DECAY, run_in_chunks, run_vector_decays
 from .recurrent_heads import HeadRates, LinearRecurrence
 from .shared_key_sums import sum_with_shared_keys
+
+GATE_RANK, GATE_TEMPERATURE = 16, 16.0
+"""The width between the two maps to the decays of `gla`, and the root of them that is taken."""
 
 
 @register_block("linear_attn")
@@ -32,13 +34,13 @@ class LinearAttention(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """A value of one beside the others adds the keys up."""
+        """Add up keys by values, with a value of one beside the others."""
         q, k = self.features(qk).unbind(2)
         y, last = run_in_chunks(q, k, functional.pad(v, (0, 1), value=1.0), None, state, keep=keep)
         return y[..., :-1] / (y[..., -1:] + self.epsilon), last
 
     def features(self, x: Tensor) -> Tensor:
-        """Numbers that are not negative."""
+        """Return numbers that are not negative."""
         return functional.elu(x) + 1.0 if self.feature == "elu" else x.clamp(min=0.0)
 
 
@@ -57,7 +59,7 @@ class Retention(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Turned and scaled queries and keys, and one decay for each head."""
+        """Turn and scale queries and keys, with one decay for each head."""
         length = x.shape[1]
         angles = 1e4 ** -(_count(0, self.head_width, x, step=2) / self.head_width)
         if self.rotate:
@@ -72,7 +74,7 @@ class Retention(LinearRecurrence):
 
 
 def _count(low: int, high: int, x: Tensor, *, step: int = 1) -> Tensor:
-    """Whole numbers where x is, in double precision."""
+    """Return whole numbers on the device of x, in double precision."""
     return torch.arange(low, high, step, device=x.device, dtype=torch.float64)
 
 
@@ -90,7 +92,7 @@ class GatedLinearAttention(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """A decay for each channel of the keys."""
+        """Decay each channel of the keys."""
         lost = functional.softplus(-self.decay(x).to(v.dtype)) / GATE_TEMPERATURE
         log_decay = -lost.clamp(max=-LEAST_LOG_DECAY)
         q, k = qk.unbind(2)
@@ -112,7 +114,7 @@ class StateSpaceDuality(LinearRecurrence):
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """A step of each head scales what is written and what is forgotten; values are also passed on."""
+        """Scale what is written and forgotten by a step of each head; values are also passed on."""
         steps = self.rates.steps(x)
         q, k = qk[:, :, 0, 0], qk[:, :, 1, 0]
         log_decay, skip = self.rates.log_decays(steps), self.skip[None, None]

@@ -42,7 +42,7 @@ class ExponentialGates(Initialisable):
             self.forget_offset.copy_(begin if self.bounded else torch.zeros_like(begin))
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(batch, length, heads) each."""
+        """Return the logarithms of both gates, (batch, length, heads) each."""
         written, forgotten = self.map(x).chunk(2, -1)
         log_input, raw = written + self.input_offset, forgotten + self.forget_offset
         return log_input, functional.logsigmoid(raw) if self.bounded else raw
@@ -58,7 +58,7 @@ def run_stabilised(
     state: tuple[Tensor, Tensor] | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-    """What is read, (batch, length, heads, values), the stabilisers, and the last state to `keep`.
+    """Return what is read, (batch, length, heads, values), the stabilisers, and the last state to `keep`.
 
     q and k are (batch, length, heads, keys), v (batch, length, heads, values), the gates (batch, length,
     heads). A state is the memory (batch, heads, keys, values) and its stabiliser (batch, heads). What is
@@ -89,14 +89,14 @@ def run_stabilised(
 
 
 def _pairs(total: Tensor, written: Tensor) -> Tensor:
-    """The logarithm of what each position reads of each before it: (…, size) to (…, size, size)."""
+    """Return the logarithm of what each position reads of each before it: (…, size) to (…, size, size)."""
     size = total.shape[-1]
     later = torch.ones(size, size, dtype=torch.bool, device=total.device).triu(1)
     return (total.unsqueeze(-1) + (written - total).unsqueeze(-2)).masked_fill(later, -torch.inf)
 
 
 def _stabilisers(end: Tensor, written: Tensor, start: Tensor | None) -> Tensor:
-    """The largest logarithm in front of each chunk and behind the last one, (chunks + 1, batch, heads)."""
+    """Return the largest logarithm before each chunk and behind the last, (chunks + 1, batch, heads)."""
     found = [torch.full_like(end[0], -torch.inf) if start is None else start]
     for left, most in zip(end.unbind(0), written.unbind(0), strict=True):
         found.append(torch.maximum(most, left + found[-1]))
@@ -113,13 +113,13 @@ class MatrixLSTM(LinearRecurrence):
         self.gates = ExponentialGates(context.width, self.heads, std, bounded=bounded)
 
     def split_state(self, state: Tensor) -> Tensor:
-        """(batch, heads, numbers): the memory, its keys' sum in its last column, and the stabiliser."""
+        """Return (batch, heads, ·): the memory, its keys' sum in the last column, and the stabiliser."""
         return state.unflatten(1, (self.heads, -1))
 
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """A value of one beside the others adds the keys up."""
+        """Add up keys by values, with a value of one beside the others."""
         q, k = qk.unbind(2)
         log_input, log_forget = (each.to(x.dtype) for each in self.gates(x))
         held = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -55,31 +55,26 @@ class LinearRecurrence(Block):
         self.gate = Linear(width, inner, bias=False, std=std) if gate != "none" else None
         self.output = Linear(inner, width, bias=False, std=config.attention_output_std)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block with these settings."""
-        return cls(settings, context)
-
     @abstractmethod
     def recur(
         self, x: Tensor, qk: Tensor, v: Tensor, state: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """What heads give, (batch, length, heads, head_width), and the state then, if to `keep`.
+        """Return what heads give, (batch, length, heads, head_width), and the state then, if to `keep`.
 
         x is the input, qk (batch, length, 1 + writes, key_heads, key_width), v (batch, length, writes *
         heads, head_width), and a state what `split_state` gives.
         """
 
     def split_state(self, state: Tensor) -> Tensor:
-        """What is kept of the recurrence, (batch, numbers), as it was given: (batch, heads, key_width, …)."""
+        """Return the state of the recurrence, (batch, numbers), as (batch, heads, key_width, …)."""
         return state.unflatten(1, (self.heads, self.key_width, -1))
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """All positions; the mask changes nothing at valid ones."""
+        """Compute all positions; the mask changes nothing at valid ones."""
         return self._run(zero_masked(x, mask), None, keep=False)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The state is (batch, numbers): the past of the convolution, then what the recurrence keeps."""
+        """Read a piece; the state has the convolution's past, then that of the recurrence."""
         return self._run(x, state, keep=True)
 
     def _run(self, x: Tensor, state: Tensor | None, *, keep: bool) -> tuple[Tensor, Tensor | None]:
@@ -102,7 +97,7 @@ class LinearRecurrence(Block):
         return self._merge(y, x), kept
 
     def _merge(self, y: Tensor, x: Tensor) -> Tensor:
-        """The output of what the heads give at x."""
+        """Return the output of what the heads give at x."""
         gate = None if self.gate is None else self.gate(x)
         return self.output(gate_heads(y, self.norm, gate, self.gate_kind))
 
@@ -140,13 +135,13 @@ class HeadRates(Initialisable):
         draw_step_offsets(self.step_offset, generator)
 
     def steps(self, x: Tensor) -> Tensor:
-        """How much time each position takes, (batch, length, heads)."""
+        """Return the time that each position takes, (batch, length, heads)."""
         return functional.softplus(self.map(x) + self.step_offset)
 
     def log_decays(self, steps: Tensor) -> Tensor:
-        """The logarithms of the decays over so much time."""
+        """Return the logarithms of the decays over so much time."""
         return -(steps * self.log_rate.exp())
 
     def forward(self, x: Tensor) -> Tensor:
-        """The logarithms of the decays, (batch, length, heads)."""
+        """Return the logarithms of the decays, (batch, length, heads)."""
         return self.log_decays(self.steps(x))

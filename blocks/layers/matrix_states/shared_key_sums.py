@@ -36,7 +36,7 @@ def sum_with_shared_keys(
     state: Tensor | None = None,
     keep: bool = True,
 ) -> tuple[Tensor, Tensor | None]:
-    """The outputs (batch, length, heads, values), and the last state (batch, heads, keys, values) to `keep`.
+    """Return outputs (batch, length, heads, values), and the last state, if to `keep`.
 
     q and k are (batch, length, keys), v (batch, length, heads, values), `steps` Δ and `log_decay`, at most
     0, (batch, length, heads), and `skip` d, (1, 1, heads). Without a `state` it begins at zero.
@@ -60,7 +60,7 @@ class SharedKeySums(torch.autograd.Function):
 
     @staticmethod
     def forward(keep: bool, low: torch.dtype, *given: Any) -> tuple[Tensor, Tensor]:  # noqa: ANN401 -- tensors, and a state or None
-        """As `sum_with_shared_keys`, products in the precision `low`; states are (…, keys, heads, values)."""
+        """Sum with products in the precision `low`; states are (…, keys, heads, values)."""
         q, k, v, steps, log_decay, skip, state = given
         chunks = _Chunks.of(q, k, log_decay, low)
         values = chunks.split(v * steps.unsqueeze(-1))
@@ -86,7 +86,7 @@ class SharedKeySums(torch.autograd.Function):
     def backward(  # pyright: ignore -- two outputs
         ctx: _SavedSums, of_y: Tensor | None, of_states: Tensor | None
     ) -> tuple[Tensor | None, ...]:
-        """The gradients, within chunks and by the states between them."""
+        """Return the gradients, within chunks and by the states between them."""
         q, k, v, steps, log_decay, skip, state, y, states = ctx.saved_tensors
         of_y = torch.zeros_like(y) if of_y is None else of_y
         chunks, low, count = _Chunks.of(q, k, log_decay, ctx.low), ctx.low, len(states)
@@ -126,43 +126,43 @@ class _Chunks(NamedTuple):
 
     @classmethod
     def of(cls, q: Tensor, k: Tensor, log_decay: Tensor, low: torch.dtype) -> _Chunks:
-        """Those of a whole sequence."""
+        """Split a whole sequence."""
         size = chunk_shape(q.shape[1], longest_chunk(q.shape[2]))[1]
         q, k = (_split(part.to(low).unsqueeze(2), size).squeeze(2) for part in (q, k))
         return cls(q, k, _split(log_decay.unsqueeze(-1), size).squeeze(-1).cumsum(-1), low)
 
     def split(self, x: Tensor) -> Tensor:
-        """(batch, length, heads, width) as (chunks, batch, heads, size, width), for products."""
+        """Lay out (batch, length, heads, width) as (chunks, batch, heads, size, width), for products."""
         return _split(x.to(self.low), self.q.shape[2])
 
     def pairwise_decay(self) -> Tensor:
-        """What is left of each key at each query, of a later one at most one, (…, heads, size, size)."""
+        """Return what is left of each key at each query, at most one, (…, heads, size, size)."""
         exponent = self.total.unsqueeze(-1) - self.total.unsqueeze(-2)
         return exponent.clamp(_LEAST_EXPONENT, 0.0).exp()
 
     def weights(self, decay: Tensor) -> Tensor:
-        """The products of queries and keys that are not later, decayed, (…, heads, size, size)."""
+        """Return the products of queries and keys that are not later, decayed, (…, heads, size, size)."""
         return (decay * _hide_later(self.q @ self.k.mT).unsqueeze(2)).to(self.low)
 
     def decay_to_end(self, count: int) -> Tensor:
-        """What is left behind each of so many chunks of what was written in it, (…, size, heads, 1)."""
+        """Return what is left behind each of the first chunks of its writes, (…, size, heads, 1)."""
         return _decay(self.total[:count, ..., -1:] - self.total[:count])
 
     def decay_of_chunk(self) -> Tensor:
-        """What is left behind each chunk of the state before it, (…, 1, heads, 1)."""
+        """Return what is left behind each chunk of the state before it, (…, 1, heads, 1)."""
         return _decay(self.total[..., -1:])
 
     def decay_from_start(self, first: int) -> Tensor:
-        """What is left of the state before each chunk from one on, (…, size, heads, 1)."""
+        """Return what is left of the state before each chunk from `first` on, (…, size, heads, 1)."""
         return _decay(self.total[first:])
 
     def left_values(self, values: Tensor, count: int) -> Tensor:
-        """What is left of values behind each of so many chunks, (…, size, heads * values)."""
+        """Return what is left of values behind the first chunks, (…, size, heads * values)."""
         return (_by_size(values[:count]) * self.decay_to_end(count)).to(self.low).flatten(-2)
 
 
 def _within_gradients(chunks: _Chunks, values: Tensor, of_reads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Those of queries, keys and values by what is read within the same chunk."""
+    """Return the gradients of queries, keys and values by what the same chunk reads."""
     decay = chunks.pairwise_decay()
     of_scores = _hide_later((of_reads @ values.mT * decay).sum(2)).to(chunks.low)
     of_values = (chunks.weights(decay).mT @ of_reads).transpose(2, 3)
@@ -170,7 +170,7 @@ def _within_gradients(chunks: _Chunks, values: Tensor, of_reads: Tensor) -> tupl
 
 
 def _decay_gradient(grown: Tensor, of_states: Tensor | None, states: Tensor, size: int) -> Tensor:
-    """That of the logarithms of decays, (batch, length, heads), from that of their sums up to each position.
+    """Return the gradient of the decays' logarithms, (batch, length, heads), by that of their sums.
 
     `grown` is without what states behind chunks add to it.
     """
@@ -184,7 +184,7 @@ def _decay_gradient(grown: Tensor, of_states: Tensor | None, states: Tensor, siz
 
 
 def _hand_on(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
-    """The states behind chunks, of what each writes, from the one in front of the first."""
+    """Return the states behind chunks, of what each writes, from the one in front of the first."""
     found: list[Tensor] = []
     for place, added in enumerate(written.to(decay.dtype).unbind(0)):
         state = added if state is None else torch.addcmul(added, state, decay[place])
@@ -195,7 +195,7 @@ def _hand_on(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
 def _hand_back(
     of_before: Tensor, of_states: Tensor | None, decay: Tensor, states: Tensor, first: int
 ) -> tuple[Tensor | None, Tensor]:
-    """The gradient of the state in front, None without one, and those of the states behind chunks.
+    """Return the gradient of the state in front, None without one, and those of the states behind chunks.
 
     `of_before` is by what is read of the states before chunks from the `first` on.
     """
@@ -211,33 +211,33 @@ def _hand_back(
 
 
 def _before(states: Tensor, state: Tensor | None, count: int) -> tuple[Tensor, int]:
-    """The states before chunks, of so many, and the first chunk that has one."""
+    """Return the states before chunks, of so many, and the first chunk that has one."""
     inner = states[: count - 1]
     return (inner, 1) if state is None else (torch.cat([state.unsqueeze(0), inner]), 0)
 
 
 def _split(x: Tensor, size: int) -> Tensor:
-    """(batch, length, heads, width) as (chunks, batch, heads, size, width), zeros behind the end: a copy."""
+    """Lay out (batch, length, heads, width) as (chunks, batch, heads, size, width), padded with zeros."""
     missing = -x.shape[1] % size
     padded = functional.pad(x, (0, 0, 0, 0, 0, missing)) if missing else x
     return padded.unflatten(1, (-1, size)).permute(1, 0, 3, 2, 4).contiguous()
 
 
 def _join(x: Tensor, length: int) -> Tensor:
-    """(chunks, batch, size, heads, width) as (batch, length, heads, width)."""
+    """Lay out (chunks, batch, size, heads, width) as (batch, length, heads, width)."""
     return x.transpose(0, 1).flatten(1, 2)[:, :length]
 
 
 def _by_size(x: Tensor) -> Tensor:
-    """(…, heads, size, width) as (…, size, heads, width): a copy."""
+    """Lay out (…, heads, size, width) as (…, size, heads, width): a copy."""
     return x.transpose(2, 3).contiguous()
 
 
 def _hide_later(scores: Tensor) -> Tensor:
-    """Zeros where keys are later, (…, queries, keys), in place."""
+    """Set scores (…, queries, keys) to zero where keys are later, in place."""
     return scores.mul_(torch.ones(scores.shape[-2:], dtype=scores.dtype, device=scores.device).tril())
 
 
 def _decay(exponent: Tensor) -> Tensor:
-    """(…, heads, size) to the exponential, (…, size, heads, 1)."""
+    """Map (…, heads, size) to its exponential, (…, size, heads, 1)."""
     return exponent.clamp(min=_LEAST_EXPONENT).exp().mT.unsqueeze(-1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -28,13 +27,8 @@ class MinGRU(RecurrentChannels):
         super().__init__(settings, context, as_int(settings, "channels"), maps=2, active=False)
         self.positive = as_word(settings, "candidate") == "positive"
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `min_gru(channels, candidate, …)`."""
-        return cls(settings, context)
-
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Gates and candidates by the input alone."""
+        """Compute gates and candidates by the input alone."""
         gate, candidate = u.to(self.output.weight.dtype).chunk(2, -1)
         if self.positive:
             candidate = torch.where(candidate >= 0.0, candidate + 0.5, torch.sigmoid(candidate))
@@ -55,7 +49,7 @@ class BlockMaps(Initialisable):
         self.bias = nn.Parameter(torch.empty(maps, groups * width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Glorot uniform, the biases zero."""
+        """Draw Glorot uniform, the biases zero."""
         width = self.weight.shape[1]
         glorot(self.weight, width, width, generator)
         nn.init.zeros_(self.bias)
@@ -69,7 +63,7 @@ class BlockMaps(Initialisable):
         return tensor.unbind() if name == "bias" else _split_groups(tensor, self.maps)
 
     def forward(self, u: Tensor) -> Tensor:
-        """(batch, length, channels) to (maps, batch, length, channels)."""
+        """Map (batch, length, channels) to (maps, batch, length, channels)."""
         groups = u.flatten(0, 1).unflatten(1, (len(self.weight), -1)).transpose(0, 1)
         mapped = torch.bmm(groups, self.weight)  # (groups, batch * length, maps * width)
         parted = mapped.unflatten(2, (self.maps, -1)).permute(2, 1, 0, 3).flatten(2)
@@ -106,13 +100,8 @@ class RealGatedLinearRecurrence(RecurrentChannels):
         self.gates = BlockMaps(heads, head_width, maps=2)
         self.rates = DecayRates(self.channels)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `rg_lru(heads, head_width, …)`."""
-        return cls(settings, context)
-
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """What is added is scaled so that states stay as large as what is read."""
+        """Scale what is added so that states stay as large as what is read."""
         r, i = torch.sigmoid(self.gates(u).to(self.rates.weight.dtype)).unbind(0)
         log_decay = -RATE_POWER * functional.softplus(-self.rates.weight) * r
         added = torch.sqrt(-torch.expm1(2.0 * log_decay)) * i * u

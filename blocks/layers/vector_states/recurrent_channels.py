@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -36,21 +36,16 @@ class RecurrentChannels(Block):
         self.gate = Linear(width, channels, bias=False) if gate != "none" else None
         self.output = Linear(channels, width, bias=False)
 
-    @classmethod
-    @abstractmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block with these settings."""
-
     @abstractmethod
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """What the recurrence gives at u (batch, length, maps * channels), and its state (batch, numbers)."""
+        """Return what the recurrence gives at u (batch, length, maps * channels), and its state."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """All positions; the mask changes nothing at valid ones."""
+        """Compute all positions; the mask changes nothing at valid ones."""
         return self._run(zero_masked(x, mask), None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The state is (batch, numbers): the past of the convolution, then that of the recurrence."""
+        """Read a piece; the state has the convolution's past, then that of the recurrence."""
         y, past, kept = self._run(x, state)
         return y, kept if past is None else torch.cat([past.flatten(1), kept], 1)
 

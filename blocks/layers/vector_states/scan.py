@@ -1,7 +1,11 @@
-"""h_t = a_t ⊗ h_{t−1} + b_t for all positions, in pieces of about the root of the length.
+"""States of all positions: h_t = a_t ⊗ h_{t−1} + b_t by a scan, and states that are read but not kept.
 
-Within all pieces at once one position follows the other, then one piece the other. Nothing is divided, so
-that decays may be as strong as they like.
+The scan takes pieces of about the root of the length. Within all pieces at once one position follows the
+other, then one piece the other. Nothing is divided, so that decays may be as strong as they like.
+
+Of states that are read, those behind each piece are kept; a gradient computes the others anew. On a CPU
+pieces are short and of few sequences, so that what they hold stays in its caches, and positions follow one
+another; on an accelerator they are longer, of more sequences, and computed by a scan, which is fewer steps.
 """
 
 from __future__ import annotations
@@ -12,7 +16,16 @@ import torch
 from torch import Tensor
 from torch.autograd.function import FunctionCtx
 
-from ...core.torch_modes import one_gradient_at_a_time
+from ...core.torch_modes import one_gradient_at_a_time, without_autocast
+
+PIECE, HELD = 16, 2**20
+"""On a CPU the positions of a piece, and the most numbers of states in a piece of several sequences."""
+
+ACCELERATED_PIECE = 128
+"""So many positions are a piece where each step is a kernel of its own."""
+
+ACCELERATED_HELD = 2**23
+"""At most so many numbers of states has a piece of several sequences there; a gradient holds twelve such."""
 
 
 class _SavedScan(FunctionCtx):
@@ -28,7 +41,7 @@ class DiagonalScan(torch.autograd.Function):
 
     @staticmethod
     def forward(decay: Tensor, added: Tensor) -> Tensor:
-        """The states (batch, length, …) of decays and of what is added, of that shape."""
+        """Return the states (batch, length, …) of decays and of what is added, of that shape."""
         return _scan(decay, added)
 
     @staticmethod
@@ -39,7 +52,7 @@ class DiagonalScan(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     def backward(ctx: _SavedScan, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore -- one output
-        """The gradient of what is added, a scan from the end, is by the state that of a decay."""
+        """Scan from the end for the gradient of what is added; times the state it is that of a decay."""
         decay, states = ctx.saved_tensors
         later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
         worth = DiagonalScan.apply(later.flip(1), grad.flip(1)).flip(1)
@@ -48,7 +61,7 @@ class DiagonalScan(torch.autograd.Function):
 
 
 def scan(decay: Tensor, added: Tensor, state: Tensor | None = None) -> Tensor:
-    """h_t = decay_t ⊗ h_{t−1} + added_t, each (batch, length, …), from a `state` (batch, …) or from zero."""
+    """Return h_t = decay_t ⊗ h_{t−1} + added_t, (batch, length, …), from a `state` (batch, …) or zero."""
     if state is not None:
         first = added[:, :1] + decay[:, :1] * state.unsqueeze(1)
         added = torch.cat([first, added[:, 1:]], 1)
@@ -78,5 +91,155 @@ def _scan(decay: Tensor, added: Tensor) -> Tensor:
 
 
 def _pad(x: Tensor, missing: int) -> Tensor:
-    """The same with zeros behind the end of each sequence."""
+    """Return x with zeros behind the end of each sequence."""
     return torch.cat([x, x.new_zeros(x.shape[0], missing, *x.shape[2:])], 1) if missing else x
+
+
+class _SavedRead(FunctionCtx):
+    """What a reading of states saves for its gradient: what it is of, and the state behind each piece."""
+
+    saved_tensors: tuple[Tensor, ...]
+    negative: bool
+
+
+class SelectiveRead(torch.autograd.Function):
+    """y_t = h_t q_t with h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) k_tᵀ, a_t = exp(Δ_t ⊗ rates).
+
+    Where states may turn negative, twice that less 1 (Grazzi et al. 2025, section 4.2).
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(negative: bool, *given: Tensor) -> tuple[Tensor, Tensor]:
+        """Read Δ and u (batch, length, channels), rates (channels, state), k and q (batch, length, state).
+
+        `before` is the state (batch, channels, state) in front; given are what is read, as u is, and the
+        states (batch, pieces, channels, state).
+        """
+        steps, u, rates, k, q, before = given
+        reads: list[Tensor] = []
+        ends = [before]
+        for piece in _pieces(steps, u, k, q):
+            h = _states(_decays(piece[0], rates, negative), piece[0] * piece[1], piece[2], ends[-1])
+            reads.append((h @ piece[3].unsqueeze(-1)).squeeze(-1))
+            ends.append(h[:, -1].clone())  # a view would hold all states of the piece
+        return torch.cat(reads, 1), torch.stack(ends[1:], 1)
+
+    @staticmethod
+    def setup_context(
+        ctx: _SavedRead, inputs: tuple[bool, *tuple[Tensor, ...]], output: tuple[Tensor, Tensor]
+    ) -> None:
+        """Keep what the gradient needs."""
+        ctx.negative, *given = inputs
+        ctx.save_for_backward(*given, output[1])
+
+    @staticmethod
+    @one_gradient_at_a_time
+    def backward(  # pyright: ignore -- two outputs
+        ctx: _SavedRead, of_reads: Tensor, of_ends: Tensor
+    ) -> tuple[Tensor | None, ...]:
+        """Return the gradients, from the last piece to the first."""
+        steps, u, rates, k, q, before, ends = ctx.saved_tensors
+        worth, of_rates = torch.zeros_like(before), torch.zeros_like(rates)
+        pieces = list(_pieces(steps, u, k, q, of_reads))
+        found: list[tuple[Tensor, ...]] = []
+        for place in reversed(range(len(pieces))):
+            first = ends[:, place - 1] if place else before
+            behind = worth + of_ends[:, place]
+            grads, of_piece, worth = _piece_gradient(pieces[place], rates, first, behind, ctx.negative)
+            found.append(grads)
+            of_rates = of_rates + of_piece
+        of_steps, of_u, of_k, of_q = (torch.cat(each[::-1], 1) for each in zip(*found, strict=True))
+        return None, of_steps, of_u, of_rates, of_k, of_q, worth
+
+
+def _piece_gradient(
+    piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, worth: Tensor, negative: bool
+) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
+    """Return the gradients of a piece's steps, u, k and q, that of the rates, and that of its first state.
+
+    `first` is the state in front of the piece, `worth` the gradient of that behind it.
+    """
+    steps, u, k, q, of_reads = piece
+    decay = _decays(steps, rates, negative)
+    h = _states(decay, steps * u, k, first)
+    of_q = (of_reads.unsqueeze(2) @ h).squeeze(2)
+    of_h = _worths(decay, of_reads, q, worth)
+    of_written = (of_h @ k.unsqueeze(-1)).squeeze(-1)
+    of_k = ((steps * u).unsqueeze(2) @ of_h).squeeze(2)
+    of_past = of_h * decay
+    of_exponent = of_past + of_h if negative else of_past  # by the derivative: 2 exp(…) is the decay and 1
+    del decay, of_h  # each is as large as all states of the piece
+    past = torch.cat([first.unsqueeze(1), h[:, :-1]], 1)
+    del h
+    of_exponent = of_exponent * past
+    of_steps = torch.addcmul((of_exponent * rates).sum(-1), of_written, u)
+    of_rates = (of_exponent * steps.unsqueeze(-1)).sum((0, 1))
+    return (of_steps, of_written * steps, of_k, of_q), of_rates, of_past[:, 0].clone()
+
+
+def read_states(
+    steps: Tensor, u: Tensor, rates: Tensor, k: Tensor, q: Tensor, *, state: Tensor | None, negative: bool
+) -> tuple[Tensor, Tensor]:
+    """Return what is read at each position, and the last state; from a `state`, or from zero.
+
+    Rates are at most 0; what a state is multiplied by is from 0 to 1, or from −1 on where `negative`.
+    Numbers are in the precision of the steps, whatever is set around.
+    """
+    u, k, q = (each.to(steps.dtype) for each in (u, k, q))
+    if state is None:
+        state = steps.new_zeros(1).expand(steps.shape[0], *rates.shape)
+    with without_autocast(steps.device):
+        parts = [
+            SelectiveRead.apply(negative, *part[:2], rates, *part[2:])
+            for part in _sequences(rates.numel(), steps, u, k, q, state)
+        ]
+    reads, ends = zip(*parts, strict=True)
+    return torch.cat(reads), torch.cat([each[:, -1] for each in ends])
+
+
+def _sequences(states: int, *rows: Tensor) -> zip[tuple[Tensor, ...]]:
+    """Return parts (batch, …) of as many sequences as are computed together."""
+    positions = min(rows[0].shape[1], ACCELERATED_PIECE)
+    most = max(1, ACCELERATED_HELD // max(1, positions * states))
+    together = max(1, HELD // (PIECE * states)) if rows[0].device.type in ("cpu", "meta") else most
+    return zip(*(each.split(together) for each in rows), strict=True)
+
+
+def _pieces(*rows: Tensor) -> zip[tuple[Tensor, ...]]:
+    """Return pieces of each, (batch, length, …), side by side."""
+    size = PIECE if rows[0].device.type in ("cpu", "meta") else ACCELERATED_PIECE
+    return zip(*(each.split(size, 1) for each in rows), strict=True)
+
+
+def _decays(steps: Tensor, rates: Tensor, negative: bool) -> Tensor:
+    """Return what each state is multiplied by, (batch, piece, channels, state)."""
+    decay = (steps.unsqueeze(-1) * rates).exp()
+    return 2 * decay - 1 if negative else decay
+
+
+def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor:
+    """Return all states of a piece from the one in front of it, by what is written with which key."""
+    if decay.shape[1] > PIECE:
+        return scan(decay, written.unsqueeze(-1) * k.unsqueeze(2), before)
+    found: list[Tensor] = []
+    for kept, value, key in zip(decay.unbind(1), written.unbind(1), k.unbind(1), strict=True):
+        before = torch.addcmul(kept * before, value.unsqueeze(-1), key.unsqueeze(1))
+        found.append(before)
+    return torch.stack(found, 1)
+
+
+def _worths(decay: Tensor, of_reads: Tensor, q: Tensor, behind: Tensor) -> Tensor:
+    """Return the gradients of all states, of those of what is read and that of the state behind the piece."""
+    if decay.shape[1] > PIECE:
+        grad = of_reads.unsqueeze(-1) * q.unsqueeze(2)
+        grad = torch.cat([grad[:, :-1], (grad[:, -1] + behind).unsqueeze(1)], 1)
+        later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
+        return scan(later.flip(1), grad.flip(1)).flip(1)
+    found: list[Tensor] = []
+    rows = zip(decay.unbind(1), of_reads.unbind(1), q.unbind(1), strict=True)
+    for kept, grad, query in reversed(list(rows)):
+        found.append(torch.addcmul(behind, grad.unsqueeze(-1), query.unsqueeze(1)))
+        behind = kept * found[-1]
+    return torch.stack(found[::-1], 1)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ....grammar.vocabulary.spec import Settings, as_bool, as_int
-from ....grammar.vocabulary.vector_states.selective_scan import step_rank
 from ...core.block import Context, register_block
 from ...core.initialisation import Initialisable, Linear
 from ...core.weight_roles import WeightRole, roles
 from ..matrix_states.recurrent_heads import draw_step_offsets
-from .recomputed_states import read_states
 from .recurrent_channels import RecurrentChannels
+from .scan import read_states
+
+RANK_DIVISOR = 16
+"""The maps to the steps meet at the width of the model over this, rounded up."""
 
 
 class SelectiveRates(Initialisable):
@@ -50,7 +50,7 @@ class SelectiveStateSpace(RecurrentChannels):
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__(settings, context, as_int(settings, "channels"), active=True)
-        self.state, self.rank = as_int(settings, "state"), step_rank(context.width)
+        self.state, self.rank = as_int(settings, "state"), -(-context.width // RANK_DIVISOR)
         self.negative = as_bool(settings, "negative")
         self.selection = Linear(
             self.channels, (self.rank, self.state, self.state), bias=False, drawn_as_one=True
@@ -58,13 +58,8 @@ class SelectiveStateSpace(RecurrentChannels):
         self.steps = Linear(self.rank, self.channels, bias=False)
         self.rates = SelectiveRates(self.channels, self.state)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `mamba(channels, state, …)`."""
-        return cls(settings, context)
-
     def recur(self, u: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Steps, keys and queries are of what is read."""
+        """Compute steps, keys and queries of what is read."""
         rates = self.rates
         low, k, q = self.selection(u).split([self.rank, self.state, self.state], -1)
         steps = functional.softplus(self.steps(low) + rates.step_offset)

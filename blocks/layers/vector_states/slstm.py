@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +31,7 @@ class HeadTransitions(Initialisable):
         self.offset = nn.Parameter(torch.empty(heads, 4 * width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Glorot uniform, and the offsets."""
+        """Draw Glorot uniform, and set the offsets."""
         heads, width, _ = self.weight.shape
         glorot(self.weight, width, width, generator)
         nn.init.zeros_(self.offset)
@@ -70,17 +69,12 @@ class ScalarLSTM(Block):
         self.norm = HeadNorm(self.head_width) if as_word(settings, "head_norm") == "rms" else None
         self.output = Linear(inner, width, bias=False)
 
-    @classmethod
-    def build(cls, settings: Settings, context: Context) -> Self:
-        """The block of `slstm(heads, head_width, …)`."""
-        return cls(settings, context)
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """All positions; nothing later is seen, so that the mask changes nothing at valid ones."""
+        """Compute all positions; nothing later is seen, so that the mask changes nothing at valid ones."""
         return self.step_with_grad(zero_masked(x, mask), None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The state is (batch, 4, heads, head_width): output, both sums and the stabiliser."""
+        """Read a piece; the state (batch, 4, heads, head_width) has output, both sums and stabiliser."""
         mapped = self.input(x).unflatten(2, (4, self.heads, -1)).permute(1, 3, 0, 2, 4).flatten(3)
         mapped = mapped + self.transitions.offset.unsqueeze(1)  # (length, heads, batch, 4 * head_width)
         if state is None:
@@ -97,7 +91,7 @@ class ScalarLSTM(Block):
         return self.output((y if self.norm is None else self.norm(y)).flatten(2)), kept
 
     def _step(self, mapped: Tensor, *state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The next state, each (heads, batch, head_width)."""
+        """Return the next state, each (heads, batch, head_width)."""
         h, c, n, m = state
         z, i, f, o = (mapped + torch.bmm(h, self.transitions.weight)).to(c.dtype).chunk(4, -1)
         log_forget = functional.logsigmoid(f) if self.bounded else f

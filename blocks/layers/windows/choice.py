@@ -48,7 +48,7 @@ class Kernel(NamedTuple):
 
 
 def compute_window(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """What each query sees, (heads, batch, queries, head_width)."""
+    """Return what each query sees, (heads, batch, queries, head_width)."""
     device = given.q.device.type.replace("meta", "cpu")  # whose costs are measured
     match "compiled" if torch.compiler.is_compiling() else device:
         case "cpu" if given.k.shape[2] > MAX_UNFUSED_LENGTH and can_be_fused(form, given, kept):
@@ -84,7 +84,7 @@ _tried = set[Hashable]()
 
 
 def window_or_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor | str:
-    """A window by FlexAttention, or why it does not compute it.
+    """Return a window by FlexAttention, or why it cannot compute it.
 
     Kernels are made for sizes as they come, and those of a backward pass amid it, where a step would be lost
     by what they fail by, as too little shared memory or more sequences than a launch can have. So at each of
@@ -107,7 +107,7 @@ def window_or_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> T
 
 
 def _gradients_fault(kind: Hashable, form: WindowForm, given: WindowInputs) -> str | None:
-    """What a call with gradients fails by at its sizes, tried once a process on its numbers."""
+    """Return why a call with gradients fails at its sizes, tried once a process on its numbers."""
     from .flex import fused_window  # noqa: PLC0415 -- as above
 
     there = {name: each for name, each in given._asdict().items() if each is not None}
@@ -129,7 +129,7 @@ def _gradients_fault(kind: Hashable, form: WindowForm, given: WindowInputs) -> s
 
 
 def fused_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> str | None:
-    """Why FlexAttention does not compute a window; None where it does."""
+    """Return why FlexAttention does not compute a window; None where it does."""
     q = given.q
     faults = {
         "weights are dropped ([model] attention_dropout)": bool(kept),
@@ -147,7 +147,7 @@ def fused_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> str |
 
 
 def _num_by_distance(given: WindowInputs) -> int:
-    """How many scores by distance there are: for each query one of each distance."""
+    """Return the number of scores by distance: one of each distance for each query."""
     if given.fading is not None:
         return given.q.shape[:3].numel() * given.fading.shape[-1]
     return 0 if given.vectors is None else given.q.shape[:3].numel() * len(given.vectors)
@@ -155,7 +155,7 @@ def _num_by_distance(given: WindowInputs) -> int:
 
 @lru_cache
 def trial_fault(kernel: Kernel) -> str | None:
-    """What was wrong with small windows by such a kernel, once a process; None if they are as by products.
+    """Return what is wrong with small windows by such a kernel, tried once a process, or None.
 
     There are two: what torch compiles for the second is for sequences of any number and length.
     """
@@ -173,7 +173,7 @@ def trial_fault(kernel: Kernel) -> str | None:
 
 
 def _small_window(kernel: Kernel, batch: int, length: int) -> tuple[WindowForm, WindowInputs]:
-    """A window of all that a kernel is made for, behind a past, of numbers that nothing draws."""
+    """Return a window of all that a kernel is made for, behind a past, of numbers that nothing draws."""
     past, span, extra, width = 96, 100, 8, kernel.head_width
     place = torch.device(kernel.device)
 
@@ -200,7 +200,7 @@ def _small_window(kernel: Kernel, batch: int, length: int) -> tuple[WindowForm, 
 def _with_gradients(
     form: WindowForm, given: WindowInputs, compute: Callable[[WindowForm, WindowInputs], Tensor]
 ) -> list[Tensor]:
-    """What a window gives, and the gradients of what it is computed from."""
+    """Return what a window gives, and the gradients of its inputs."""
     y = compute(form, given)
     wanted = [each for each in given if each is not None and each.requires_grad]
     return [y.detach(), *torch.autograd.grad(y.square().sum(), wanted)]

@@ -30,12 +30,12 @@ Score = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 def fused_window(form: WindowForm, given: WindowInputs) -> Tensor:
-    """As `window_flex`: on a GPU by one kernel, elsewhere as FlexAttention is without a compiler."""
+    """Run `window_flex` by one kernel on a GPU, and without a compiler elsewhere."""
     return window_flex(form, given, compiled(call_kind(form, given)) if given.q.is_cuda else flex_attention)
 
 
 def call_kind(form: WindowForm, given: WindowInputs) -> Hashable:
-    """What sets which kernels a call needs, beside lengths and the size of the batch.
+    """Return what decides the kernels of a call, beside lengths and the size of the batch.
 
     Of these it has what torch compiles by itself: one sequence, one block of queries or of keys, and no past.
     """
@@ -48,7 +48,7 @@ def call_kind(form: WindowForm, given: WindowInputs) -> Hashable:
 
 @cache
 def compiled(kind: Hashable) -> Attend:
-    """FlexAttention by the kernels of one kind of call, made for its lengths as they come.
+    """Return FlexAttention by the kernels of one kind of call, made for its lengths as they come.
 
     Each kind has code of its own: torch compiles the same code eight times, and then holds all scores of a
     call instead, which some trials of one process in turn would come to.
@@ -63,7 +63,7 @@ def compiled(kind: Hashable) -> Attend:
 
 
 def window_flex(form: WindowForm, given: WindowInputs, attend: Attend = flex_attention) -> Tensor:
-    """What each query sees, (heads, batch, queries, head_width), of a form without positions on values."""
+    """Return what each query sees, (heads, batch, queries, head_width), without positions on values."""
     q, k, v = (each.transpose(0, 1).to(given.q.dtype) for each in (given.q, given.k, given.v))
     near, far = min(piece.min_distance for piece in form.pieces), form.max_distance
     if given.extra_keys is not None and given.extra_values is not None:
@@ -75,7 +75,7 @@ def window_flex(form: WindowForm, given: WindowInputs, attend: Attend = flex_att
 
 
 def _score_mod(cap: float, given: WindowInputs, by_distance: Tensor | None, far: int) -> Score | None:
-    """What becomes of the score of a query and a key; None where it stays as it is.
+    """Return the change of a score of a query and a key, or None.
 
     Numbers are tensors, as for any others the kernel would be compiled again.
     """
@@ -102,7 +102,7 @@ def _score_mod(cap: float, given: WindowInputs, by_distance: Tensor | None, far:
 
 
 def _by_distance(given: WindowInputs) -> Tensor | None:
-    """Scores (heads, batch, queries, distances), the greatest distance first; None where all are 0."""
+    """Return scores (heads, batch, queries, distances), greatest distance first, or None for zeros."""
     if given.vectors is None and given.fading is None:
         return None
     scores = given.q.new_zeros(()) if given.vectors is None else given.q @ given.vectors.mT
@@ -116,7 +116,7 @@ def _by_distance(given: WindowInputs) -> Tensor | None:
 def _visible(
     queries: int, past: int, extra: int, distances: tuple[int, int], device: torch.device
 ) -> BlockMask:
-    """Which keys each query sees: those of the window, and the extra ones behind them.
+    """Return which keys each query sees: those of the window, and the extra ones behind them.
 
     Kept for good, some kilobytes for each kind, as a recorded graph reads them where they are; a training may
     need them that were first asked for in torch's inference mode.

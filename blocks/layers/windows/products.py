@@ -13,7 +13,7 @@ from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, sk
 
 
 def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """What each query sees, (heads, batch, queries, head_width)."""
+    """Return what each query sees, (heads, batch, queries, head_width)."""
     found: list[Tensor] = []
     for number, piece in enumerate(form.pieces):
         rows = slice(piece.start - given.past, piece.stop - given.past)
@@ -34,7 +34,7 @@ def window_products(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> T
 
 
 def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryChunk) -> Tensor:
-    """Scores (heads or 1, batch or 1, queries, distances), the greatest distance first."""
+    """Return scores (heads or 1, batch or 1, queries, distances), the greatest distance first."""
     here = form.distances(piece)
     if given.vectors is None:
         scores = q.new_zeros(1, 1, piece.query_count, piece.distance_count)
@@ -45,12 +45,12 @@ def _by_distance(form: WindowForm, given: WindowInputs, q: Tensor, piece: QueryC
 
 
 def _of_heads(rows: Tensor, maps: Tensor) -> Tensor:
-    """Each head's map (heads, n, m) of its rows (heads, batch, queries, n)."""
+    """Map the rows (heads, batch, queries, n) by each head's map (heads, n, m)."""
     return (rows.flatten(1, 2) @ maps).view(*rows.shape[:-1], maps.shape[-1])
 
 
 def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: QueryChunk) -> Tensor:
-    """The values (heads, batch, queries, head_width) that the weights choose."""
+    """Return the values (heads, batch, queries, head_width) that the weights choose."""
     within, outside = weights.split([piece.key_count, weights.shape[-1] - piece.key_count], -1)
     y = within @ given.v[:, :, piece.key_start : piece.key_stop]
     if form.pos_values and given.vectors is not None and piece.distance_count:
@@ -64,18 +64,18 @@ def _values(form: WindowForm, given: WindowInputs, weights: Tensor, piece: Query
 
 
 def capped(scores: Tensor, cap: float) -> Tensor:
-    """The scores s as c tanh(s / c) with a cap c, or as they are where it is 0."""
+    """Return the scores s as c tanh(s / c) with a cap c, or as they are where it is 0."""
     return cap * torch.tanh(scores / cap) if cap else scores
 
 
 def can_be_fused(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> bool:
-    """Whether scores are by content alone, of keys within the window alone, and no weights are dropped."""
+    """Return whether scores are by content and by keys within the window alone, and all are kept."""
     beside = (given.vectors, given.fading, given.extra_keys)
     return not (form.cap or form.first_sees_nothing or kept) and all(each is None for each in beside)
 
 
 def window_fused(form: WindowForm, given: WindowInputs) -> Tensor:
-    """What each query sees, (heads, batch, queries, head_width), of a form that can be fused.
+    """Return what each query sees, (heads, batch, queries, head_width), of a form that can be fused.
 
     Nothing where all that a query would see is masked.
     """
@@ -94,7 +94,7 @@ def window_fused(form: WindowForm, given: WindowInputs) -> Tensor:
 
 
 def _visible(piece: QueryChunk, given: WindowInputs) -> Tensor:
-    """Which keys each query sees, (queries, keys), or those of each sequence, (batch, 1, queries, keys)."""
+    """Return which keys each query sees, (queries, keys), or (batch, 1, queries, keys)."""
     queries, keys = (
         torch.arange(*ends, device=given.q.device)
         for ends in ((piece.start, piece.stop), (piece.key_start, piece.key_stop))

@@ -29,7 +29,7 @@ _NUM_INPUTS = len(WindowInputs._fields)
 
 
 def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor:
-    """What each query sees, (heads, batch, queries, head_width), of a form without a cap, on a CPU."""
+    """Return what each query sees, (heads, batch, queries, head_width), without a cap, on a CPU."""
     return _Tiles.apply(form, torch.is_grad_enabled(), *given, *kept)[0]
 
 
@@ -80,30 +80,30 @@ class _Tile(NamedTuple):
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
-        """What belongs to the queries, (sequences, queries, width)."""
+        """Return the part of the queries, (sequences, queries, width)."""
         past = self.given.past
         return numbers[self.head, self.batch, self.piece.start - past : self.piece.stop - past]
 
     def of_keys(self, numbers: Tensor) -> Tensor:
-        """What belongs to the keys, (sequences, keys, width)."""
+        """Return the part of the keys, (sequences, keys, width)."""
         return numbers[self.head, self.batch, self.piece.key_start : self.piece.key_stop]
 
     def within(self, numbers: Tensor) -> Tensor:
-        """What belongs to the window of numbers in the tile's shape."""
+        """Return the part of the window, of numbers in the tile's shape."""
         return numbers[:, :, : self.piece.key_count]
 
     def outside(self, numbers: Tensor) -> Tensor:
-        """What belongs to the extra keys, (sequences · queries, n)."""
+        """Return the part of the extra keys, (sequences · queries, n)."""
         return numbers.view(-1, numbers.shape[-1])[:, self.piece.key_count :]
 
     def band(self, numbers: Tensor) -> Tensor:
-        """The view by distance, (sequences, queries, distances)."""
+        """Return the view by distance, (sequences, queries, distances)."""
         sequences, rows, keys = numbers.shape
         shape, strides = (sequences, rows, self.piece.distance_count), (rows * keys, keys + 1, 1)
         return numbers.as_strided(shape, strides, numbers.storage_offset())
 
     def by_distance(self, numbers: Tensor) -> Tensor:
-        """The numbers of the window by distance, a view where that can be."""
+        """Return the numbers of the window by distance, a view where that can be."""
         return self.band(numbers) if self.is_band else unskew(self.within(numbers), self.piece)
 
     def score(self, q: Tensor, scores: Tensor) -> None:
@@ -137,7 +137,7 @@ class _Tile(NamedTuple):
         scores[:, :, self.piece.distance_count : self.piece.key_count].add_(last)
 
     def read(self, weights: Tensor) -> Tensor:
-        """The values (sequences, queries, head_width) that weights choose."""
+        """Return the values (sequences, queries, head_width) that weights choose."""
         values, inside = self.of_keys(self.given.v), self.within(weights)
         if self.given.num_extra:
             y = torch.mm(self.outside(weights), self.extra_values).view(*weights.shape[:2], -1)
@@ -152,7 +152,7 @@ class _Tile(NamedTuple):
 
 
 def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
-    """What is added to the scores of a band's first keys, and to those of its last, to mask what is outside.
+    """Return what masks the first keys of a band's scores, and the last, by addition.
 
     Query t does not see the first t keys, nor those behind its nearest.
     """
@@ -162,7 +162,7 @@ def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _iter_tiles(form: WindowForm, given: WindowInputs, piece: QueryChunk) -> Iterator[tuple[_Tile, Tensor]]:
-    """The tiles of a piece, each with a buffer of its shape that the next one overwrites."""
+    """Yield the tiles of a piece, each with a buffer of its shape that the next one overwrites."""
     heads, batch = given.q.shape[:2]
     rows = (piece.query_count, piece.key_count + given.num_extra)
     most = max(1, min(batch, _MAX_TILE // max(1, rows[0] * rows[1])))
@@ -186,7 +186,7 @@ class _Tiles(torch.autograd.Function):
 
     @staticmethod
     def forward(form: WindowForm, keeps: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """What the queries see, laid out in memory as heads are merged, and the weights of each piece."""
+        """Return what the queries see, laid out as heads are merged, and the weights of each piece."""
         given, kept = WindowInputs(*tensors[:_NUM_INPUTS]), tensors[_NUM_INPUTS:]
         heads, batch, length, head_width = given.q.shape
         y = given.q.new_empty(batch, length, heads, head_width).permute(2, 0, 1, 3)
@@ -220,7 +220,7 @@ class _Tiles(torch.autograd.Function):
     @one_gradient_at_a_time
     @once_differentiable
     def backward(ctx: _TilesContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
-        """The gradients of the inputs; a weight p of a softmax has p (dp − Σ p dp), where Σ p dp = y · dy."""
+        """Return the gradients; a weight p of a softmax has p (dp − Σ p dp), where Σ p dp = y · dy."""
         form, pieces = ctx.form, len(ctx.form.pieces)
         tensors, y, weights = (
             ctx.saved_tensors[: -pieces - 1],
@@ -249,7 +249,7 @@ class _Tiles(torch.autograd.Function):
         in_dims: tuple[Any, ...],
         *args: Any,  # noqa: ANN401 -- those of forward, as torch has it
     ) -> tuple[tuple[Tensor, ...], int]:
-        """Plain products of all, which torch differentiates."""
+        """Compute plain products of all, which torch differentiates."""
         form: WindowForm = args[0]
 
         def products(*tensors: Tensor) -> Tensor:
@@ -260,7 +260,7 @@ class _Tiles(torch.autograd.Function):
 
 
 def _gradients_of(given: WindowInputs) -> WindowInputs:
-    """Zeros for the gradients of the inputs, those that products are added to as products lay them out."""
+    """Return zeros for the gradients of the inputs, laid out as products come."""
     k, v, vectors, extra_keys, extra_values = map(
         _across, (given.k, given.v, given.vectors, given.extra_keys, given.extra_values)
     )
@@ -271,7 +271,7 @@ def _gradients_of(given: WindowInputs) -> WindowInputs:
 
 
 def _across(numbers: Tensor | None) -> Tensor | None:
-    """As many zeros, column by column; of columns a power of two apart few would stay in a cache."""
+    """Return zeros column by column; columns a power of two apart would leave a cache."""
     if numbers is None:
         return None
     *before, rows, width = numbers.shape
@@ -306,7 +306,7 @@ def _add_gradients(
 
 
 def _by_weights(tile: _Tile, dy: Tensor, buffer: Tensor) -> Tensor:
-    """The gradient of the weights, written into the buffer."""
+    """Return the gradient of the weights, written into the buffer."""
     within = tile.within(buffer)
     torch.bmm(dy, tile.of_keys(tile.given.v).mT, out=within)
     if tile.given.num_extra:

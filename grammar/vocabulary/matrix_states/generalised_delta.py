@@ -7,10 +7,6 @@ from .recurrent_heads import (
     square_state,
 )
 
-RWKV_RANK = 32
-"""The width between the two maps to the decays of `rwkv7`, and to its learning rates."""
-
-
 KDA = register_recurrence(
     "kda",
     "Kimi delta attention: the delta rule, in which each channel of the keys decays by a gate of the input",

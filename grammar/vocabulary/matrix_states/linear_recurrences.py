@@ -8,10 +8,6 @@ from .recurrent_heads import (
     square_state,
 )
 
-GATE_RANK, GATE_TEMPERATURE = 16, 16.0
-"""The width between the two maps to the decays of `gla`, and the root of them that is taken."""
-
-
 LINEAR_ATTN = register_recurrence(
     "linear_attn",
     "attention without a softmax: positive features of queries and keys, and a state of one size",

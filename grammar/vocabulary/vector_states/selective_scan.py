@@ -12,26 +12,6 @@ from .recurrent_channels import (
     register_channels,
 )
 
-PIECE = 16
-"""In pieces of so many positions a CPU computes states, of which training keeps those behind each piece."""
-
-HELD = 2**20
-"""So many numbers of states, at most, a piece of several sequences has on a CPU."""
-
-RANK_DIVISOR = 16
-"""The width between the two maps to the steps of `mamba` is that of the model by this, rounded up."""
-
-
-def step_rank(width: int) -> int:
-    """The width between the two maps to the steps."""
-    return -(-width // RANK_DIVISOR)
-
-
-def sequences_at_once(states: int) -> int:
-    """Of how many sequences, with so many numbers of state each, a CPU computes a piece together."""
-    return max(1, HELD // (PIECE * states))
-
-
 MAMBA = register_channels(
     "mamba",
     "selective state space: every channel has a state whose steps, keys and queries are of the input",

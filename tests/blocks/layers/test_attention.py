@@ -11,9 +11,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from activemem.blocks import build
 from activemem.blocks.core.initialisation import initialise
-from activemem.blocks.layers.distance_biases import build_distance_bias
 from activemem.blocks.layers.head_parts import turn
-from activemem.blocks.layers.pair_positions import PairPositions
+from activemem.blocks.layers.pair_positions import PairPositions, build_distance_bias
 from activemem.blocks.layers.window_attention import AdaptiveSpans, WindowedBlock
 from activemem.blocks.layers.windows import pieces as window_pieces
 from activemem.blocks.testing import conformance

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.blocks.core.activation_checkpointing import recomputed
+from activemem.blocks.core.residual_stack import recomputed
 from activemem.blocks.layers.kernels import agreement, choice, recurrences
 from activemem.blocks.testing.fixtures import make_block, make_generator, parse_block, random_sequences
 

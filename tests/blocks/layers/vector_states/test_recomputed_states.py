@@ -8,12 +8,10 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks import build
-from activemem.blocks.layers.vector_states import recomputed_states
-from activemem.blocks.layers.vector_states.recomputed_states import read_states
-from activemem.blocks.layers.vector_states.scan import scan
+from activemem.blocks.layers.vector_states import scan as states
+from activemem.blocks.layers.vector_states.scan import read_states, scan
 from activemem.blocks.testing.fixtures import make_generator, saved_bytes
 from activemem.grammar import analyse
-from activemem.grammar.vocabulary.vector_states import selective_scan
 
 from ...testing.live_memory import LiveMemory
 
@@ -36,10 +34,8 @@ def scanned(steps, u, rates, k, q, state, negative=False):
 def _pieces(request, monkeypatch):
     """Pieces of four positions, step by step, or of six by a scan."""
     size = 4 if request.param == "short pieces" else 6
-    monkeypatch.setattr(recomputed_states, "PIECE", 4)
-    monkeypatch.setattr(
-        recomputed_states, "_pieces", lambda *each: zip(*(x.split(size, 1) for x in each), strict=True)
-    )
+    monkeypatch.setattr(states, "PIECE", 4)
+    monkeypatch.setattr(states, "_pieces", lambda *each: zip(*(x.split(size, 1) for x in each), strict=True))
 
 
 def read(*given, negative=False):
@@ -47,11 +43,11 @@ def read(*given, negative=False):
 
 
 @pytest.mark.usefixtures("_pieces")
-@pytest.mark.parametrize("held", [selective_scan.HELD, 4 * 6])
+@pytest.mark.parametrize("held", [states.HELD, 4 * 6])
 @pytest.mark.parametrize("length", [1, 6, 17])
 @pytest.mark.parametrize("negative", [False, True])
 def test_what_is_read_has_the_numbers_and_gradients_of_a_scan(length, negative, held, monkeypatch):
-    monkeypatch.setattr(selective_scan, "HELD", held)  # all sequences together, or one by one
+    monkeypatch.setattr(states, "HELD", held)  # all sequences together, or one by one
     given = rows(length)
     found, expected = read(*given, negative=negative), scanned(*given, negative)
     for one, other in zip(found, expected, strict=True):
@@ -89,7 +85,7 @@ def test_an_accelerator_holds_the_states_of_some_sequences_at_a_time(monkeypatch
         y, last = read_states(steps, u, rates, k, q, state=None, negative=False)
         (y.sum() + last.sum()).backward()
     assert (y.shape, last.shape) == ((64, 128, 256), (64, 256, 16))
-    assert live.peak < 14 * 4 * recomputed_states.ACCELERATED_HELD
+    assert live.peak < 14 * 4 * states.ACCELERATED_HELD
 
 
 def test_states_are_in_single_precision_whatever_is_set_around():
