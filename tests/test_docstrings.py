@@ -22,7 +22,8 @@ Documented = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 def _words(tree: ast.Module) -> Iterator[str]:
     """Yield the words of all strings but docstrings and sentences: keys, recipes, names."""
     documented = [each for each in ast.walk(tree) if isinstance(each, Documented | ast.Module)]
-    docstrings = {id(each.body[0].value) for each in documented if ast.get_docstring(each) is not None}
+    first = (each.body[0] for each in documented if each.body)
+    docstrings = {id(each.value) for each in first if isinstance(each, ast.Expr)}
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Constant)
