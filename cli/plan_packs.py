@@ -8,7 +8,7 @@ from ..studies.schema.search_settings import RACE
 from ..studies.text.units import plural
 
 if TYPE_CHECKING:
-    from ..engine.packs.outlook import PackOutlook
+    from ..engine.packs.form import PackOutlook
     from ..studies.planning.plan import Plan
     from ..studies.study import Study
     from .machine_settings import MachineSettings
@@ -27,7 +27,7 @@ def packs(study: Study, plan: Plan, machine: MachineSettings) -> str:
     if not left:
         return ""
     from ..engine.core.resources import MAX_PACK
-    from ..engine.packs.outlook import foresee_packs
+    from ..engine.packs.form import foresee_packs
 
     return _told(foresee_packs(left), MAX_PACK if machine.pack == "auto" else machine.pack, machine)
 

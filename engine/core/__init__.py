@@ -1,9 +1,8 @@
-"""Every part of the engine shares what is here, and none of it depends on a task.
+"""What every part of the engine shares; nothing here depends on a task.
 
-`events` are what a run tells, `progress` follows a study by them, `resources` what a machine gives to a
-trial, `gpus` which it has, of which `nvml` tells what is free, `cpu` how a process computes with it, `seeds`
-the streams of random numbers, `device_stream` one that is drawn on its device, `placement` brings states to
-one, `trainable` what trains, `models` builds a trial's model and `model_file` keeps it, `locks` lets one
-process make what others wait for, `interruption` leaves a training amid its epoch, and `process_end` ends a
-process with the one that it serves.
+`events` are what a run reports, and `progress` follows a study by them. `resources` are what a machine gives
+to a trial; `gpus` finds its GPUs, `nvml` their free memory, and `cpu` prepares the process. `seeds` and
+`device_stream` are streams of random numbers, `placement` moves states to a device, `models` builds a trial's
+model, and `model_file` stores it. `locks` has one process make a file that others wait for, and
+`interruption` leaves a training amid its epoch.
 """

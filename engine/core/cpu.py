@@ -1,4 +1,4 @@
-"""How a process computes on its CPU: threads, and memory that stays between steps.
+"""Threads of a process, and memory that stays between steps.
 
 glibc returns freed memory of many blocks to the system at once, and the next step gets empty pages again:
 steps of large batches spend up to a fifth of their time on that.

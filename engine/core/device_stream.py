@@ -35,7 +35,7 @@ class DeviceStream:
 
     @contextmanager
     def in_process(self) -> Iterator[None]:
-        """A context in which what draws from the process's generator draws from this."""
+        """Let this stream stand in for the process's generator within a context."""
         cuda = self._device.type == "cuda"
         with torch.random.fork_rng(devices=[self._device] if cuda else []):
             if cuda:

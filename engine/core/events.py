@@ -1,4 +1,4 @@
-"""What the engine tells while it runs: plain data, made where it happens and shown by whoever listens."""
+"""Events of a running study: plain data, made where something happens and shown by listeners."""
 
 from __future__ import annotations
 

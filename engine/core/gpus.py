@@ -1,4 +1,4 @@
-"""Which GPUs this machine has for trials, and what CUDA fails by where torch finds none of them."""
+"""The GPUs of this machine, and the reasons why CUDA fails."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def gpu_here() -> tuple[Gpu, int] | None:
 
 
 def count_gpus() -> int:
-    """On how many GPUs this process can train; 0 without any.
+    """Return the number of GPUs that this process can train on.
 
     Torch asks the driver, which counts those of the machine. CUDA gives a process a single instance where
     they are split into instances (MIG).
@@ -74,7 +74,7 @@ def count_gpus() -> int:
 
 
 def count_gpus_of_processes() -> int:
-    """On how many GPUs processes with one each can train here: on every instance the environment names."""
+    """Return the number of GPUs for processes with one each: every instance that the environment names."""
     named = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     instances = sum(each.startswith("MIG-") for each in named)
     return max(found, instances) if (found := count_gpus()) else 0

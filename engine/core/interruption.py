@@ -65,7 +65,7 @@ _alarm = _Alarm()
 
 @contextmanager
 def interruptible(limit_s: float | None, last_words: int = 2) -> Iterator[None]:
-    """A context that is left by TimeLimitPassed some seconds after `limit_s`, or by StoppedMidway.
+    """Leave a context by TimeLimitPassed some seconds after `limit_s`, or by StoppedMidway.
 
     Only the main thread can be interrupted; in any other it changes nothing. Where native code does not come
     back, the process ends, with a traceback in the file of that descriptor; whoever goes on reads it.

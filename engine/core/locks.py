@@ -1,4 +1,4 @@
-"""Of several processes that would make the same file, one makes it and the others wait."""
+"""A lock for files that several processes would make: one makes it and the others wait."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def rebuild(file: ModelFile) -> AnyModel:
 
 
 def _unshared(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Weights on the CPU, each stored once, and the names that stand for another's, as tied embeddings do."""
+    """Return weights on the CPU, each stored once, and the names of shared ones, such as tied embeddings."""
     tensors, aliases, first = dict[str, Tensor](), dict[str, str](), dict[tuple[Any, ...], str]()
     for name, weight in weights.items():
         place = (weight.data_ptr(), weight.shape, weight.stride(), weight.dtype)

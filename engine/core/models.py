@@ -29,12 +29,12 @@ def outline_model(settings: TrialSettings) -> AnyModel:
 
 
 def autocast(precision: str, device: torch.device) -> torch.autocast:
-    """Products in bf16 where that is the precision of the training."""
+    """Return a context with products in bf16 if that is the precision of the training."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bf16")
 
 
 def sequence_flops(model: ModelSettings, interface: ModelInterface, *, tokens: int, past: int) -> int:
-    """Operations of a training step on one sequence, forward and backward."""
+    """Return the operations of a training step on one sequence, forward and backward."""
     return _training_flops(model.recipe, model_config(model, interface), tokens, past)
 
 

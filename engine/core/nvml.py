@@ -1,4 +1,4 @@
-"""What the library of NVIDIA's driver (NVML) says of a GPU, without a context of CUDA on it."""
+"""The free memory of a GPU by the library of NVIDIA's driver (NVML), which needs no CUDA context."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LIBRARY = "libnvidia-ml.so.1"
 
 
 class _Memory(Structure):
-    """As `nvmlMemory_t` of nvml.h: bytes."""
+    """The `nvmlMemory_t` of nvml.h, in bytes."""
 
     _fields_ = (("total", c_ulonglong), ("free", c_ulonglong), ("used", c_ulonglong))
 

@@ -1,4 +1,4 @@
-"""What is known of a running study: counts, running trials, and how long the rest will take."""
+"""The progress of a running study: counts, running trials, and the time that is left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .events import Ended, EpochFinished, Event, Started, Taken
 
 
 class Progress(Protocol):
-    """How far a study is, as displays read it: what a driver hears of it, or what is in its store."""
+    """The progress of a study, as displays read it from a driver or from its store."""
 
     @property
     def total(self) -> int:

@@ -1,4 +1,4 @@
-"""What a machine gives to each trial: settings that change how long a study takes, never what it finds."""
+"""Resources of a trial: settings that change how long a study takes, never its results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _QUOTA_FILES = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
 
 
 def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """How many CPUs the trials of this machine have: those of this process, as far as its container may.
+    """Return the CPUs for the trials of this machine: those of this process, within its container's quota.
 
     A part of a CPU counts as a whole one, as Ray has whole ones only. What is read is the control group that
     is mounted at `groups`: that of a container, from inside it. A limit of a systemd unit is not seen.
@@ -94,7 +94,7 @@ class Machine:
 
     @property
     def most_packed(self) -> int:
-        """So many trials take their steps together at most."""
+        """Return how many trials take their steps together at most."""
         return {"auto": MAX_PACK, "off": 1}[self.pack] if isinstance(self.pack, str) else self.pack
 
     @property

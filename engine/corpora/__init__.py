@@ -1,7 +1,7 @@
-"""The files of a corpus are fetched, found, and compared with their checksums.
+"""Files of corpora: fetched, found, and compared with their checksums.
 
-`download` gets them, `availability` says which are on this machine, `files` reads them as they were
-published, and `treebank_files` those of treebanks. `own_files` keeps those of one's own.
+`download` fetches them, `availability` says which are on this machine, `files` reads them as they were
+published, `treebank_files` those of treebanks. `own_files` keeps files of the user's own.
 """
 
 from .availability import Availability, available_datasets, check_availability

@@ -1,4 +1,4 @@
-"""Which files of each dataset are on this machine, and whether they are right."""
+"""The files of each dataset on this machine, and their faults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .treebank_files import describe_missing, find_treebank_files, read_treebank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Availability:
-    """What a folder has of a dataset: its files, and in words what is missing and what is wrong."""
+    """The files of a dataset in a folder, with a description of missing and wrong ones."""
 
     dataset: Dataset
     folder: Path

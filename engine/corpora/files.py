@@ -128,7 +128,7 @@ def _verify(dataset: Dataset, source: SourceFile, path: Path, size: int, got: st
 
 @contextmanager
 def _opened(path: Path, source: SourceFile) -> Iterator[Stream]:
-    """A stream over what counts of a source, out of whatever file has it."""
+    """Open a stream over the part of a source that counts, in whatever file contains it."""
     with _unpacked(path, source) as file:
         if source.size is None:
             yield file
@@ -146,7 +146,7 @@ def _segment(text: str) -> bytes:
 
 @contextmanager
 def _unpacked(path: Path, source: SourceFile) -> Iterator[Stream]:
-    """A stream over all of a source, out of whatever file has it."""
+    """Open a stream over all of a source, in whatever file contains it."""
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             name = _member(archive.namelist(), source)

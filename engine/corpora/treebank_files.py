@@ -21,7 +21,7 @@ _BRACKET = re.compile(rb"[()]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFiles:
-    """Where a treebank's files are: the paths that have them, their numbers, and how they are read."""
+    """The files of a treebank: their paths, their numbers, and how to read them."""
 
     paths: tuple[Path, ...] = ()
     numbers: tuple[int, ...] = ()
@@ -136,13 +136,13 @@ def _archived(treebank: Treebank, path: Path) -> TreeFiles:
 
 
 def _members(path: Path, names: tuple[str, ...]) -> Iterator[bytes]:
-    """Files of those names within an archive."""
+    """Yield the files of these names within an archive."""
     with zipfile.ZipFile(path) as archive:
         for name in names:
             yield archive.read(name)
 
 
 def _bytes(paths: tuple[Path, ...]) -> Iterator[bytes]:
-    """Files as they are."""
+    """Yield files unchanged."""
     for path in paths:
         yield path.read_bytes()

@@ -1,18 +1,25 @@
-"""A corpus is read once into files of tokens, and every token of a split is scored exactly once.
+"""Corpora, read once into files of tokens; every token of a split is scored exactly once.
 
 `text` is for language models, `pairs` for translation, `trees` for parsing, `labelled` for sequences with
-labels. `own_rows` reads files of one's own, `vocabularies` number what
-sentences are made of, and `token_files` keep the numbers. `prepared_lengths` says how long they are.
+labels. `own_rows` reads files of the user's own, `vocabularies` number the symbols of sentences, and
+`token_files` keep the numbers. `prepared_lengths` says how long sequences are.
 """
 
 from ..corpora import DataError
 from .labelled.corpus import LabelledCorpus, open_labelled
 from .pairs.batches import PairBatch, iter_pair_batches, iter_pair_eval
 from .pairs.corpus import PairSplit, ParallelText, open_pairs
-from .text.batches import LineBatch, ScoredBatch, StreamBatch
+from .text.batches import (
+    LineBatch,
+    ScoredBatch,
+    StreamBatch,
+    blocks_per_pass,
+    iter_line_batches,
+    iter_line_eval,
+    iter_stream_batches,
+    iter_stream_eval,
+)
 from .text.corpus import TokenisedCorpus, open_corpus
-from .text.line_batches import iter_line_batches, iter_line_eval
-from .text.stream_batches import blocks_per_pass, iter_stream_batches, iter_stream_eval
 from .token_files import Split
 from .trees.corpus import gold_trees, open_treebank
 

@@ -1,4 +1,4 @@
-"""How long the sequences are that a trial trains on, of data that were prepared on this machine."""
+"""The lengths of a trial's training sequences, from data that were prepared on this machine."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Split:
         return self.lines[1:] - self.lines[:-1]
 
     def first_lines(self, count: int) -> Split:
-        """So many lines from the beginning, and nothing else."""
+        """Return this many lines from the beginning."""
         lines, words = self.lines[: count + 1], self.line_words[:count]
         tokens = self.tokens[: int(lines[-1])]
         sizes = None if self.line_bytes is None else self.line_bytes[:count]
@@ -52,7 +52,7 @@ class Split:
         )
 
     def padded_lines(self, chosen: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Lines by number as rows of int64, padded with 0 at the end, and their lengths (rows,)."""
+        """Return lines by number as rows of int64, padded with 0 at the end, and their lengths (rows,)."""
         numbers = torch.tensor(chosen)
         starts, ends = self.lines[numbers], self.lines[numbers + 1]
         places = zip(starts.tolist(), ends.tolist(), strict=True)

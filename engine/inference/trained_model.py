@@ -11,7 +11,7 @@ from ...errors import ActivememError
 from ...studies.catalog.tasks import LanguageModelSettings
 from ..core.model_file import ModelFile, read_model_file, rebuild
 from ..data import DataError
-from ..data.text.line_batches import LINE_START
+from ..data.text.batches import LINE_START
 from ..data.text.symbols import TextSymbols
 from ..objectives.text_scores import TextScore
 from .predictions import Prediction, answer_lines, surrogate_fault

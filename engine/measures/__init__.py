@@ -1,7 +1,7 @@
-"""A measure says what outputs are worth, by the rules of the tool that papers use.
+"""Scores of outputs, by the rules of the tools that papers use.
 
-`bleu` is for translations, `evalb` for trees, `classification` for classes and their probabilities,
-`likelihood` for how likely the right outputs were.
+`bleu` scores translations, `evalb` trees, `classification` classes and their probabilities, and `likelihood`
+the probability of the right outputs.
 """
 
 from .bleu import Bleu, LengthBucket, bleu, bleu_by_length

@@ -1,4 +1,4 @@
-"""How good classes are that a model names, and the probabilities that it gives them."""
+"""Scores of predicted classes and of their probabilities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BINS = 15
 
 
 class ClassificationScore:
-    """What predictions are worth, batch by batch: loss, accuracy, macro F1 and calibration."""
+    """The loss, accuracy, macro F1 and calibration of predictions, updated batch by batch."""
 
     def __init__(self, classes: int) -> None:
         self._confusion = torch.zeros(classes, classes, dtype=torch.int64)  # (true, predicted)

@@ -42,12 +42,12 @@ class BracketScore:
 
     @property
     def recall(self) -> float:
-        """Of the right brackets, how many were guessed."""
+        """Return the share of the right brackets that were guessed."""
         return _percent(self.matched, self.right)
 
     @property
     def precision(self) -> float:
-        """Of the guessed brackets, how many were right."""
+        """Return the share of the guessed brackets that were right."""
         return _percent(self.matched, self.guessed)
 
     @property
@@ -62,12 +62,12 @@ class BracketScore:
 
     @property
     def tagging(self) -> float:
-        """Of the words that were not deleted, how many had the right tag."""
+        """Return the share of words, but deleted ones, with the right tag."""
         return _percent(self.right_tags, self.words)
 
     @property
     def complete_match(self) -> float:
-        """Of the sentences that were compared, how many were complete."""
+        """Return the share of the compared sentences that were complete."""
         return _percent(self.complete, self.sentences - self.errors - self.skipped)
 
 

@@ -1,4 +1,4 @@
-"""How likely the right outputs were."""
+"""The likelihood of the right outputs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Likelihood:
 
     @property
     def loss(self) -> float:
-        """Nats per token."""
+        """Return the nats per token."""
         return self.nats / self.tokens
 
     @property
     def bits_per_token(self) -> float:
-        """Bits per token: per character where these are the tokens."""
+        """Return the bits per token: per character where these are the tokens."""
         return self.loss / math.log(2)
 
     @property

@@ -1,9 +1,9 @@
-"""There is one objective for each kind of task: its data, its loss and its metrics.
+"""One objective for each kind of task: its data, its loss and its metrics.
 
-`base` is their interface; `tagging`, `seq2seq`, `language_modelling`, `regression` and `labelled` are the
-kinds, `generated` those of tasks whose examples plug-ins draw. `text_scores` says how likely a text is,
-`generation` measures what a model writes, `tree_costs` say what keeps that from being a tree,
-`registered_metrics` are those of plug-ins; `drawn_batches` are those of a corpus that a training has drawn.
+`base` is their interface. `generated` is for tasks that draw examples, `regression` for the long-term
+problems, `labelled`, `language_modelling` and `seq2seq` for corpora. `text_scores` says how likely a text is,
+`generation` measures what a model writes, `tree_costs` keep that close to trees, and `registered_metrics` are
+those of plug-ins.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class Objective(ABC, Generic[ModelOf]):
         return max(1, self.settings.train.batch_size // self.evaluation_parts)
 
     def epoch_shapes(self) -> Mapping[StepShape, int]:
-        """How many steps of the epoch had each shape, before it is evaluated."""
+        """Return the number of steps of the epoch with each shape, before it is evaluated."""
         return {self.step_shape: self.settings.train.steps_per_epoch}
 
     @abstractmethod
@@ -242,13 +242,13 @@ class DrawnBatches(Generic[BatchOf]):
         return self._current
 
     def mean_shape(self, batch_size: int | None) -> StepShape:
-        """Sequences of the mean length of those drawn so far; without a size as many as a step had."""
+        """Return the mean shape of the batches so far, with `batch_size` sequences if that is given."""
         tokens = self._symbols // max(self._sequences, 1)
         sequences = round(self._sequences / max(self._count, 1)) if batch_size is None else batch_size
         return StepShape(sequences=sequences, tokens=tokens)
 
     def state(self) -> dict[str, Any]:
-        """How many batches have been drawn, and what their mean shape follows from."""
+        """Return the number of batches drawn, and the counts that their mean shape follows from."""
         return {"position": self._count, "padded": self._symbols, "drawn": self._sequences}
 
     def restore(self, state: dict[str, Any]) -> None:

@@ -34,8 +34,8 @@ from ...studies.catalog.tasks import (
 from ...studies.schema.settings import TrialSettings
 from ..core.seeds import derive_seed
 from ..tasks import Batch, get_task
+from ..tasks.algorithmic import draw_dev_batches, draw_test_batch
 from ..tasks.generated import draw_examples, draw_test_set
-from ..tasks.scored_sequences import draw_dev_batches, draw_test_batch
 from .base import (
     Answers,
     CausalView,
@@ -335,7 +335,7 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         self._settings, self._task = settings.task, get_task(settings.task.name)
 
     def loss(self, model: Model, part: int, parts: int) -> Tensor:
-        """Cross-entropy of every token."""
+        """Return the cross-entropy of every token."""
         count = len(self._current.inputs)
         here = rows_of_part(count, part, parts)
         inputs, targets = (on_device(rows[here], self.device) for rows in self._current)
@@ -348,13 +348,13 @@ class AlgorithmicObjective(FreshObjective[Batch]):
         return tuple(self._draw_batch())
 
     def loss_of(self, model: nn.Module, *batch: Tensor) -> Tensor:
-        """Cross-entropy of every token of a whole batch."""
+        """Return the cross-entropy of every token of a whole batch."""
         inputs, targets = batch
         return functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
     @property
     def _tested_at_once(self) -> int:
-        """As many sequences as in a part of a step, or fewer."""
+        """Return how many sequences are scored at once: at most those in a part of a step."""
         return max(1, self._scored_at_once // self.settings.train.accumulate)
 
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
@@ -372,14 +372,14 @@ class AlgorithmicObjective(FreshObjective[Batch]):
 
     @abstractmethod
     def _dev_batches(self) -> Sequence[Batch]:
-        """Sequences that are scored after an epoch."""
+        """Return the sequences that are scored after an epoch."""
 
     @abstractmethod
     def _evaluate_epoch(self, model: Model) -> Metrics:
         """Return the metrics after an epoch."""
 
     def _test(self, model: Model) -> Metrics:
-        """Loss, share of right symbols and share of sequences without a fault: by length, and their means.
+        """Return loss, accuracy and the share of sequences without a fault: by test length, and their means.
 
         Each length counts the same in a mean, however many symbols it has.
         """

@@ -42,7 +42,7 @@ MAX_LENGTH_MARGIN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """How outputs are searched for: the size of the beam, and the penalties that rank its hypotheses.
+    """The search for outputs: the size of the beam, and the penalties that rank its hypotheses.
 
     `sizes` says which a model is told that must be told one.
     """
@@ -121,7 +121,7 @@ class PairData:
         return TreeCosts.of(split.sentences("source"), self.text.target)
 
     def sentences(self, outputs: Sequence[Sequence[int]]) -> list[str]:
-        """Outputs as text; of drawn pairs, the numbers of their symbols."""
+        """Return outputs as text; of drawn pairs, the numbers of their symbols."""
         decode_one = number_line if self.text is None else self.text.target.decode
         return [decode_one(output) for output in outputs]
 
@@ -200,7 +200,7 @@ def _max_lengths(lengths: Tensor, ratio: float, margin: int) -> Tensor:
 def write_outputs(
     outputs: Sequence[list[int]], pairs: PairData, split: PairSplit, decoding: Decoding
 ) -> WrittenOutputs:
-    """Outputs of a split in the form of the store."""
+    """Return outputs of a split in the form of the store."""
     return WrittenOutputs(
         **asdict(decoding),
         sources=pairs.sources(split),

@@ -46,7 +46,7 @@ class LabelledObjective(Objective[Model]):
 
     @property
     def step_shape(self) -> StepShape:
-        """Sequences of the mean length of those drawn so far, padding included."""
+        """Return a batch of the mean length of the sequences so far, padding included."""
         return self._drawn.mean_shape(self.settings.train.batch_size)
 
     def begin_batch(self, parts: int) -> None:
@@ -117,7 +117,7 @@ class LabelledObjective(Objective[Model]):
         """Return what outputs stand for, as plain values."""
 
     def _measured(self, outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs and labels as registered metrics see them."""
+        """Return outputs and labels in the form of registered metrics."""
         return outputs, labels
 
     @abstractmethod

@@ -78,7 +78,7 @@ class LanguageObjective(Objective[Model]):
 
     @abstractmethod
     def _causal_tokens(self) -> Tensor:
-        """Tokens of the dev split, as many as are read at once and one more, (length + 1,)."""
+        """Return tokens of the dev split, as many as are read at once and one more, (length + 1,)."""
 
     @abstractmethod
     def _losses(self, model: Model, inputs: Tensor, targets: Tensor) -> Tensor:
@@ -210,7 +210,7 @@ class LineObjective(LanguageObjective):
 
     @property
     def step_shape(self) -> StepShape:
-        """Lines of the mean length of those drawn so far, padding included."""
+        """Return a batch of the mean length of the lines so far, padding included."""
         return self._drawn.mean_shape(self.settings.train.batch_size)
 
     def begin_batch(self, parts: int) -> None:
@@ -237,7 +237,7 @@ class LineObjective(LanguageObjective):
             yield Examples(batch.inputs, batch.targets, batch.lengths)
 
     def state(self) -> dict[str, Any]:
-        """How many batches have been read, and what their mean length follows from."""
+        """Return the number of batches read, and the counts that their mean length follows from."""
         return self._drawn.state()
 
     def restore(self, state: dict[str, Any]) -> None:

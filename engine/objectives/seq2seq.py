@@ -48,7 +48,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
     @property
     def step_shape(self) -> StepShape:
-        """Pairs of the mean length of those drawn so far, padding included, and as many as steps had."""
+        """Return the mean shape of the batches so far, padding included."""
         train = self.settings.train
         return self._drawn.mean_shape(train.batch_size if train.batch_tokens is None else None)
 
@@ -142,7 +142,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return write_outputs(self._outputs, self._pairs, self._pairs.test, self._decoding)
 
     def state(self) -> dict[str, Any]:
-        """How many batches have been read, and the outputs at the end."""
+        """Return the number of batches read, and the outputs at the end."""
         return {**self._drawn.state(), "outputs": self._outputs}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -215,7 +215,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
 
 
 class GuessDraws(NamedTuple):
-    """What is drawn for the guesses of a batch, all (pairs, symbols), whatever parts it comes in.
+    """Random numbers for the guesses of a batch, all (pairs, symbols), whatever parts it comes in.
 
     Which of the symbols are `replaced`, and `uniform` numbers below 1 by which guesses are drawn.
     """

@@ -1,4 +1,4 @@
-"""How likely a language model finds a text: every token once, as a stream or line by line."""
+"""The likelihood of a text under a language model, as a stream or line by line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .registered_metrics import RegisteredMetrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextScore(Likelihood):
-    """How likely a text is, and the ends of its lines among its words.
+    """The likelihood of a text, and that of the ends of its lines among its words.
 
     `padded_loss` is given for lines: the mean over all positions of their batches, padding included.
     """
@@ -108,7 +108,7 @@ def score_lines(
 
 
 class _Total:
-    """What has been scored of a text, in which `end` is the end of a line."""
+    """Sums over the scored tokens of a text, in which `end` is the end of a line."""
 
     def __init__(self, end: int) -> None:
         self._end, self._nats, self._tokens = end, [0.0, 0.0], [0, 0]  # of all, and of ends

@@ -1,4 +1,4 @@
-"""What outputs cost that are not trees of their sentences."""
+"""Costs of outputs that are no trees of their sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TAG_COST, BRACKET_COST = 1000.0, 100.0
 
 
 class TreeCosts(OutputCosts):
-    """What keeps outputs from being trees of sentences of so many words (sentences,), whole numbers.
+    """Costs for outputs that are no trees of sentences with these numbers of words (sentences,).
 
     That are tags too many or too few, and opening brackets that have no closing one or the other way round,
     whatever the labels and their order. Of each symbol `tags` and `brackets` (vocab,) say what it is: 1 for

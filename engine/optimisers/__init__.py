@@ -1,13 +1,12 @@
-"""An optimiser is made of the settings in [train] and moves every weight that is not frozen once a step.
+"""Optimisers, and the weights that they move.
 
-`build` makes them, `lion`, `muon` and `sgd` are those that torch does not have in this form,
-`parameter_groups` has weights with rates of their own, `changed_settings` has settings change amid a
-training, `state_size` the bytes that are kept of weights, `clipped_steps` keep steps small,
-`maximal_updates` rates by width; `weight_average` is what models may be evaluated with, and `weights` are
-those of a training with all that moves them.
+`build` makes the optimiser of [train], or changes its settings amid a training; `rules` has those that torch
+lacks. `weights` holds a model with its optimiser and average. `parameter_groups` gives weights rates of their
+own, `clipped_steps` keeps steps small, `state_size` counts bytes, and `compiled_body` compiles a model's
+body.
 """
 
 from .build import build_optimizer
-from .weight_average import WeightAverage
+from .weights import WeightAverage
 
 __all__ = ["WeightAverage", "build_optimizer"]

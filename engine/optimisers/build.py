@@ -10,14 +10,12 @@ import torch
 from torch import nn
 
 from ...blocks.core.weight_roles import find_weights
+from ...blocks.models.base_model import BaseModel
 from ...errors import ActivememError
 from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSettings, PluginOptimizer
-from ...studies.schema.training import ParameterGroupSettings
-from .lion import Lion
-from .maximal_updates import scale_rates
-from .muon import Muon, muon_maps
+from ...studies.schema.training import CHANGEABLE, ParameterGroupSettings
 from .parameter_groups import regroup
-from .sgd import SGD
+from .rules import SGD, Lion, Muon, muon_maps
 
 
 class OptimizerError(ActivememError):
@@ -130,3 +128,38 @@ def _checked(name: str, made: object, model: nn.Module) -> torch.optim.Optimizer
         told = f"{', '.join(left)} left out" if left else f"{len(moved)} weights"
         raise OptimizerError(f"{name}: expected every weight of the model once, got {told}")
     return made
+
+
+def change_settings(
+    optimizer: torch.optim.Optimizer,
+    settings: OptimizerSettings,
+    model: nn.Module,
+    groups: Sequence[ParameterGroupSettings],
+) -> list[float]:
+    """Have an optimiser go on with other settings; the highest rates of its groups, which stay so far.
+
+    Groups have what those of an optimiser would that began with these settings.
+    """
+    begun = build_optimizer(settings, model, groups)
+    for group, other in zip(optimizer.param_groups, begun.param_groups, strict=True):
+        group.update({key: other[key] for key in CHANGEABLE if key != "lr" and key in other})
+    return [group["lr"] for group in begun.param_groups]
+
+
+def scale_rates(optimizer: torch.optim.Optimizer, model: torch.nn.Module) -> None:
+    """Divide the rates of a body's matrices by the model's relative width; all others keep theirs.
+
+    Scaled are matrices that add up at least as many inputs as the width where maximal updates change nothing.
+    Maps within narrow heads are none of them. The optimiser has taken no step.
+    """
+    if not isinstance(model, BaseModel) or (base := model.config.mup) is None:
+        return
+    weights = find_weights(model.get_submodule("body"))
+    maps = {each for each, found in weights.items() if found.fan_in >= max(base, 2)}
+    groups = []
+    for group in optimizer.param_groups:
+        inside = [weight for weight in group["params"] if weight in maps]
+        others = [weight for weight in group["params"] if weight not in maps]
+        scaled = {**group, "params": inside, "lr": group["lr"] / model.config.relative_width}
+        groups += [each for each in (scaled, {**group, "params": others}) if each["params"]]
+    optimizer.param_groups[:] = groups

@@ -26,7 +26,7 @@ class ParameterGroupError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSize:
-    """How many weights a group has, and how many numbers are in them, `of` all of a model's."""
+    """The number of weights in a group, and of the numbers in them, `of` all numbers of a model."""
 
     group: ParameterGroupSettings
     weights: int

@@ -1,4 +1,4 @@
-"""What an optimiser keeps of the weights of a model, in bytes, from their shapes alone."""
+"""The bytes that an optimiser keeps of a model's weights, from their shapes alone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...studies.catalog.optimisers import OptimizerSettings, OwnOptimizerSetting
 from ...studies.planning.memory_estimates import NUMBER, WeightState
 from ...studies.schema.settings import TrialSettings
 from ..core.models import outline_model
-from .muon import muon_maps
 from .parameter_groups import assign_groups
+from .rules import muon_maps
 
 
 def weight_state(settings: TrialSettings) -> WeightState:
-    """How many numbers of a trial's weights are frozen, and what its optimiser keeps of the others.
+    """Return how many numbers of a trial's weights are frozen, and the optimiser's state of the others.
 
     Counters of steps are left out: 4 bytes a weight, in some rules. Raises ParameterGroupError.
     """

@@ -9,16 +9,67 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...blocks import Model
+from ...blocks.models.seq2seq_model import TransductionModel
 from ...studies.catalog.tasks import ModelInterface
 from ...studies.schema.settings import TrialSettings
 from ...studies.schema.training import TrainSettings
 from ..core.models import AnyModel, build_model
 from ..core.seeds import derive_seed
-from .build import build_optimizer, keep_steps_on_cpu
-from .changed_settings import change_settings
+from .build import build_optimizer, change_settings, keep_steps_on_cpu
 from .clipped_steps import move_weights
 from .compiled_body import compile_body
-from .weight_average import WeightAverage
+
+
+class WeightAverage:
+    """The average of a model's weights over its steps, of which each counts `decay` times the next one.
+
+    It begins as the weights are before the first step.
+    """
+
+    def __init__(self, model: Model | TransductionModel, decay: float) -> None:
+        self._model, self._decay = model, decay
+        self._average = {name: weight.detach().clone() for name, weight in model.named_parameters()}
+        self.settled = True  # False while the model has the average, and where a swap was left midway
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Take the weights into account."""
+        for name, weight in self._model.named_parameters():
+            self._average[name].lerp_(weight, 1.0 - self._decay)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Swap the average into the model within a context.
+
+        Both change places, one weight after the other: a copy of all weights would be as large as they are.
+        """
+        self.settled = False
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+            self.settled = True
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the average by the names of the weights."""
+        return self._average
+
+    @torch.no_grad()
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Resume from a state."""
+        for name, average in self._average.items():
+            average.copy_(state[name])
+        self.settled = True
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        for name, weight in self._model.named_parameters():
+            own = weight.detach().clone()
+            weight.copy_(self._average[name])
+            self._average[name].copy_(own)
+        self._model.after_optimiser_step()
 
 
 class Weights:
@@ -54,7 +105,7 @@ class Weights:
 
     @contextmanager
     def evaluated(self) -> Iterator[AnyModel]:
-        """A context with the model as it is evaluated: with the average, if there is one."""
+        """Yield the model as it is evaluated: with the average, if there is one."""
         if self._average is None:
             yield self.model
         else:

@@ -1,6 +1,6 @@
-"""What trials of one form compute together is what each computes alone, up to the rounding of a product.
+"""Trials of one form that take their steps together, each with the results that it has alone, up to rounding.
 
-`form` says which trials can, and `outlook` how many before anything trains; `attempts` trains a cohort of
-them, `pack` takes the steps of an epoch, `gate` remembers where that is faster, `stacked_steps` takes them:
-`stacked_passes` computes their gradients by `torch.vmap`, and `stacked_optimiser` moves the weights.
+`form` decides which trials can, and counts them before anything trains. `attempts` trains a cohort of them,
+`pack` takes the steps of an epoch, and `gate` remembers where that is faster. `stacked_steps` computes the
+gradients by `torch.vmap`, and `stacked_optimiser` moves the weights.
 """

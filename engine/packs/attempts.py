@@ -141,7 +141,7 @@ def _by_plan(found: tuple[tuple[str, str], Member]) -> tuple[tuple[str, str], st
 
 
 def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
-    """Packs of about as many members, at most so many; who is left alone is in none."""
+    """Yield packs of about the same size, with at most `most` members; a single member is in none."""
     packs = -(-len(members) // most)
     for begin, end in pairwise(place * len(members) // packs for place in range(packs + 1)):
         if end - begin > 1:

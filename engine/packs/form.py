@@ -1,14 +1,17 @@
-"""The form of a trial: those of one form can take steps together."""
+"""The form of a trial; trials of one form can take steps together."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from ...studies.catalog.tasks import GeneratedTask
 from ...studies.schema.settings import TrialSettings
+from ..core.models import outline_model
 from ..objectives import has_one_shape
+from .stacked_steps import stacking_fault
 
 
 def form_of(settings: TrialSettings) -> str | None:
@@ -37,7 +40,7 @@ def form_of(settings: TrialSettings) -> str | None:
 
 
 def count_packs(every: Iterable[TrialSettings], most: int) -> int:
-    """In how many packs of at most so many these trials are; one that takes its steps alone is one, too."""
+    """Return the number of packs of at most `most` trials; a trial that trains alone counts as one."""
     forms = Counter(map(form_of, every) if most > 1 else (None for _ in every))
     alone = forms.pop(None, 0)
     return alone + sum(-(-count // most) for count in forms.values())
@@ -61,3 +64,32 @@ def alone_reason(settings: TrialSettings) -> str | None:
         "it has callbacks ([train] callbacks)": bool(train.callbacks),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackOutlook:
+    """Trials that share their form with others, how many there are of the largest, and the others by why."""
+
+    together: int
+    largest: int
+    alone: Mapping[str, int]
+
+
+def foresee_packs(every: Iterable[TrialSettings]) -> PackOutlook:
+    """Return what packs there can be of trials; models are built without their weights."""
+    forms, faults, alone = Counter[str](), dict[str, str | None](), Counter[str]()
+    for settings in every:
+        reason = alone_reason(settings)
+        form = form_of(settings) if reason is None else None
+        if form is not None:
+            if form not in faults:
+                faults[form] = stacking_fault(outline_model(settings))
+            reason = faults[form]
+        if reason is not None:
+            alone[reason] += 1
+        elif form is not None:
+            forms[form] += 1
+    shared = [count for count in forms.values() if count > 1]
+    if single := len(forms) - len(shared):
+        alone["no other trial has its model and its batches"] += single
+    return PackOutlook(together=sum(shared), largest=max(shared, default=0), alone=alone)

@@ -1,4 +1,4 @@
-"""Whether trials of a form are faster together: measured where nothing tells it yet, then remembered."""
+"""Measurements of whether trials of a form are faster together, and their memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REACH = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRatio:
-    """How much longer steps of so many trials take alone than together, at so many tokens of a sequence."""
+    """The ratio of the time of steps alone to that of steps together, for some trials and tokens."""
 
     trials: int
     tokens: int
@@ -42,7 +42,7 @@ class MeasuredRatio:
 
 
 class Gate:
-    """What was measured on this device, in a file of the machine; without one in memory alone."""
+    """The ratios measured on this device, in a file of the machine, or in memory alone."""
 
     def __init__(self, device: torch.device, file: Path | None = None) -> None:
         versions = f"{torch.__version__} {__version__}"

@@ -116,7 +116,7 @@ class Pack:
         return self._trainings[0].steps_left > 2 * (1 + TIMED_STEPS)
 
     def _sure_ratio(self) -> float | None:
-        """As measured; what speaks against steps together is measured twice, lest a busy moment decides."""
+        """Return the measured ratio; measure twice if it speaks against packs."""
         ratio = self._measured_ratio()
         if ratio is None or ratio >= LEAST_RATIO or not self._can_measure:
             return ratio

@@ -14,8 +14,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from ..optimisers.lion import Lion
-from ..optimisers.sgd import SGD
+from ..optimisers.rules import SGD, Lion
 from ..trial.training import Training
 
 _BY_NUMBER = (torch.optim.Adam, torch.optim.AdamW, torch.optim.Adagrad, SGD, Lion)
@@ -83,6 +82,8 @@ class _AtOnce:
         self._owned, self._own = [training.optimizer for training in trainings], own
         self._clip_norm = trainings[0].settings.train.clip_norm
         self._weights = {name: weight.detach()[part] for name, weight in stacked.items()}
+        for each in self._owned:
+            each.step()  # moves nothing without gradients; torch's schedulers ask for a step before theirs
         self._made = _made_as(self._owned[0], own[0], self._weights)
         for name, weight in self._weights.items():
             for place, (optimizer, each) in enumerate(zip(self._owned, own, strict=True)):
@@ -102,8 +103,6 @@ class _AtOnce:
         self._made.step()
         for weight in self._weights.values():
             weight.grad = None  # free the gradients before the next step makes others
-        for each in self._owned:
-            vars(each)["_opt_called"] = True  # torch's schedulers look whether it has taken a step
 
     def unstack(self) -> None:
         """Give each optimiser its part of the state."""
@@ -133,7 +132,7 @@ class _OneByOne:
                 weight.grad = None
 
     def unstack(self) -> None:
-        """Their optimisers have all that is kept."""
+        """Do nothing: each optimiser has its own state."""
 
 
 def _is_by_number(training: Training) -> bool:

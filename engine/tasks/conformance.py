@@ -1,4 +1,4 @@
-"""What every task that draws its examples must hold to, whoever wrote it: checks that any test can run.
+"""Checks that every task that draws its examples must pass, whoever wrote it; any test can run them.
 
     load_plugin("mqar.py")
 
@@ -38,7 +38,7 @@ from ...studies.catalog.tasks import (
     TaskSizes,
     require_task,
 )
-from .base import get_task
+from .algorithmic import get_task
 from .generated import draw_examples, draw_test_set, example_faults
 from .long_term import LONG_TERM_PROBLEMS, draw_lengths
 from .memory_degradation import Sequences, generate_splits
@@ -137,7 +137,7 @@ def _own_subject(task: TaskSettings, settings: Mapping[str, Any]) -> Subject:
 
 
 def seed_decides(task: Subject) -> None:
-    """The same seed draws the same examples, another one others, and the global generator is left alone."""
+    """Check that a seed decides the examples, and that the global generator does not."""
     first = task.draw(1)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
@@ -149,7 +149,7 @@ def seed_decides(task: Subject) -> None:
 
 
 def other_processes_draw_the_same(task: Subject) -> None:
-    """A process with other hashes and another number of threads draws the same examples from a seed."""
+    """Check that a process with other hashes and threads draws the same examples from a seed."""
     files = [str(file.path) for file in loaded_files()]
     given = json.dumps([files, task.name, dict(task.settings)])
     done = subprocess.run(
@@ -164,7 +164,7 @@ def other_processes_draw_the_same(task: Subject) -> None:
 
 
 def examples_fit(task: Subject) -> None:
-    """Examples have the types, shapes, symbols and padding that the sizes and the kind of the task say."""
+    """Check that examples have the types, shapes, symbols and padding of the task's sizes and kind."""
     for what, examples in {"the training": task.draw(1), **task.test_sets()}.items():
         faults = list(example_faults(_form(task.kind), task.sizes, examples, None))
         assert not faults, f"{what}: {'; '.join(faults)}"
@@ -172,7 +172,7 @@ def examples_fit(task: Subject) -> None:
 
 
 def shapes_are_one(task: Subject) -> None:
-    """Where batches are said to have one shape, they do: tokens, targets that are scored, and no lengths."""
+    """Check that batches have one shape where the task says so: tokens, scored targets, no lengths."""
     if not task.has_one_shape:
         return
     drawn = [task.draw(seed) for seed in range(SHAPES_DRAWN)]
@@ -183,13 +183,13 @@ def shapes_are_one(task: Subject) -> None:
 
 
 def targets_vary(task: Subject) -> None:
-    """Not all targets are the same."""
+    """Check that not all targets are the same."""
     targets = task.draw(1).targets
     assert len(targets[targets != IGNORED].unique()) > 1, "all targets are the same"
 
 
 def split_is_fixed(task: Subject) -> None:
-    """Each test set is the same whenever it is drawn, and another one than the others."""
+    """Check that each test set is the same whenever it is drawn, and differs from the others."""
     first, again = task.test_sets(), task.test_sets()
     digests = {name: _digest(examples) for name, examples in first.items()}
     assert digests == {name: _digest(examples) for name, examples in again.items()}, "a test set has changed"
@@ -197,7 +197,7 @@ def split_is_fixed(task: Subject) -> None:
 
 
 def targets_are_solutions(task: Subject) -> None:
-    """Targets are what `solve` gives for the inputs, where they are scored, whatever stands at padding."""
+    """Check that scored targets equal what `solve` gives for the inputs, whatever stands at padding."""
     inputs, targets, lengths = task.draw(1)
     solved, scored = task.solve(inputs), targets != IGNORED
     if solved is None:
@@ -211,7 +211,7 @@ def targets_are_solutions(task: Subject) -> None:
 
 
 def reach_is_needed(task: Subject) -> None:
-    """By `solve` no input beyond the stated reach moves a target, and the furthest within it does.
+    """Check that no input beyond the stated reach moves a target, and that the furthest within it does.
 
     One input at a time is replaced by that of another example at the same place.
     """
@@ -234,7 +234,7 @@ def reach_is_needed(task: Subject) -> None:
 
 
 def no_nearer_token_gives_the_target_away(task: Subject) -> None:
-    """No token at one distance, nearer than the stated reach, decides every target by itself."""
+    """Check that no token at one distance, nearer than the stated reach, decides every target by itself."""
     inputs, targets, _ = task.draw(1)
     if task.reach is None or task.sizes.columns is not None or targets.shape != inputs.shape:
         return
@@ -252,7 +252,7 @@ def no_nearer_token_gives_the_target_away(task: Subject) -> None:
 
 
 def losses_are_of_each_target(task: Subject) -> None:
-    """Losses of the task's own are finite, one for each target, moved by its output and by no other."""
+    """Check that own losses are finite, one for each target, and moved by its output alone."""
     targets = task.draw(1).targets
     if task.kind is TaskKind.REGRESSION:
         targets = targets.squeeze(-1)

@@ -1,4 +1,4 @@
-"""What the tasks of plug-ins draw, checked: whatever is wrong with it is said before a model sees it."""
+"""Draws of tasks, plug-ins' included, checked before a model sees them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHOWN = 64
 
 
 def draw_examples(task: GeneratedTask, count: int, generator: Generator) -> Examples:
-    """So many examples of the training; TaskError for what a task cannot have."""
+    """Draw examples for training; raise TaskError for examples that the task cannot have."""
     return _checked(task, partial(task.draw, count), generator, count)
 
 
@@ -127,7 +127,7 @@ def _form_fault(what: str, found: Tensor, shape: tuple[int | None, ...], kind: t
 
 
 def _length_faults(examples: Examples, *, padded_targets: bool) -> Iterator[str]:
-    """Lengths that are none, and targets that are scored at padding."""
+    """Yield faults of lengths, and of targets that are scored at padding."""
     inputs, targets, lengths = examples
     assert lengths is not None
     if fault := _form_fault("lengths", lengths, (len(inputs),), torch.int64):

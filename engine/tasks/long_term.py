@@ -37,7 +37,7 @@ class LongTermProblem:
     answer: Callable[[Tensor, Tensor], Tensor]
 
     def batch(self, lengths: Tensor, max_length: int, generator: torch.Generator) -> RegressionBatch:
-        """Sequences of these lengths (batch,), 12 to `max_length` each, drawn from a generator of the CPU."""
+        """Draw sequences of these lengths (batch,), 12 to `max_length` each, from a CPU generator."""
         rows = len(lengths)
         numbers = torch.rand(rows, max_length, generator=generator)
         draws = torch.randint(_DRAWS, (2, rows), generator=generator)
@@ -68,7 +68,7 @@ def draw_lengths(shortest: int, longest: int, batch_size: int, generator: torch.
 
 
 def _marks(draws: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """Two different steps: one of 1 to 9, and one of 1 up to before the middle."""
+    """Return two different steps: one of 1 to 9, and one of 1 up to before the middle."""
     first = 1 + draws[0] % _MAX_FIRST_MARK
     before = lengths // 2 - 1  # steps that the second may have, were it not for the first
     second = 1 + draws[1] % (before - (first <= before).long())

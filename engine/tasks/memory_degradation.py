@@ -55,7 +55,7 @@ def generate_splits(spec: DegradationProblem, seed: int) -> SequenceSplits:
 
 
 def as_pairs(sequences: Sequences) -> PairSplit:
-    """Sequences as pairs of sentences are kept, so that they can be had in the same batches.
+    """Return sequences in the form of sentence pairs, so that they can be batched alike.
 
     Sources have their start and their end, targets their end alone.
     """
@@ -81,7 +81,7 @@ def _fixed_generator(spec: DegradationProblem, seed: int) -> Generator:
 
 
 def _different(spec: DegradationProblem, seed: int, count: int) -> _SymbolRows:
-    """So many sequences of which no two are equal, in the order in which they are drawn."""
+    """Draw sequences of which no two are equal, in the order in which they are drawn."""
     generator = torch.Generator().manual_seed(derive_seed(seed, f"sequences of {spec.name}"))
     found: dict[tuple[int, ...], None] = {}
     while len(found) < count:
@@ -93,7 +93,7 @@ def _different(spec: DegradationProblem, seed: int, count: int) -> _SymbolRows:
 
 
 def _draw(spec: DegradationProblem, seed: int, count: int, generator: Generator) -> _SymbolRows:
-    """Sequences as the problem has them; some may be equal."""
+    """Draw sequences of the problem; some may be equal."""
     lengths = torch.randint(spec.min_length, spec.max_length + 1, (count,), generator=generator)
     if spec.num_repeated_symbols:
         return _SymbolRows(_repeated(spec, count, generator), lengths)
@@ -109,7 +109,7 @@ def _uniform(spec: DegradationProblem, shape: tuple[int, ...], generator: Genera
 
 
 def _repeated(spec: DegradationProblem, count: int, generator: Generator) -> Tensor:
-    """Runs of symbols; what is too long is cut, and the last run fills what is left."""
+    """Draw runs of symbols; a run that is too long is cut, and the last one fills the rest."""
     symbols = _uniform(spec, (count, spec.num_repeated_symbols), generator)
     runs = torch.randint(1, spec.max_repeats + 1, symbols.shape, generator=generator)
     places = torch.arange(spec.max_length).expand(count, -1).contiguous()
@@ -159,7 +159,7 @@ def _answer(spec: DegradationProblem, seed: int, drawn: _SymbolRows) -> _SymbolR
 
 
 def _add_markers(drawn: _SymbolRows) -> Tensor:
-    """Symbols as their numbers, between a start and an end, padded."""
+    """Return symbols as their numbers, between a start and an end, padded."""
     symbols, lengths = drawn
     framed = torch.nn.functional.pad(symbols + FIRST_SYMBOL, (1, 1))  # sequences, longest + 2
     framed[:, 0] = START

@@ -1,4 +1,4 @@
-"""What plug-ins do beside a training, with a copy of its model and draws of their own."""
+"""Callbacks of plug-ins, which get a copy of the model and random numbers of their own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Hook = Callable[[TrainingMoment], Mapping[str, float] | None]
 
 
 class TrainingPosition(NamedTuple):
-    """Where a training is: after so many epochs and steps, the last epoch with these metrics."""
+    """The place of a training: its epochs and steps so far, and the metrics of the last epoch."""
 
     epoch: int
     step: int

@@ -1,4 +1,4 @@
-"""What gradients are like over an epoch: their norm, and how much of them is noise."""
+"""Measures of gradients over an epoch: their norm, and their noise."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GradientMeasures:
         self.begin_epoch()
 
     def begin_epoch(self) -> None:
-        """No step of the next epoch is taken."""
+        """Reset the sums before the first step of an epoch."""
         self._norms: Tensor | float = 0.0
         self._signal: Tensor | float = 0.0
         self._noise: Tensor | float = 0.0

@@ -1,4 +1,4 @@
-"""What plug-ins add to the loss: computed from what the model does in a step, and reported by its mean."""
+"""Terms that plug-ins add to the loss, from the model's activations in a step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LossTermError(ActivememError):
 
 
 class Scored(NamedTuple):
-    """What a part of a step is scored on."""
+    """The inputs, outputs and targets of a part of a step."""
 
     inputs: Tensor
     outputs: Tensor
@@ -48,12 +48,12 @@ class LossTerms:
         self.begin_epoch()
 
     def begin_epoch(self) -> None:
-        """No step of the next epoch is taken."""
+        """Reset the sums before the first step of an epoch."""
         self._sums = {term.name: torch.zeros((), device=self._device) for term in self._terms}
 
     @contextmanager
     def watching(self, objective: Objective[Any]) -> Iterator[None]:
-        """A context in which a loss is computed, and what the terms need of that is kept."""
+        """Keep what the terms need of a loss that is computed within a context."""
         self._scored, self._activations = None, []
         objective.observer = self._take
         modules = dict(self._model.named_modules())
@@ -148,7 +148,7 @@ def watched_modules(term: LossTerm, names: Sequence[str]) -> tuple[str, ...]:
 
 @contextmanager
 def _removed(hook: torch.utils.hooks.RemovableHandle) -> Iterator[None]:
-    """A context at whose end a hook is removed."""
+    """Remove a hook at the end of a context."""
     try:
         yield
     finally:

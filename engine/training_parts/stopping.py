@@ -1,4 +1,4 @@
-"""When a training ends, and which of its epochs is kept."""
+"""The end of a training, and the epoch that is kept."""
 
 from __future__ import annotations
 

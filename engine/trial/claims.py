@@ -1,15 +1,20 @@
-"""Claiming a job before it is trained: by a lease, and by what the store has learnt since it was planned."""
+"""Claims of jobs before they are trained: by leases, and by what the store has learnt since."""
 
 from __future__ import annotations
 
 import math
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
+
+import torch
 
 from ...storage import Store
 from ...storage.leases import Lease, LeaseState
-from ..core.events import Taken
-from .outcome import Job
+from ..core.events import Ended, Taken
+from . import checkpoints
+from .machine_failures import storing
+from .outcome import Job, Totals, last_epoch_metrics, trial_row
 
 REFRESH_S = 1800.0
 """What the store holds is read again after so long; leases of what has ended are kept for longer."""
@@ -63,3 +68,29 @@ def taken(state: LeaseState) -> Taken:
     """Return the event that another process has a trial, whose outcome cannot be seen yet."""
     owner = state.owner
     return Taken(trial=state.trial, attempt=state.attempt, ended=False, host=owner.host, pid=owner.pid)
+
+
+def store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
+    """Store a trial that a scheduler has pruned, as it is in its checkpoint, unless another has it.
+
+    Raises MachineError where it cannot be stored.
+    """
+    with storing():
+        return _store_pruned(job, store, reason)
+
+
+def _store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
+    claimed = Claims(store, job.run).claim(job)
+    if isinstance(claimed, Taken):
+        return claimed
+    job, lease = claimed
+    checkpoint = checkpoints.checkpoint_of(store, job.trial.id)
+    saved = checkpoint.load(torch.device("cpu"))
+    totals, rows = (saved.totals, saved.metrics) if saved else (Totals(), [])
+    row = trial_row(
+        job, totals, last_epoch_metrics(rows), status="pruned", reason=reason, started=datetime.now(UTC)
+    )
+    store.write(row, rows)
+    checkpoint.remove()
+    lease.end()
+    return Ended(trial=row.trial, status="pruned", reason=reason, metrics=dict(row.metrics))

@@ -1,4 +1,4 @@
-"""What loss terms and callbacks must hold to, whoever wrote them: checks that any test can run.
+"""Checks of loss terms and callbacks, whoever wrote them; any test can run them.
 
     load_plugin("activity.py")
 
@@ -59,12 +59,12 @@ def trial(
 
 
 def check_repeats(settings: TrialSettings) -> None:
-    """The same trial is the same to the last bit."""
+    """Check that the same trial gives the same bits."""
     assert _course(_begin(settings)) == _course(_begin(settings)), "a trial was another the second time"
 
 
 def check_resumes(settings: TrialSettings) -> None:
-    """A training that was left anywhere goes on, from what its checkpoint has, as if it had not been.
+    """Check that a training resumes from its checkpoint as if it had not been interrupted.
 
     It is left amid an epoch, before the evaluation of one, and between two.
     """
@@ -83,7 +83,7 @@ def check_resumes(settings: TrialSettings) -> None:
 
 
 def check_moves_weights(settings: TrialSettings) -> None:
-    """Each loss term has gradients: a training without it ends with other weights."""
+    """Check that each loss term has gradients: a training without it ends with other weights."""
     whole = _weights(settings)
     for term in settings.train.loss_terms:
         assert term.weight, f"{term.name}: expected a weight other than 0"
@@ -95,14 +95,14 @@ def check_moves_weights(settings: TrialSettings) -> None:
 
 
 def check_reports_its_mean(settings: TrialSettings) -> None:
-    """Each loss term is a metric of every epoch."""
+    """Check that each loss term is a metric of every epoch."""
     for epoch in _course(_begin(settings)):
         missing = [term.name for term in settings.train.loss_terms if term.name not in epoch]
         assert not missing, f"{missing[0]}: expected a metric of that name after each epoch"
 
 
 def check_leaves_training_alone(settings: TrialSettings) -> None:
-    """With the callbacks or without, a training is the same to the last bit."""
+    """Check that callbacks change no bit of a training."""
     with_them, without = _begin(settings), _begin(_with(settings, callbacks=()))
     courses = _course(with_them), _course(without)
     for called, plain in zip(*courses, strict=True):
@@ -112,7 +112,7 @@ def check_leaves_training_alone(settings: TrialSettings) -> None:
 
 
 def check_reports_its_metrics(settings: TrialSettings) -> None:
-    """Each metric that a callback has registered is there at the end, or after an epoch before."""
+    """Check that each metric that a callback has registered is reported after some epoch."""
     reported = {name for epoch in _course(_begin(settings)) for name in epoch}
     for each in settings.train.callbacks:
         missing = sorted(CALLBACKS[each.name].metrics - reported)

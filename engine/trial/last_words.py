@@ -1,4 +1,4 @@
-"""How a process has died while it trained: a file beside the checkpoint, for whoever goes on with it.
+"""Last words of a process that died while it trained: a file beside the checkpoint.
 
 And how often the processes of a trial may die in one of its epochs before it has failed by it.
 """
@@ -33,7 +33,7 @@ _TIMEOUT = re.compile(r"^Timeout \(.*\)!$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastWords:
-    """What is known of a process that died: the time limit that it had, and what was written as it died."""
+    """The last words of a dead process, and the time limit that it had."""
 
     limit_s: float | None
     text: str
@@ -69,7 +69,7 @@ class LastWords:
 
 @contextmanager
 def leaving_last_words(folder: Path, limit_s: float | None) -> Iterator[int]:
-    """A context in which a death is told in a file of the folder; its descriptor, for more to be told.
+    """Record a death of the process within a context in a file of the folder; yield its descriptor.
 
     What kills the process from within, as a segmentation fault does, leaves its traceback there, unless this
     process has other handlers for that.
@@ -92,14 +92,6 @@ def leaving_last_words(folder: Path, limit_s: float | None) -> Iterator[int]:
 def words_file(folder: Path) -> Path:
     """Return the file in which a process of this checkpoint's folder says how it dies."""
     return folder / _FILE
-
-
-def note_death(folder: Path, text: str) -> None:
-    """Say how a process died that trained here and has said nothing itself."""
-    with suppress(OSError):
-        if len((path := words_file(folder)).read_bytes().splitlines()) == 1:
-            with path.open("a", encoding="utf-8") as file:
-                file.write(f"{text}\n")
 
 
 def take_last_words(folder: Path) -> LastWords | None:

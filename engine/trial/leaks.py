@@ -1,4 +1,4 @@
-"""Whether a trained model sees its future: outputs that move with later inputs, at the length of its task."""
+"""The check of causality: no output of a trained model may move with later inputs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_future_is_hidden(
 
 
 def _is_checked(device: torch.device, model: nn.Module, view: CausalView) -> bool:
-    """As `check_future_is_hidden`, on this device; False where it lacks memory."""
+    """Check on a device; return False if it lacks memory."""
     try:
         _check_on(device, model, view)
     except RuntimeError as error:
@@ -63,7 +63,7 @@ def _is_checked(device: torch.device, model: nn.Module, view: CausalView) -> boo
 
 
 def _check_on(device: torch.device, model: nn.Module, view: CausalView) -> None:
-    """As `check_future_is_hidden`, on this device alone."""
+    """Check on a device; raise LeakError."""
     exact, inputs = _copied(model, device).double().eval(), view.inputs.to(device)
     length = len(inputs)
     generator = torch.Generator().manual_seed(length)

@@ -1,4 +1,4 @@
-"""What is the machine's failure and not the trial's: nothing is stored of it, and the study stops."""
+"""Failures of the machine, which are no fault of a trial: nothing is stored, and the study stops."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def check_gpu(machine: Machine) -> None:
 
 @contextmanager
 def storing() -> Iterator[None]:
-    """A context that uses files of the store: whatever the system refuses is the machine's failure."""
+    """Raise MachineError for whatever the system refuses to files of the store within a context."""
     try:
         yield
     except OSError as error:

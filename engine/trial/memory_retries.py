@@ -62,7 +62,7 @@ _log = logging.getLogger(__name__)
 
 
 class MemoryTries:
-    """How often a trial has run out of memory, kept beside its checkpoint, and in how many parts it goes on.
+    """The number of times that a trial ran out of memory, and the parts of its batches since then.
 
     Parts that it begins with count as tries, too.
     What is measured of the parts of a step, `gradient_noise`, would change with them: such a trial is tried
@@ -120,7 +120,7 @@ class MemoryTries:
         self._tries = min(self._tries, len(self._parts) - 1)
 
     def _parts_on(self, device: torch.device) -> int:
-        """In how many times as many parts as the settings say a step has room on a device that nobody shares.
+        """Return by what factor batches need more parts for a step to fit on a device that nobody shares.
 
         That is 1 where no parts are small enough, and where nothing is known of the device.
         """
@@ -145,7 +145,7 @@ class MemoryTries:
         return True
 
     def wait_for_room(self, device: torch.device, between_looks: Callable[[], None]) -> None:
-        """Before the try alone, wait until others that share a GPU have left room for the trial's step.
+        """Wait before the try alone until other processes that share a GPU have left room for a step.
 
         That is as long as it would fit without them, and no longer than `MAX_WAIT_S`; who has waited so long
         in vain, or another trial of this process, does not wait again as soon. Two that wait for the same

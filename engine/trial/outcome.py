@@ -1,4 +1,4 @@
-"""What the store keeps of a trial that has ended: its row, and its model if it is to."""
+"""The stored outcome of a trial: its row, and its model if that is kept."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What a trial has used up to its last epoch, and where; `flops` and `seconds` are of training alone.
+    """The resources that a trial used up to its last epoch; `flops` and `seconds` are of training alone.
 
     `peak_mib` is that of the device, of several the largest.
 

@@ -50,7 +50,7 @@ def _is_supported(precision: Precision) -> bool:
 
 @contextmanager
 def float32_products(precision: Precision) -> Iterator[None]:
-    """A context in which all float32 products are in TF32 if that is the precision, else in full.
+    """Compute float32 products within a context in TF32 if that is the precision, else in full.
 
     Under bf16 these are the products that autocast leaves. The precisions before are restored at the end.
     """

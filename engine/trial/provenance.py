@@ -1,4 +1,4 @@
-"""Where a result comes from: the code, the versions below it, device and host; and the peak memory."""
+"""Provenance of a result: code, versions, device and host; and the peak memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences of one's own with what is to be learnt of each, in numbers.
+"""Labelled sequences of the user's own, in numbers.
 
-`corpus` writes them once and opens them, `batches` are drawn anew in each pass.
+`corpus` writes them once and opens them; `batches` are drawn anew in each pass.
 """

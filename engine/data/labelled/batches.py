@@ -30,7 +30,7 @@ class LabelledBatch(NamedTuple):
 def iter_labelled_batches(
     split: LabelledSplit, *, batch_size: int, longest: int, seed: int, position: int = 0
 ) -> Iterator[LabelledBatch]:
-    """Endless batches from the batch number `position` on, which is all that resuming needs.
+    """Yield endless batches from batch number `position` on, which is all that resuming needs.
 
     Each pass draws its order from the seed and the number of the pass, and leaves out what does not fill a
     batch. Of each sequence the first `longest` tokens are read.

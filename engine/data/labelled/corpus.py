@@ -143,7 +143,7 @@ def _classes(kind: TaskKind, rows: Sequence[Row]) -> set[str]:
 
 
 def sort_classes(classes: set[str]) -> list[str]:
-    """Classes in the order of their numbers: whole numbers by size, anything else by spelling."""
+    """Return classes in the order of their numbers: whole numbers by size, anything else by spelling."""
     if all(each.removeprefix("-").isdecimal() for each in classes):
         return sorted(classes, key=lambda each: (int(each), each))
     return sorted(classes)

@@ -1,5 +1,5 @@
 """Sentence pairs: read, split, tokenised once, and batched.
 
-`reader` takes them from published files, `splitting` gives each to one split, `writer` writes them in
-numbers, `corpus` opens what was written, and `batches` are of like lengths.
+`reader` reads them and gives each to one split, `writer` writes them in numbers, `corpus` opens what was
+written, and `batches` have similar lengths.
 """

@@ -40,7 +40,7 @@ def iter_pair_batches(
     width: int = 5,
     position: int = 0,
 ) -> Iterator[PairBatch]:
-    """Endless batches from the batch number `position` on, which is all that resuming needs.
+    """Yield endless batches from batch number `position` on, which is all that resuming needs.
 
     The longer sides of a batch's pairs differ by less than `width`, except where one bucket ends and the
     next begins. Each pass draws its batches and their order from the seed and the number of the pass, and
@@ -70,7 +70,7 @@ def iter_pair_batches(
 
 
 def fill_batches(lengths: Tensor, batch_size: int, batch_tokens: int) -> list[int]:
-    """How many pairs each batch has, from the shortest pairs to the longest.
+    """Return the number of pairs in each batch, from the shortest pairs to the longest.
 
     As many as fit into `batch_tokens` where all are as long as the longest of them, at most `batch_size`, and
     one at least. It depends on the lengths alone, so that all passes have as many batches. Batches are filled

@@ -18,7 +18,7 @@ from ...corpora import DataError
 from ..token_files import Split, open_split
 from ..vocabularies import load_vocabulary
 from ..vocabularies.base import Vocabulary
-from .splitting import Pair, split_own_pairs, split_pairs
+from .reader import Pair, split_own_pairs, split_pairs
 from .writer import ABOUT, FORMAT, SIDES, PairCorpusSpec, write_pairs
 
 _MAX_LEARNING_PAIRS = 4_000_000  # vocabularies are learnt from at most this many, spread evenly

@@ -19,7 +19,7 @@ from ..text.tokenization import smallest_dtype
 from ..token_files import write_once
 from ..vocabularies import learn_vocabulary
 from ..vocabularies.base import END, Vocabulary
-from .splitting import Pair
+from .reader import Pair
 
 FORMAT = 1
 """Of the files; raised when they change, or the numbers in them."""
@@ -31,7 +31,7 @@ SPLITS = ("train", "dev", "test")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairCorpusSpec:
-    """What is to be written: pairs that can be gone through anew, and the vocabularies that they ask for.
+    """The pairs to write, which can be read repeatedly, and the vocabularies that they need.
 
     `kinds` has for each side the kind of its vocabulary and its size, which are learnt from every pair of
     `stride` to train on. A `joint` vocabulary is that of both sides, and learnt from both.

@@ -1,6 +1,5 @@
 """One text: tokenised once, and batched so that every token of a split is scored exactly once.
 
-`corpus` opens the tokens of a text, which `tokenization` makes of its bytes, with `subwords` where pieces are
-learnt, and whose `symbols` become text again. `stream_batches` go on where the last ended, `line_batches`
-begin anew at each line; `batches` says what both are.
+`corpus` opens the tokens of a text, `tokenization` makes them of its bytes, with `subwords` for learnt
+pieces, and `symbols` turns them back into text. `batches` are endless streams, or whole lines.
 """

@@ -1,10 +1,18 @@
-"""What a step gets: inputs, the tokens that follow them, and which of these are scored."""
+"""Batches of a text: endless streams in rows, or whole lines."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
+from torch.nn.functional import pad
+
+from ...core.seeds import derive_seed
+from ...corpora import DataError
+from ..token_files import Split
 
 
 class StreamBatch(NamedTuple):
@@ -39,3 +47,131 @@ class LineBatch(NamedTuple):
     lengths: Tensor
     words: int
     numbers: Tensor
+
+
+LINE_START = 0
+"""What stands before the first token of a line."""
+
+
+def iter_line_batches(
+    split: Split, *, batch_size: int, max_length: int, seed: int, position: int = 0
+) -> Iterator[LineBatch]:
+    """Yield endless batches of whole lines from batch number `position` on.
+
+    Each pass draws the order of its lines from the seed and the number of the pass, and leaves out the last
+    lines that do not fill a batch. Empty lines and lines of more than `max_length` tokens, not counting the
+    end mark, are always left out.
+    """
+    fitting = _fitting(split, max_length)
+    batches = len(fitting) // batch_size
+    if not batches:
+        raise DataError(
+            f"expected at least {batch_size} lines of 1 to {max_length} tokens, got {len(fitting)}"
+        )
+    shuffled, order = -1, fitting
+    for number in count(position):
+        if number // batches != shuffled:
+            shuffled = number // batches
+            generator = torch.Generator().manual_seed(derive_seed(seed, f"lines of pass {shuffled}"))
+            order = fitting[torch.randperm(len(fitting), generator=generator)]
+        place = number % batches * batch_size
+        yield _batch(split, order[place : place + batch_size].tolist())
+
+
+def iter_line_eval(split: Split, *, batch_size: int, max_length: int) -> Iterator[LineBatch]:
+    """Yield each line of a valid length once, short ones first; the last batch may be smaller."""
+    fitting = _fitting(split, max_length)
+    order = fitting[torch.argsort(split.line_lengths[fitting], stable=True)].tolist()
+    for place in range(0, len(order), batch_size):
+        yield _batch(split, order[place : place + batch_size])
+
+
+def _fitting(split: Split, max_length: int) -> Tensor:
+    """Return the numbers of the lines that are neither empty nor too long."""
+    lengths = split.line_lengths
+    return torch.nonzero((lengths > 1) & (lengths <= max_length + 1)).flatten()
+
+
+def _batch(split: Split, chosen: Sequence[int]) -> LineBatch:
+    targets, lengths = split.padded_lines(chosen)
+    beyond = torch.arange(targets.shape[1]) >= lengths[:, None]  # batch, max length
+    inputs = pad(targets, (1, -1), value=LINE_START).masked_fill(beyond, 0)
+    numbers = torch.tensor(chosen)
+    return LineBatch(inputs, targets, lengths, words=int(split.line_words[numbers].sum()), numbers=numbers)
+
+
+def blocks_per_pass(tokens: Tensor, *, batch_size: int, context: int) -> int:
+    """Return how many blocks each row has before all rows begin anew; DataError if there are none."""
+    blocks = (len(tokens) - 1) // batch_size // context
+    if not blocks:
+        raise DataError(
+            f"expected at least {batch_size * context + 1:,} tokens for {batch_size} rows, "
+            f"got {len(tokens):,}"
+        )
+    return blocks
+
+
+def iter_stream_batches(
+    tokens: Tensor,
+    *,
+    batch_size: int,
+    context: int,
+    position: int = 0,
+    offsets: torch.Generator | None = None,
+) -> Iterator[StreamBatch]:
+    """Yield endless blocks of rows from block number `position` on, which is all that resuming needs.
+
+    The text is cut into `batch_size` equal consecutive rows, so a token is a target at most once in a pass.
+    The first token and the end of a row that does not fill a block are never targets. All passes but the
+    first begin as many tokens later as `offsets`, at its beginning, draws below a block (the program of
+    Sukhbaatar et al. 2019).
+    """
+    blocks_per_pass(tokens, batch_size=batch_size, context=context)  # there is one at least
+    row = (len(tokens) - 1) // batch_size  # targets
+    starts, skipped = torch.arange(batch_size) * row, position
+    for offset in _offsets(min(context, row - context + 1), offsets):
+        blocks = (row - offset) // context
+        for place in range(min(skipped, blocks), blocks):
+            text = _rows(tokens, (starts + offset + place * context).tolist(), context + 1)
+            yield StreamBatch(text[:, :-1], text[:, 1:], reset=place == 0)
+        skipped -= min(skipped, blocks)
+
+
+def _offsets(most: int, generator: torch.Generator | None) -> Iterator[int]:
+    """Yield where each pass begins: the first at 0, the others so too or anywhere below `most`."""
+    yield 0
+    while True:
+        yield 0 if generator is None else int(torch.randint(most, (), generator=generator))
+
+
+def iter_stream_eval(
+    tokens: Tensor, *, batch_size: int, context: int, warm_up: int = 0
+) -> Iterator[ScoredBatch]:
+    """Yield blocks in which each token of a text except the first is scored exactly once.
+
+    Rows overlap: each but the first begins `warm_up` tokens before its first scored token, so that every
+    token is predicted from at least that many, or from all there are. With one row, or a warm-up of the
+    model's reach, the scores equal those of one pass over the whole text. The last row is padded with
+    tokens that are not scored.
+    """
+    scores = len(tokens) - 1
+    if scores < 1:
+        raise DataError(f"expected at least 2 tokens, got {len(tokens)}")
+    stride = -(-max(scores - warm_up, 0) // batch_size) or 1  # tokens scored in each row but the first
+    starts = [row * stride for row in range(batch_size)]
+    first = torch.tensor([0, *(start + warm_up for start in starts[1:])])[:, None]  # inputs scored from here
+    for offset in range(0, stride + warm_up, context):
+        text = _rows(tokens, [start + offset for start in starts], context + 1)
+        places = torch.tensor(starts)[:, None] + torch.arange(offset, offset + context)  # batch, block
+        last = torch.tensor(starts)[:, None] + stride + warm_up
+        scored = (places >= first) & (places < last) & (places < scores)
+        yield ScoredBatch(text[:, :-1], text[:, 1:], scored, reset=offset == 0)
+
+
+def _rows(tokens: Tensor, starts: list[int], length: int) -> Tensor:
+    """Return slices of equal length as rows of int64, 0 beyond the end."""
+    rows = torch.zeros(len(starts), length, dtype=torch.int64)
+    for row, start in enumerate(starts):
+        text = tokens[start : start + length]
+        rows[row, : len(text)] = text
+    return rows

@@ -15,7 +15,7 @@ END_OF_PIECES = 2
 
 
 class _Pieces(Protocol):
-    """What decodes pieces: SentencePiece's processor."""
+    """The decoder of pieces: SentencePiece's processor."""
 
     def Decode(self, ids: list[int], /) -> str: ...  # noqa: N802 -- its name
 

@@ -1,4 +1,4 @@
-"""From the bytes of a text to the numbers of its tokens; each line ends in a mark."""
+"""Tokenisation of a text's bytes; each line ends in a mark."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _offsets(ends: IntArray) -> IntArray:
 
 
 def _words_of_lines(data: bytes, ends: IntArray) -> IntArray:
-    """Runs of anything but white space, of each line, and one for its end."""
+    """Yield runs of anything but white space, of each line, and one for its end."""
     ink = np.frombuffer(data.translate(_NON_SPACE), np.bool_)
     begins = ink.copy()
     begins[1:] &= ~ink[:-1]

@@ -12,7 +12,7 @@ from ....studies.catalog.registry import require_dataset
 from ....studies.catalog.tasks import ParsingSettings
 from ...corpora import dataset_folder, read_treebank
 from ..pairs.corpus import PairSplit, ParallelText, open_or_write, place_of_writing
-from ..pairs.splitting import Pair
+from ..pairs.reader import Pair
 from ..pairs.writer import PairCorpusSpec
 from .linearised import linearise, parse_linearised
 from .penn_trees import Tree, parse_trees, strip_annotations

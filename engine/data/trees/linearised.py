@@ -16,7 +16,7 @@ def linearise(tree: Tree) -> list[str]:
 
 
 def bracket_of(symbol: str) -> int:
-    """1 for an opening bracket, -1 for a closing one, 0 for a tag."""
+    """Return 1 for an opening bracket, -1 for a closing one, 0 for a tag."""
     if len(symbol) == 1:
         return 0
     return symbol.startswith("(") - symbol.startswith(")")

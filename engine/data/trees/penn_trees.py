@@ -40,7 +40,7 @@ class Tree:
         return f"({self.label} {' '.join(map(str, self.children))})"
 
     def leaves(self) -> Iterator[Leaf]:
-        """Words and tags from left to right."""
+        """Yield words and tags from left to right."""
         for child in self.children:
             if isinstance(child, Leaf):
                 yield child

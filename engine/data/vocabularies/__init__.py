@@ -1,6 +1,6 @@
-"""A vocabulary numbers the symbols of sentences; it is learnt once and kept.
+"""Vocabularies, which number the symbols of sentences; each is learnt once and kept.
 
-`base` is what all can do; `words`, `spelled_words`, `subwords` and `characters` are the kinds.
+`base` is their interface; `words`, `spelled_words`, `subwords` and `characters` are the kinds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from .characters import ByteVocabulary
 from .spelled_words import DigitSpellingVocabulary, SpelledVocabulary
 from .words import SymbolVocabulary, WordVocabulary
 
-_KINDS: dict[str, type[SpelledVocabulary | SymbolVocabulary | ByteVocabulary]] = {
+_KINDS: dict[
+    str,
+    type[SpelledVocabulary | DigitSpellingVocabulary | SymbolVocabulary | WordVocabulary | ByteVocabulary],
+] = {
     "characters": ByteVocabulary,
     "spelled": SpelledVocabulary,
     "spelled_digits": DigitSpellingVocabulary,

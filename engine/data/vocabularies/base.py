@@ -1,4 +1,4 @@
-"""What the symbols of a sentence are, and how a sentence is written in them."""
+"""The interface of vocabularies of sentences."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ class Vocabulary(ABC):
 
 
 def most_frequent(counts: Counter[str], max_words: int) -> list[str]:
-    """So many words, the most frequent first, equally frequent ones by spelling."""
+    """Return this many words, the most frequent first, equally frequent ones by spelling."""
     return sorted(counts, key=lambda word: (-counts[word], word))[:max_words]

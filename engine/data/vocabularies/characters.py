@@ -31,7 +31,7 @@ class ByteVocabulary(Vocabulary):
         return FIRST_SYMBOL + _BYTES
 
     def content(self) -> bytes:
-        """Nothing: there is only one."""
+        """Return nothing: there is only one."""
         return b""
 
     def encode(self, sentence: str) -> list[int]:

@@ -23,11 +23,11 @@ _CHARACTERS = _BYTES + 256
 
 
 def _token(marks: str) -> re.Pattern[str]:
-    """Words, which stand between white space and marks, and single characters else."""
+    """Return a pattern of words between white space and marks, and of single other characters."""
     return re.compile(rf"[^\s{re.escape(marks)}]+|.", re.DOTALL)
 
 
-class SpelledVocabulary(Vocabulary):
+class SpellingVocabulary(Vocabulary):
     """All characters and the most frequent words (Kaiser and Bengio 2016, section 3).
 
     A space is implied between two words of the vocabulary, and nowhere else: every other one is a symbol.
@@ -35,8 +35,8 @@ class SpelledVocabulary(Vocabulary):
     and marks. Any text comes back as it was: characters that the vocabulary lacks are spelt in UTF-8.
     """
 
-    marks: ClassVar[str] = PUNCTUATION
-    token: ClassVar[re.Pattern[str]] = _token(PUNCTUATION)
+    marks: ClassVar[str]
+    token: ClassVar[re.Pattern[str]]
 
     def __init__(self, characters: Sequence[str], words: Sequence[str], size: int) -> None:
         self._size = size
@@ -72,16 +72,16 @@ class SpelledVocabulary(Vocabulary):
 
     @property
     def size(self) -> int:
-        """As many as were asked for, used or not."""
+        """Return the size that was asked for, used or not."""
         return self._size
 
     def content(self) -> bytes:
-        """Characters and words in the order of their numbers, as JSON."""
+        """Return characters and words in the order of their numbers, as JSON."""
         kept = {"size": self._size, "characters": self._characters, "words": self._words}
         return json.dumps(kept, ensure_ascii=False).encode()
 
     def encode(self, sentence: str) -> list[int]:
-        """Words where they are known, else characters, with the spaces that are not implied."""
+        """Return known words, characters of the others, and the spaces that are not implied."""
         numbers: list[int] = []
         waiting = after_word = (
             False  # a space that may be implied; whether a word of the vocabulary is before
@@ -101,7 +101,7 @@ class SpelledVocabulary(Vocabulary):
         return [*numbers, SPACE] if waiting else numbers
 
     def decode_symbols(self, symbols: Sequence[int]) -> str:
-        """Words with a space between each two, everything else as it is; bytes that are no text become �."""
+        """Return the text, with a space between two words; bytes that are no text become �."""
         parts: list[bytes] = []
         after_word = False
         for number in symbols:
@@ -122,8 +122,15 @@ class SpelledVocabulary(Vocabulary):
         return [number] if number is not None else [_BYTES + byte for byte in sign.encode()]
 
 
-class DigitSpellingVocabulary(SpelledVocabulary):
-    """The same, with every digit and some forty signs as symbols of their own, as in the released program."""
+class SpelledVocabulary(SpellingVocabulary):
+    """Words between white space and punctuation."""
+
+    marks = PUNCTUATION
+    token = _token(PUNCTUATION)
+
+
+class DigitSpellingVocabulary(SpellingVocabulary):
+    """Words between white space, punctuation, digits and some forty signs, as in the released program."""
 
     marks = DIGITS_AND_SIGNS
     token = _token(DIGITS_AND_SIGNS)

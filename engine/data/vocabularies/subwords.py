@@ -82,7 +82,7 @@ class SubwordVocabulary(Vocabulary):
 
     @property
     def size(self) -> int:
-        """As many pieces as were asked for."""
+        """Return the number of pieces that was asked for."""
         return self._processor.GetPieceSize()
 
     def content(self) -> bytes:

@@ -13,20 +13,12 @@ from .base import FIRST_SYMBOL, UNKNOWN, Vocabulary, most_frequent
 _UNKNOWN = "<unk>"
 
 
-class SymbolVocabulary(Vocabulary):
-    """A closed set of symbols, written with spaces between them."""
+class ListedVocabulary(Vocabulary):
+    """A list of symbols, written with spaces between them."""
 
     def __init__(self, symbols: Sequence[str], size: int) -> None:
         self._symbols, self._size = tuple(symbols), size
         self._numbers = {symbol: number for number, symbol in enumerate(symbols, start=FIRST_SYMBOL)}
-
-    @classmethod
-    def learn(cls, sentences: Iterable[str], size: int) -> SymbolVocabulary:
-        """Return all symbols of some sentences, the most frequent first; DataError if there are too many."""
-        counts = Counter(symbol for sentence in sentences for symbol in sentence.split(" "))
-        if len(counts) > size - FIRST_SYMBOL:
-            raise DataError(f"expected at most {size - FIRST_SYMBOL:,} symbols, got {len(counts):,}")
-        return cls(most_frequent(counts, len(counts)), size)
 
     @classmethod
     def restore(cls, content: bytes) -> Self:
@@ -36,7 +28,7 @@ class SymbolVocabulary(Vocabulary):
 
     @property
     def size(self) -> int:
-        """As many as were asked for, used or not."""
+        """Return the size that was asked for, used or not."""
         return self._size
 
     def content(self) -> bytes:
@@ -60,12 +52,24 @@ class SymbolVocabulary(Vocabulary):
         return " ".join(self._symbols[each - FIRST_SYMBOL] if each in known else _UNKNOWN for each in symbols)
 
 
-class WordVocabulary(SymbolVocabulary):
+class SymbolVocabulary(ListedVocabulary):
+    """A closed set of symbols."""
+
+    @classmethod
+    def learn(cls, sentences: Iterable[str], size: int) -> Self:
+        """Learn all symbols of some sentences, the most frequent first; raise DataError for too many."""
+        counts = Counter(symbol for sentence in sentences for symbol in sentence.split(" "))
+        if len(counts) > size - FIRST_SYMBOL:
+            raise DataError(f"expected at most {size - FIRST_SYMBOL:,} symbols, got {len(counts):,}")
+        return cls(most_frequent(counts, len(counts)), size)
+
+
+class WordVocabulary(ListedVocabulary):
     """The most frequent words of a language, in lower case, marks apart; all others are one unknown word."""
 
     @classmethod
-    def learn(cls, sentences: Iterable[str], size: int) -> WordVocabulary:
-        """As many words as there is room for."""
+    def learn(cls, sentences: Iterable[str], size: int) -> Self:
+        """Learn as many words as there is room for."""
         counts = Counter(word for sentence in sentences for word in split_words(sentence))
         return cls(most_frequent(counts, size - FIRST_SYMBOL), size)
 

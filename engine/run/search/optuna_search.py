@@ -21,8 +21,8 @@ from ....studies.resolve.trial import Trial
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...core.events import Event, Listener, Taken
+from ...trial.claims import store_pruned
 from ...trial.outcome import Job
-from ...trial.pruned import store_pruned
 from .begun_points import BegunPoints
 from .samplers.factory import make_sampler, restored_attributes
 from .samplers.optuna_space import suggest

@@ -1,6 +1,6 @@
-"""The rules of the synthetic tasks: a seeded generator of the CPU gives the same examples on every device.
+"""The rules of the synthetic tasks; the same examples on every device.
 
-`state_tracking`, `recall`, `chomsky`, `listops`, `mad` and `pathfinder` draw the tasks of these names;
+`state_tracking`, `recall`, `chomsky`, `listops`, `mad` and `pathfinder` draw the tasks of these names.
 `lengths` is for many lengths in one batch, `contours` for those in pathfinder's images.
 """
 

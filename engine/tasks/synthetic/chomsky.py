@@ -25,7 +25,7 @@ MODULUS, END, UNKNOWN = 5, 2, 11
 
 
 def draw_chomsky(task: ChomskySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Strings, each with empty tokens behind it; what would follow the end of an answer is not asked."""
+    """Draw strings with empty tokens behind each; nothing behind the end of an answer is scored."""
     lengths = draw_lengths(task, count, test_set, generator)
     problem, write = PROBLEMS[task.problem], _WRITERS[task.problem]
     longest = int(lengths.max())
@@ -57,13 +57,13 @@ def _parity(length: int, draws: Draws) -> Written:
 
 
 def _cycle(length: int, draws: Draws) -> Written:
-    """On a cycle of five: 0 stays, 1 goes on, 2 goes back."""
+    """Draw moves on a cycle of five: 0 stays, 1 goes on, 2 goes back."""
     string = _symbols(length, draws, 3)
     return string, [(string.count(1) - string.count(2)) % MODULUS]
 
 
 def _modular(length: int, draws: Draws) -> Written:
-    """Numbers and operations in turn; of an even length the last is an operation, which is ignored.
+    """Draw numbers and operations in turn; at an even length the last operation is ignored.
 
     Products bind closer than sums.
     """
@@ -80,7 +80,7 @@ def _modular(length: int, draws: Draws) -> Written:
 
 
 def _stack(length: int, draws: Draws) -> Written:
-    """Bits of a stack from its bottom on, then 2 pops, 3 and 4 push a bit; to the stack from its top on."""
+    """Draw the bits of a stack, then 2 pops, 3 and 4 push a bit; the target is the stack from its top on."""
     size = 1 + next(draws) % max(1, length - 1)
     string = [*_symbols(size, draws), *(2 + each for each in _symbols(length - size, draws, 3))]
     stack = string[:size]
@@ -103,7 +103,7 @@ def _brackets(length: int, draws: Draws) -> Written:
 
 
 def _symbol(token: int) -> int:
-    """Numbers first, then the signs of modular arithmetic."""
+    """Return the symbol of a token: numbers first, then the signs of modular arithmetic."""
     return token - FIRST_NUMBER if token >= FIRST_NUMBER else MODULUS - PLUS + token
 
 
@@ -136,14 +136,14 @@ def _odds_first(length: int, draws: Draws) -> Written:
 
 
 def _numbers(length: int, draws: Draws) -> tuple[list[int], int, int]:
-    """Two numbers above 0 in bits, the lowest first, with 2 between them."""
+    """Draw two numbers above 0 in bits, the lowest first, with 2 between them."""
     size = 1 + next(draws) % (length - 2)
     one, other = (_above_zero(bits, draws) for bits in (size, length - 1 - size))
     return [*one, 2, *other], _value(one), _value(other)
 
 
 def _above_zero(size: int, draws: Draws) -> list[int]:
-    """Bits of which one at least is set: where none was drawn, the lowest."""
+    """Set the lowest bit of numbers that would be 0."""
     bits = _symbols(size, draws)
     return bits if any(bits) else [1, *bits[1:]]
 

@@ -46,7 +46,7 @@ class Scenes(NamedTuple):
 
 
 def draw_scenes(task: PathfinderSettings, count: int, paddles: int, generator: Generator) -> Scenes:
-    """So many images of two long contours, and distractors; TaskError if there is no room for the long."""
+    """Draw images of two long contours and distractors; raise TaskError without room for the long ones."""
     space = _Space(task, generator)
     contours = _Pairs(space, count, paddles).grow()
     return Scenes(contours, _draw_distractors(space, contours, *task.distractors_beside(paddles)))
@@ -78,7 +78,7 @@ class _Obstacles(NamedTuple):
 
 
 class _Space:
-    """What is free in the images of a task, and its random numbers."""
+    """The free space in the images of a task, and its random numbers."""
 
     def __init__(self, task: PathfinderSettings, generator: Generator) -> None:
         self.task, self.geometry, self.side = task, task.geometry, task.side
@@ -91,16 +91,16 @@ class _Space:
         return torch.rand(shape, generator=self._generator, dtype=torch.float64).numpy()
 
     def sample(self, starts: Floats, ends: Floats) -> Floats:
-        """Points along links (..., steps, 2), of which the last are their ends."""
+        """Return points along links (..., steps, 2), of which the last are their ends."""
         return starts[..., None, :] + (ends - starts)[..., None, :] * self._shares
 
     def avoid(self, points: Floats, lengths: Rows) -> _Obstacles:
-        """Chains of points (images, n, 2), of each so many links (images,)."""
+        """Keep clear of chains of points (images, n, 2), each of so many links (images,)."""
         there = np.arange(points.shape[1]) <= self.steps * lengths[:, None]
         return self.far_from(np.where(there[:, :, None], points, _FAR), self.geometry.clearance)
 
     def far_from(self, points: Floats, clearance: float) -> _Obstacles:
-        """Points (images, n, 2), and how far away the points of links are to be for the links to be so far.
+        """Return points (images, n, 2), and the distance that points of links must keep from them.
 
         A line passes nearer than the nearest of its points by the square of their half distance at most.
         """
@@ -142,7 +142,7 @@ class _Space:
 
 
 def directions(angles: Floats) -> Floats:
-    """Vectors of length 1 (..., 2): (row, column)."""
+    """Return vectors of length 1 (..., 2): (row, column)."""
     return np.stack([np.sin(angles), np.cos(angles)], -1)
 
 

@@ -12,7 +12,7 @@ PADDING = 0
 
 
 def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: Generator) -> Tensor:
-    """Lengths (count,): uniform over those of the training, or that of a test set."""
+    """Draw lengths (count,): uniform over those of the training, or that of a test set."""
     if test_set is not None:
         return torch.full((count,), int(test_set))
     low, high = task.lengths
@@ -20,10 +20,10 @@ def draw_lengths(task: LengthTask, count: int, test_set: str | None, generator: 
 
 
 def pad_behind(inputs: Tensor, ends: Tensor) -> Tensor:
-    """Inputs (count, tokens) with padding from each end (count,) on."""
+    """Return inputs (count, tokens) with padding from each end (count,) on."""
     return inputs.masked_fill(torch.arange(inputs.shape[1]) >= ends[:, None], PADDING)
 
 
 def only_last(targets: Tensor, ends: Tensor) -> Tensor:
-    """Targets (count, tokens) of which that of the last token before each end (count,) alone is scored."""
+    """Return targets (count, tokens) of which only the last before each end (count,) is scored."""
     return targets.masked_fill(torch.arange(targets.shape[1]) != ends[:, None] - 1, IGNORED)

@@ -39,7 +39,7 @@ def _stack(written: list[tuple[Tensor, Tensor]]) -> Examples:
 
 
 def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Pairs of a key and its value, noise between them; a key that has come before is asked for its value.
+    """Draw pairs of keys and values with noise between them; a repeated key is asked for its value.
 
     In training all symbols are asked for, as in the program.
     """
@@ -70,7 +70,7 @@ def _recall(task: MadSettings, generator: Generator, training: bool) -> tuple[Te
 
 
 def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """As `_recall`, of keys and values of several different symbols; a pair that has come before is the last.
+    """Draw as `_recall`, with keys and values of several different symbols; a repeated pair is the last.
 
     Tested are keys of the most symbols alone; what is left of the length is padding in front.
     """
@@ -106,7 +106,7 @@ def _fuzzy(task: MadSettings, generator: Generator, training: bool) -> tuple[Ten
 
 
 def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Symbols with blanks anywhere between them, a sign, and as many blanks, where the symbols are asked."""
+    """Draw symbols with blanks between them, a sign, and as many blanks, where the symbols are asked."""
     del training
     blank, sign = task.usual, task.usual + 1
     before = task.length - task.copies - 1
@@ -120,7 +120,7 @@ def _copying(task: MadSettings, generator: Generator, training: bool) -> tuple[T
 
 
 def _memorization(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Keys, each with a sign behind it at which its value is asked; values are the same in all sequences."""
+    """Draw keys, each with a sign behind it at which its value is asked, the same in all sequences."""
     del training
     by_heart = torch.randperm(task.usual - task.keys, generator=torch.Generator().manual_seed(_MAP_SEED))
     keys = torch.randint(task.keys, (task.length // 2,), generator=generator)
@@ -130,7 +130,7 @@ def _memorization(task: MadSettings, generator: Generator, training: bool) -> tu
 
 
 def _compression(task: MadSettings, generator: Generator, training: bool) -> tuple[Tensor, Tensor]:
-    """Symbols and a sign, all of which are asked for."""
+    """Draw symbols and a sign, all of which are asked for."""
     del training
     symbols = torch.randint(task.usual, (task.length,), generator=generator)
     symbols[-1] = task.usual

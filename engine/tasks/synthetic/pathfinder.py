@@ -21,7 +21,7 @@ _HALVES = " ▀▄█"
 def draw_pathfinder(
     task: PathfinderSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Images, half of them with both marks at one contour; of an odd number one more or one less."""
+    """Draw images, half of them with both marks at one contour; of an odd number one more or one less."""
     paddles = task.contour if test_set is None else int(test_set)
     scenes = draw_scenes(task, count, paddles, generator)
     joined, marks = place_marks(task, scenes, generator)
@@ -46,7 +46,7 @@ def place_marks(task: PathfinderSettings, scenes: Scenes, generator: Generator) 
 
 
 def render(task: PathfinderSettings, scenes: Scenes, marks: Floats) -> NDArray[np.uint8]:
-    """Levels of grey (images, side, side)."""
+    """Return levels of grey (images, side, side)."""
     images = np.zeros((len(marks), task.side, task.side), dtype=np.uint8)
     for chains in scenes:
         image, chain = (~np.isnan(chains[:, :, 0, 0])).nonzero()

@@ -14,7 +14,7 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_mqar(task: MqarSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Sequences of one shape, or of each shape of a mixture as many as are drawn, in a random order."""
+    """Draw sequences of one shape, or of each shape of a mixture, in a random order."""
     if test_set is not None:
         length, pairs = map(int, test_set.split("-"))
         return _fill(task, _mqar_of(task, count, length, pairs, generator), generator)
@@ -59,7 +59,7 @@ def _fill(task: MqarSettings, examples: Examples, generator: Generator) -> Examp
 
 
 def _different(count: int, symbols: int, chosen: int, generator: Generator) -> Tensor:
-    """Rows (count, chosen) of different numbers below `symbols`, any of them as likely as another.
+    """Draw rows (count, chosen) of different numbers below `symbols`, each equally likely.
 
     Few of many are drawn with replacement until none is there twice; else by the order of random keys.
     """
@@ -80,7 +80,7 @@ def _repeated(drawn: Tensor) -> Tensor:
 def draw_induction(
     task: InductionSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Symbols, a trigger anywhere before the last two, and at the end."""
+    """Draw symbols, with a trigger anywhere before the last two, and at the end."""
     ends, rows = draw_lengths(task, count, test_set, generator), torch.arange(count)
     inputs = torch.randint(task.vocab, (count, int(ends.max())), generator=generator) + TRIGGER + 1
     places = torch.randint(1 << 62, (count,), generator=generator) % (ends - 2)
@@ -91,7 +91,7 @@ def draw_induction(
 
 
 def draw_needle(task: NeedleSettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Words, in the place of some the marker and the digits; at the end the question and the digits."""
+    """Draw words, with the marker and the digits among them; the question and the digits end the text."""
     if test_set is None:
         ends = draw_lengths(task, count, None, generator)
         depths = torch.rand(count, generator=generator, dtype=torch.float64)

@@ -30,7 +30,7 @@ from .lengths import draw_lengths, only_last, pad_behind
 
 
 def draw_parity(task: ParitySettings, count: int, test_set: str | None, generator: Generator) -> Examples:
-    """Bits as 1 and 2, one fewer than the length."""
+    """Draw bits as 1 and 2, one fewer than the length."""
     ends = draw_lengths(task, count, test_set, generator) - 1
     bits = torch.randint(1, 3, (count, int(ends.max())), generator=generator)
     inputs = pad_behind(bits, ends)
@@ -38,14 +38,14 @@ def draw_parity(task: ParitySettings, count: int, test_set: str | None, generato
 
 
 def solve_parity(_task: ParitySettings, inputs: Tensor) -> Tensor:
-    """At each token whether the ones so far are odd, as 1 and 2."""
+    """Return at each token whether the bits so far are odd, as 1 and 2."""
     return (inputs == 2).cumsum(1) % 2 + 1
 
 
 def draw_modular(
     task: ModularArithmeticSettings, count: int, test_set: str | None, generator: Generator
 ) -> Examples:
-    """Expressions with their `=`; without brackets numbers and operations take turns."""
+    """Draw expressions with their `=`; without brackets numbers and operations take turns."""
     lengths = draw_lengths(task, count, test_set, generator)
     if task.brackets:
         return _with_brackets(task, lengths, generator)
@@ -62,7 +62,7 @@ def draw_modular(
 
 
 def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | None:
-    """At each token the value of what stands up to it, by a sum and the product that is to be added to it.
+    """Return at each token the value so far, by a sum and the product that is to be added to it.
 
     None with brackets, where a part of an expression has no value.
     """
@@ -83,7 +83,7 @@ def solve_modular(task: ModularArithmeticSettings, inputs: Tensor) -> Tensor | N
 
 
 def _with_brackets(task: ModularArithmeticSettings, lengths: Tensor, generator: Generator) -> Examples:
-    """Expressions of two fewer tokens than the length, each operation in brackets of its own."""
+    """Draw expressions of two fewer tokens than the length, each operation in brackets of its own."""
     ends = lengths - 1
     width = int(ends.max())
     inputs = torch.zeros(len(lengths), width, dtype=torch.int64)

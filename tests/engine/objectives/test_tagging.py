@@ -12,7 +12,7 @@ from activemem.engine.objectives import build_objective
 from activemem.engine.objectives.generated import Curriculum
 from activemem.engine.run.driver import run_study
 from activemem.engine.tasks import get_task, registered_tasks
-from activemem.engine.tasks.scored_sequences import draw_dev_batches, draw_test_batch
+from activemem.engine.tasks.algorithmic import draw_dev_batches, draw_test_batch
 from activemem.engine.trial.training import Training
 from activemem.reporting.results import open_study
 from activemem.storage import Store

@@ -9,8 +9,7 @@ import torch
 from activemem.engine.core.interruption import TimeLimitPassed
 from activemem.engine.packs import stacked_optimiser
 from activemem.engine.packs.form import alone_reason, form_of
-from activemem.engine.packs.stacked_passes import StackedPasses
-from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
+from activemem.engine.packs.stacked_steps import PackError, StackedPasses, StackedSteps, stacking_fault
 from activemem.engine.trial.training import Training
 from activemem.grammar import render
 

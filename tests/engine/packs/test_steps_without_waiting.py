@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from activemem.blocks.core.dropout import KeyCall, given_dropout, noting_dropout
-from activemem.engine.packs.stacked_passes import StackedPasses
+from activemem.engine.packs.stacked_steps import StackedPasses
 from activemem.engine.trial.training import Training
 from activemem.grammar import render
 

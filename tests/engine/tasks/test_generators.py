@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from activemem.engine.tasks import get_task, registered_tasks
-from activemem.engine.tasks.base import register
+from activemem.engine.tasks.algorithmic import register
 from activemem.studies.catalog.tasks import AlgorithmicTask, TaskError, lookup_task, task_names
 
 ALGORITHMIC = [name for name in task_names() if isinstance(lookup_task(name), AlgorithmicTask)]

@@ -3,7 +3,7 @@
 import faulthandler
 import os
 
-from activemem.engine.trial.last_words import leaving_last_words, note_death, take_last_words, words_file
+from activemem.engine.trial.last_words import leaving_last_words, take_last_words, words_file
 
 TIMEOUT = "Timeout (0:00:12)!\nThread 0x1 (most recent call first):\n"
 
@@ -35,16 +35,6 @@ def test_a_passed_limit_is_the_end_of_a_trial_but_under_a_longer_one(tmp_path):
 def test_any_other_death_may_be_tried_again(tmp_path):
     words = die(tmp_path, "Fatal Python error: Segmentation fault\n\nCurrent thread\n", 2.0)
     assert (words.reason(2.0, "at epoch 1"), words.summary) == (None, "segmentation fault")
-
-
-def test_a_death_is_noted_for_whoever_has_said_nothing(tmp_path):
-    note_death(tmp_path, "nobody trains here")
-    assert take_last_words(tmp_path) is None
-    with leaving_last_words(tmp_path, None) as descriptor:
-        note_death(tmp_path, "signal 9 (Killed)")
-        note_death(tmp_path, "again")
-        os.write(descriptor, b"")
-    assert take_last_words(tmp_path).summary == "signal 9 (Killed)"
 
 
 def test_other_handlers_stay_and_a_missing_folder_is_no_fault(tmp_path):

@@ -15,9 +15,9 @@ from activemem.blocks.layers.matrix_states.chunked_recurrence import run_vector_
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.trial import machine_failures
 from activemem.engine.trial.checkpoints import STARTS_FILE, Checkpoint, dies_often
+from activemem.engine.trial.claims import store_pruned
 from activemem.engine.trial.last_words import MAX_DEATHS, MAX_WORKER_DEATHS
 from activemem.engine.trial.outcome import Job
-from activemem.engine.trial.pruned import store_pruned
 from activemem.engine.trial.resumable_attempt import Attempt
 from activemem.engine.trial.training import Training
 from activemem.storage import Store

@@ -13,8 +13,7 @@ import pytest
 
 from activemem.engine.corpora import DataError
 from activemem.engine.data.pairs.corpus import open_pairs, open_written
-from activemem.engine.data.pairs.reader import iter_pairs
-from activemem.engine.data.pairs.splitting import split_pairs
+from activemem.engine.data.pairs.reader import iter_pairs, split_pairs
 from activemem.engine.data.pairs.writer import PairCorpusSpec, write_pairs
 from activemem.studies.catalog.datasets import (
     CorpusError,

@@ -1,7 +1,9 @@
-"""Muon: the steps of maps are made orthogonal, all other weights move as by AdamW (Jordan et al. 2024).
+"""Optimisers that torch lacks in this form: Lion, SGD and Muon.
 
-Steps are as large as those of AdamW usually are, 0.2 √max(outputs, inputs) for each number, so that both have
-one learning rate (Liu et al. 2025, section 2.2).
+Lion takes steps of one size, by the sign of an average of gradients (Chen et al. 2023, algorithm 2). Muon
+makes the steps of maps orthogonal and moves all other weights as AdamW (Jordan et al. 2024). Its steps are as
+large as those of AdamW usually are, 0.2 √max(outputs, inputs) for each number, so that both share one
+learning rate (Liu et al. 2025, section 2.2).
 """
 
 from __future__ import annotations
@@ -14,6 +16,63 @@ import torch
 from torch import Tensor, nn
 
 from ...blocks.core.weight_roles import Weight, WeightRole, find_weights
+
+
+class Lion(torch.optim.Optimizer):
+    """The sign of a mix of the momentum and the gradient; weights decay as in AdamW."""
+
+    def __init__(
+        self,
+        groups: Iterable[dict[str, Any]],
+        *,
+        lr: float,
+        betas: tuple[float, float],
+        weight_decay: float,
+    ) -> None:
+        super().__init__(groups, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
+        """Move every weight that has a gradient."""
+        assert closure is None, "gradients are there already"
+        for group in self.param_groups:
+            lr, (first, second) = group["lr"], group["betas"]
+            for weight in group["params"]:
+                if weight.grad is None:
+                    continue
+                if not (state := self.state[weight]):
+                    state["momentum"] = torch.zeros_like(weight)
+                momentum: Tensor = state["momentum"]
+                step = torch.lerp(weight.grad, momentum, first).sign_()
+                weight.mul_(1 - lr * group["weight_decay"]).add_(step, alpha=-lr)
+                momentum.lerp_(weight.grad, 1 - second)
+
+
+_MOMENTUM = "momentum_buffer"
+"""What torch keeps of a weight under this name: the direction of the steps before."""
+
+
+class SGD(torch.optim.SGD):
+    """Torch's, with momentum also where a weight's first gradient comes later than those of others.
+
+    Its rule in one pass takes directions of all weights or of none. One of zeros begins as none does.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> Any:  # noqa: ANN401  # pyright: ignore[reportIncompatibleMethodOverride] -- torch's overloads
+        """Move every weight that has a gradient."""
+        for group in self.param_groups:
+            if group["momentum"]:
+                self._begin_late(group)
+        return super().step(closure)
+
+    def _begin_late(self, group: dict[str, Any]) -> None:
+        moved = [weight for weight in group["params"] if weight.grad is not None]
+        late = [weight for weight in moved if self.state[weight].get(_MOMENTUM) is None]
+        if len(late) < len(moved):
+            for weight in late:
+                self.state[weight][_MOMENTUM] = torch.zeros_like(weight.grad)
+
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _ITERATIONS = 5

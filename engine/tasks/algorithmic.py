@@ -1,0 +1,230 @@
+"""The algorithmic tasks: a seeded draw of inputs, and the rule that gives their targets.
+
+Copy, reverse and sort give the symbols of x back. The released program's argsort is left out: its answers are
+positions, so a fixed vocabulary would bound the length, which the curriculum grows, and its sorting routine
+decides the order of equal symbols. Remember and duplicate ask for x again after as many zeros.
+
+Addition and multiply take a, the separator 2 and b, n bits each, the highest first, in L = 2n + 1 tokens; the
+target holds the result in L bits. The released program draws the operands of addition below 2^n − 1 and those
+of multiply below ⌊√(2^(L−1) − 1)⌋, which is 2^n − 1 as well: every number of n bits but the one of all ones,
+uniformly.
+
+A gate reads the bits at positions 2i and 2i + 1 and answers at 2i, as in the released program. Position 2i +
+1, and the last one of an odd length, hold a constant: 1 for nand and nor, which flip whole rows, else 0.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...studies.catalog.tasks import AlgorithmicSettings, AlgorithmicTask, require_algorithmic
+from ..core.seeds import derive_seed
+
+Draw = Callable[[int, int, int, torch.Generator], Tensor]
+"""(number of symbols, batch size, nominal length, generator) to inputs (batch, tokens)."""
+
+
+class Batch(NamedTuple):
+    """Sequences and what must be answered at each of their positions; both (batch, tokens), int64."""
+
+    inputs: Tensor
+    targets: Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task: how its inputs are drawn, and the rule that gives the targets of any inputs."""
+
+    spec: AlgorithmicTask
+    draw: Draw
+    solve: Callable[[Tensor], Tensor]
+
+    def batch(
+        self, batch_size: int, length: int, generator: torch.Generator, *, vocab: int | None = None
+    ) -> Batch:
+        """Draw a batch of a nominal length; the same state of the CPU generator gives the same batch.
+
+        Of `vocab` symbols, or of as many as in the paper; there are two bits whatever it is. Raises TaskError
+        for a length that the task cannot have.
+        """
+        self.spec.check_length(length)
+        inputs = self.draw(vocab or self.spec.vocab, batch_size, length, generator)
+        return Batch(inputs, self.solve(inputs))
+
+
+_tasks: dict[str, Task] = {}
+
+
+def register(name: str, draw: Draw, solve: Callable[[Tensor], Tensor]) -> Task:
+    """Add the generator of a task that studies know; a second one for the same name raises ValueError."""
+    if name in _tasks:
+        raise ValueError(f"task '{name}' has a generator already")
+    _tasks[name] = made = Task(spec=require_algorithmic(name), draw=draw, solve=solve)
+    return made
+
+
+def get_task(name: str) -> Task:
+    """Return the task of that name; TaskError with the nearest name if there is none."""
+    return _tasks[require_algorithmic(name).name]
+
+
+def registered_tasks() -> tuple[str, ...]:
+    """Return the names of all tasks that have a generator, sorted."""
+    return tuple(sorted(_tasks))
+
+
+def symbols(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+    """Rows uniform over the vocabulary, symbol 0 included."""
+    return torch.randint(vocab, (batch_size, length), generator=generator)
+
+
+def identity(inputs: Tensor) -> Tensor:
+    """X itself, in its own memory."""
+    return inputs.clone()
+
+
+def reverse(inputs: Tensor) -> Tensor:
+    """Return the last symbol first."""
+    return inputs.flip(-1)
+
+
+def ascending(inputs: Tensor) -> Tensor:
+    """Return the smallest symbol first."""
+    return inputs.sort(dim=-1).values
+
+
+register("copy", symbols, identity)
+register("reverse", symbols, reverse)
+register("sort", symbols, ascending)
+
+
+def symbols_then_zeros(vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+    """[x ; 0…0], x uniform over the vocabulary; symbol 0 is one of x's too, as in the released program."""
+    return torch.nn.functional.pad(symbols(vocab, batch_size, length, generator), (0, length))
+
+
+def shift_right(inputs: Tensor) -> Tensor:
+    """[0…0 ; x]."""
+    return inputs.roll(inputs.shape[-1] // 2, dims=-1)
+
+
+def repeat(inputs: Tensor) -> Tensor:
+    """[x ; x]."""
+    return inputs + shift_right(inputs)
+
+
+register("remember", symbols_then_zeros, shift_right)
+register("duplicate", symbols_then_zeros, repeat)
+
+
+_SEPARATOR = 2
+_BYTE = 8  # bits
+_REJECTION_BITS = 64  # rejection stops at a chance of 2^-64
+
+
+def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+    """Return a separator b, each operand uniform over the n-bit numbers that are not all ones.
+
+    Draws so many candidates for each operand that all are refused with a chance of at most 2^-64, and takes
+    the first good one, without a loop. (No bounded number of bits gives 2^n − 1 equal chances exactly.)
+    If all are refused, the last bit is cleared.
+    """
+    bits = (length - 1) // 2
+    tries = math.ceil(_REJECTION_BITS / bits)
+    candidates = torch.randint(2, (batch_size * 2, tries, bits), generator=generator)
+    refused = candidates.all(dim=-1)  # (2 batch, tries)
+    first = refused.long().argmin(dim=-1)  # the first that is not refused
+    chosen = candidates[torch.arange(batch_size * 2), first]  # (2 batch, bits)
+    chosen[:, -1] &= ~chosen.all(dim=-1)
+    a, b = chosen.view(batch_size, 2, bits).unbind(1)
+    return torch.cat([a, a.new_full((batch_size, 1), _SEPARATOR), b], dim=-1)
+
+
+def read_numbers(bits: Tensor) -> list[int]:
+    """Return the numbers whose bits are the rows (batch, n), the highest first."""
+    padded = torch.nn.functional.pad(bits, (-bits.shape[-1] % _BYTE, 0))
+    return [int.from_bytes(row.tobytes()) for row in np.packbits(padded.to(torch.uint8).numpy(), axis=-1)]
+
+
+def write_bits(numbers: Sequence[int], length: int) -> Tensor:
+    """Return the lowest bits (batch, length) of numbers that have no more, the highest first."""
+    size = math.ceil(length / _BYTE)
+    packed = np.frombuffer(b"".join(number.to_bytes(size) for number in numbers), dtype=np.uint8)
+    return torch.from_numpy(np.unpackbits(packed.reshape(-1, size), axis=-1)[:, -length:]).long()
+
+
+def combine(inputs: Tensor, *, operation: Callable[[int, int], int]) -> Tensor:
+    """Return the result of an operation on a and b, in whole numbers of any size."""
+    length = inputs.shape[-1]
+    a, b = (read_numbers(inputs[:, part]) for part in (slice(length // 2), slice(length // 2 + 1, None)))
+    return write_bits([operation(*each) for each in zip(a, b, strict=True)], length)
+
+
+register("addition", operands, partial(combine, operation=operator.add))
+register("multiply", operands, partial(combine, operation=operator.mul))
+
+
+Gate = Callable[[Tensor, Tensor], Tensor]
+
+
+def bits(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
+    """Fair bits; the vocabulary's third symbol is never used."""
+    return torch.randint(2, (batch_size, length), generator=generator)
+
+
+def negate(inputs: Tensor) -> Tensor:
+    """1 for 0 and 0 for 1."""
+    return 1 - inputs
+
+
+def apply_gate(inputs: Tensor, *, gate: Gate, filler: int) -> Tensor:
+    """Return the gate's answer at the first position of each pair, the filler everywhere else."""
+    targets = torch.full_like(inputs, filler)
+    second = inputs[:, 1::2]  # (batch, pairs)
+    targets[:, : 2 * second.shape[1] : 2] = gate(inputs[:, : 2 * second.shape[1] : 2], second)
+    return targets
+
+
+register("not", bits, negate)
+register("and", bits, partial(apply_gate, gate=lambda a, b: a & b, filler=0))
+register("nand", bits, partial(apply_gate, gate=lambda a, b: 1 - (a & b), filler=1))
+register("or", bits, partial(apply_gate, gate=lambda a, b: a | b, filler=0))
+register("nor", bits, partial(apply_gate, gate=lambda a, b: 1 - (a | b), filler=1))
+register("xor", bits, partial(apply_gate, gate=lambda a, b: a ^ b, filler=0))
+register("xnor", bits, partial(apply_gate, gate=lambda a, b: 1 - (a ^ b), filler=0))
+
+
+_TEST_SEED = 0
+"""Test sequences are the same for every trial."""
+
+
+def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> Batch:
+    """Draw the test sequences of a length, the same for every trial."""
+    seed = derive_seed(
+        _TEST_SEED, f"test sequences of {task.spec.name}, {settings.symbols} symbols, {length}"
+    )
+    generator = torch.Generator().manual_seed(seed)
+    return task.batch(settings.test_sequences, length, generator, vocab=settings.symbols)
+
+
+def draw_dev_batches(
+    task: Task, lengths: Sequence[int], *, count: int, vocab: int | None, seed: int
+) -> tuple[Batch, ...]:
+    """So many sequences of a seed, spread over lengths as evenly as they can be."""
+    generator = torch.Generator().manual_seed(seed)
+    ends = [place * count // len(lengths) for place in range(len(lengths) + 1)]
+    return tuple(
+        task.batch(end - begin, length, generator, vocab=vocab)
+        for length, (begin, end) in zip(lengths, pairwise(ends), strict=True)
+        if end > begin
+    )
