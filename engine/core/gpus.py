@@ -68,7 +68,7 @@ def count_gpus() -> int:
 
     if not torch.cuda.is_available():
         return 0
-    from torch._C import _cuda_getDeviceCount  # noqa: PLC0415 -- nothing public asks CUDA itself
+    from torch._C import _cuda_getDeviceCount  # noqa: PLC0415 -- torch.cuda.device_count asks NVML, not CUDA
 
     return _cuda_getDeviceCount()
 

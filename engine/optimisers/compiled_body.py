@@ -1,4 +1,11 @@
-"""A model's body as torch compiles it; a length that torch cannot compile is computed as it is."""
+"""A model's body, compiled by torch; a length that torch cannot compile runs without the compiler.
+
+Private names of torch, each without a public one in every supported version: `_dynamo.config` sets the number
+of programs, `_functorch.config` compiles the backward pass at once, `TorchDynamoException` is what the
+compiler raises, and `_compiled_call_impl` is what `Module.compile` sets, which offers no way back where
+compiling fails. `tests/engine/optimisers/test_compiled_body.py` and the tests against the oldest and newest
+torch guard them.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +26,18 @@ NO_COMPILER = (
     "Cannot find a working triton installation",
     "too old to be supported by the triton GPU compiler",
 )
-"""What torch says where [train] compile has nothing to compile with, or that compiles for this GPU."""
+"""Messages of torch where [train] compile finds no compiler, or none for this GPU."""
 
 _MOST_PROGRAMS = 10_000
-"""Torch makes so many programs of a model at most: those of each length, in training and in evaluation."""
+"""The most programs of a model: one for each length, in training and in evaluation."""
 
 _log = logging.getLogger(__name__)
 
 
 def compile_body(body: nn.Module) -> None:
-    """Have torch compile a model's body, at each length that it needs a program of its own for.
+    """Have torch compile a model's body, with a program for each length that needs one.
 
-    By itself it makes eight programs, those of models before among them, and computes the rest as it is.
+    Torch's default is eight programs, earlier models included; it computes the rest without the compiler.
     """
     torch.compiler.reset()
     limits = torch._dynamo.config
@@ -39,7 +46,7 @@ def compile_body(body: nn.Module) -> None:
 
 
 class _CompiledBody:
-    """The calls of a body: compiled for any length, else for this length alone, else as they are.
+    """The calls of a body: compiled for any length, else for this length alone, else not compiled.
 
     Torch compiles for any length from the second length on, which fails where a block branches on it.
     """

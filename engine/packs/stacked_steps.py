@@ -86,18 +86,17 @@ class PackError(ActivememError):
 
 
 class StackedSteps:
-    """A context in which trainings of one form take steps together, and each computes what it would alone.
+    """A context in which trainings of one form take steps together, with the results that each has alone.
 
-    Within it each training's weights are views of the stacked ones; behind it all is as if each had trained
-    alone. What is raised amid a step leaves the trainings where they cannot go on.
+    Within it each training's weights are views of the stacked `weights`; after it everything is as if each
+    had trained alone. After an exception amid a step the trainings cannot continue.
     """
 
-    def __init__(self, trainings: Sequence[Training], passes: StackedPasses | None = None) -> None:
-        """With the passes of other trainings of the form, as many, if there are any."""
+    def __init__(self, trainings: Sequence[Training]) -> None:
         self._trainings = trainings
         self._objectives = [_stackable(training) for training in trainings]
-        self._passes = StackedPasses(trainings) if passes is None else passes
-        self._stacked = self._passes.weights
+        self._passes = StackedPasses(trainings)
+        self.weights = self._passes.weights
         self._own: list[dict[str, nn.Parameter]] = []
         self._homes: list[dict[str, Tensor]] = []  # where the weights are else
         self._optimisers: StackedOptimisers | None = None
@@ -132,11 +131,11 @@ class StackedSteps:
         self._passes.begin(self._trainings)
         self._own = own = [dict(training.model.named_parameters()) for training in self._trainings]
         self._homes = [{name: weight.data for name, weight in each.items()} for each in own]
-        for name, stacked in self._stacked.items():
+        for name, stacked in self.weights.items():
             for place, (each, homes) in enumerate(zip(own, self._homes, strict=True)):
                 each[name].grad = None
                 each[name].data = stacked.detach()[place].copy_(homes[name])
-        self._optimisers = StackedOptimisers(self._trainings, own, self._stacked)
+        self._optimisers = StackedOptimisers(self._trainings, own, self.weights)
 
     def _go_home(self) -> None:
         """Have all weights where they were before, first of all; then with the numbers that they have now."""
@@ -160,7 +159,7 @@ class StackedSteps:
             self._optimisers.step()
         for training, loss in zip(self._trainings, losses.unbind(), strict=True):
             training.end_step(loss, packed=True)
-        for stacked in self._stacked.values():
+        for stacked in self.weights.values():
             stacked.grad = None
 
     def _draw(self) -> list[Tensor]:

@@ -9,7 +9,7 @@ import torch
 from activemem.engine.core.interruption import TimeLimitPassed
 from activemem.engine.packs import stacked_optimiser
 from activemem.engine.packs.form import alone_reason, form_of
-from activemem.engine.packs.stacked_steps import PackError, StackedPasses, StackedSteps, stacking_fault
+from activemem.engine.packs.stacked_steps import PackError, StackedSteps, stacking_fault
 from activemem.engine.trial.training import Training
 from activemem.grammar import render
 
@@ -267,11 +267,12 @@ def test_weights_are_as_they_were_where_a_pack_cannot_begin(make, monkeypatch):
 @pytest.mark.parametrize("optimizer", [{"name": "adam", "lr": 1e-3}, {"name": "muon", "lr": 1e-2}])
 def test_no_gradient_is_held_behind_a_step(make, optimizer):
     trainings = [make(seed, optimizer=optimizer) for seed in range(3)]
-    passes = StackedPasses(trainings)
     gone = []
-    for weight in passes.weights.values():
-        weight.register_post_accumulate_grad_hook(lambda each: gone.append(ref(each.grad.untyped_storage())))
-    with StackedSteps(trainings, passes) as stacked:
+    with StackedSteps(trainings) as stacked:
+        for weight in stacked.weights.values():
+            weight.register_post_accumulate_grad_hook(
+                lambda each: gone.append(ref(each.grad.untyped_storage()))
+            )
         stacked.step()
         assert gone
         assert not any(weight.grad is not None for each in trainings for weight in each.model.parameters())
