@@ -34,8 +34,8 @@ def prepare_cpu(threads: int) -> None:
 def restored_process() -> Iterator[None]:
     """Restore at the end what training changes in a process: threads, memory, and Optuna's log level.
 
-    glibc does not tell its thresholds. They get the values that glibc itself takes once a large block was
-    freed.
+    glibc offers no way to read its thresholds. They get the values that glibc itself takes once a large block
+    was freed.
     """
     threads, level = torch.get_num_threads(), _optuna_level()
     try:

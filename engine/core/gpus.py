@@ -24,7 +24,7 @@ _SERVICE_FOLDER = "/tmp/nvidia-mps"  # CUDA's default
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """A GPU as CUDA names it, its bytes, and those of them that nobody else holds by now."""
+    """A GPU: its name, its bytes, and those that nobody else holds."""
 
     name: str
     bytes: int
@@ -34,7 +34,7 @@ class Gpu:
 def find_gpus() -> list[Gpu]:
     """Return those on which this process can train; none where torch can use none.
 
-    What is free the driver's library tells: CUDA would make a context for it, which holds memory. Where that
+    The driver's library says what is free: asking CUDA would create a context, which holds memory. Where that
     says nothing all is, and less than a context takes is nobody's training.
     """
     import torch  # noqa: PLC0415 -- most machines that plan have no GPU
@@ -61,7 +61,7 @@ def gpu_here() -> tuple[Gpu, int] | None:
 def count_gpus() -> int:
     """Return the number of GPUs that this process can train on.
 
-    Torch asks the driver, which counts those of the machine. CUDA gives a process a single instance where
+    Torch counts the GPUs of the machine. CUDA gives a process a single instance where
     they are split into instances (MIG).
     """
     import torch  # noqa: PLC0415 -- as above
@@ -117,7 +117,7 @@ def gpu_fault() -> str | None:
 def has_multi_process_service() -> bool:
     """Return whether NVIDIA's multi-process service (MPS) runs here, by the pipe of its daemon.
 
-    CUDA then uses it by itself: kernels of several processes run on one GPU side by side, else in turns.
+    CUDA then uses it: kernels of several processes run on one GPU side by side, otherwise in turns.
     """
     return _service() == "there"
 

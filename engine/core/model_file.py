@@ -52,7 +52,7 @@ class ModelFile:
 
 
 def write_model_file(path: Path, model: ModelFile) -> None:
-    """Write a model durably: a crash leaves the file intact or as it was.
+    """Write a model durably: after a crash, the file is intact or unchanged.
 
     The same model gives the same bytes.
     """
@@ -121,7 +121,7 @@ def _plugins(description: Mapping[str, Any]) -> str:
 def rebuild(file: ModelFile) -> AnyModel:
     """Build a file's model, in evaluation mode; raise ModelFileError if weights do not fit its recipe.
 
-    Where its plug-ins have other source now than when it was trained, that is told in a warning.
+    Warns if the source of its plug-ins has changed since it was trained.
     """
     if (fault := code_fault(file.trial.settings)) is not None:
         _log.warning("the model of trial %s: %s", file.trial.id, fault)

@@ -28,7 +28,7 @@ def to_device(state: Any, device: torch.device, but: Collection[Path] = (), path
 def own_states(states: Mapping[str, Any], device: torch.device) -> dict[str, Any]:
     """Return the states that parts of plug-ins keep, to be saved, with what of them is not on the device.
 
-    Checkpoints are read on the CPU, which does not tell the two apart.
+    Checkpoints are read on the CPU, which loses the difference.
     """
     on_cpu = [] if device.type == "cpu" else list(_paths_on_cpu(states, ()))
     return {"states": states, **({"on_cpu": on_cpu} if on_cpu else {})}

@@ -60,8 +60,8 @@ class RunningTrial:
 class Speed:
     """Seconds of one worker for a whole trial of each recipe, from the epochs that were seen.
 
-    A recipe's own mean is mixed with the mean of all as if one trial had been seen at that speed, so that a
-    recipe without any epoch yet is expected to cost what the others do.
+    A recipe's mean is mixed with the mean of all recipes, which counts as one trial. A recipe without any
+    epoch yet is expected to cost as much as the others.
     """
 
     def __init__(self) -> None:

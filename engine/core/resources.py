@@ -33,8 +33,8 @@ _QUOTA_FILES = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
 def cpus_here(groups: Path = Path("/sys/fs/cgroup")) -> int:
     """Return the CPUs for the trials of this machine: those of this process, within its container's quota.
 
-    A part of a CPU counts as a whole one, as Ray has whole ones only. What is read is the control group that
-    is mounted at `groups`: that of a container, from inside it. A limit of a systemd unit is not seen.
+    A part of a CPU counts as a whole one, as Ray has whole ones only. Reads the control group that is mounted
+    at `groups`: inside a container, that of the container. A limit of a systemd unit is not seen.
     """
     may_use = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for names in _QUOTA_FILES:
@@ -60,8 +60,8 @@ class Machine:
     run starts a cluster of this machine alone. `data` is the folder of the corpora, on every machine of a
     cluster. A trial is saved every `checkpoint_every_s` seconds within its epoch, by default only after it.
     Nodes that cannot train the trials end the run before it begins, unless `skip_unfit_nodes`. A Ray worker
-    whose process occupies more than `memory_limit` bytes is killed. With `pack` so many trials of one form
-    train together; "auto" does that where it is measured to be faster. With `activation_checkpointing` a
+    whose process occupies more than `memory_limit` bytes is killed. With `pack` this many trials of one form
+    train together; "auto" does so where measurements show it to be faster. With `activation_checkpointing` a
     trial keeps only the inputs of its sub-layers and computes the rest again in the backward pass.
     `gpu_bytes` are the bytes of a GPU that all trials on it may hold together; None is all that is free.
     """

@@ -1,4 +1,4 @@
-"""Files of one's own are kept in the folder of data under their SHA-256, where every trial finds them."""
+"""Files of the user's own, kept in the folder of data under their SHA-256, where every trial finds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of files of one's own, from the folder of data."""
+"""Rows of files of the user's own, from the folder of data."""
 
 from __future__ import annotations
 

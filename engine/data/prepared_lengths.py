@@ -29,7 +29,7 @@ from .trees.corpus import place_of_trees
 
 
 class PreparedLengths:
-    """Looks up lengths below the folder of all data, those of each task and size of a batch once."""
+    """Lengths of the sequences below the folder of all data, computed once for each task and batch size."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -51,7 +51,7 @@ class PreparedLengths:
 
 
 def _longest_batch(task: TaskSettings, batch_size: int, folder: Path) -> LongestBatch | None:
-    """Return that of a task; raises as `_train_lengths`."""
+    """Return the longest batch of a task; raise as `_train_lengths`."""
     lengths = _train_lengths(task, folder)
     if lengths is None:
         return None
@@ -88,7 +88,7 @@ def _read(place: Path, names: Sequence[str]) -> list[Tensor] | None:
 
 
 def _of_pairs(sides: Sequence[Tensor], longest: int, batch_size: int) -> LongestBatch | None:
-    """Return that of pairs in batches of similar lengths: of the longest, as wide as their longer sides."""
+    """Return the longest batch of pairs of similar lengths, as wide as their longer sides."""
     sizes = torch.maximum(*sides)
     fitting = sizes.where(sizes <= longest, 0).topk(min(batch_size, len(sizes)))
     widest = int(fitting.values.amax()) if len(sizes) else 0
@@ -96,7 +96,7 @@ def _of_pairs(sides: Sequence[Tensor], longest: int, batch_size: int) -> Longest
 
 
 def _of_lines(lengths: Tensor, task: LabelledSettings | LanguageModelSettings) -> LongestBatch | None:
-    """Return that of lines in batches of any lengths: the longest beside those of the mean length."""
+    """Return the longest batch of lines of any lengths: the longest line beside lines of the mean length."""
     if isinstance(task, LabelledSettings):
         read = lengths.clamp(max=task.longest)  # of longer ones the beginning is read
     else:

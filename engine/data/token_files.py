@@ -80,7 +80,7 @@ def write_once(place: Path, write: Callable[[Path], None]) -> None:
 def open_split(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Split:
     """Return a split from its folder; `files` says the type and the number of numbers of each file.
 
-    Raises DataError for a file that is not as long as it was.
+    Raises DataError if the length of a file has changed.
     """
     tokens, lines, words = (
         open_numbers(place, f"{name}.{kind}", files) for kind in ("tokens", "lines", "words")
@@ -96,7 +96,7 @@ def write_numbers(path: Path, numbers: NDArray[Any]) -> dict[str, str | int]:
 
 
 def open_numbers(place: Path, name: str, files: Mapping[str, Mapping[str, Any]]) -> Tensor:
-    """Return a file of numbers, read as far as it is used; DataError if it is not as long as it was."""
+    """Open a file of numbers, read only where it is used; raise DataError if its length has changed."""
     path, about = place / name, files[name]
     kind, size = _TYPES[about["dtype"]], about["size"]
     if (found := path.stat().st_size) != size * kind.itemsize:

@@ -44,7 +44,7 @@ def rows_of_part(count: int, part: int, parts: int) -> slice:
 
 
 def weight_of_part(count: int, part: int, parts: int) -> float:
-    """Return what the mean over a part counts among those of all, so that their mean is that of the batch."""
+    """Return the weight of a part's mean, so that the mean over all parts is that of the batch."""
     rows = rows_of_part(count, part, parts)
     return (rows.stop - rows.start) * parts / count
 
@@ -148,7 +148,7 @@ class Objective(ABC, Generic[ModelOf]):
         """
 
     def _show(self, inputs: Tensor, outputs: Tensor, targets: Tensor) -> None:
-        """Let the observer, if there is one, see what a loss is of."""
+        """Show a loss to the observer, if there is one."""
         if self.observer is not None:
             self.observer(inputs, outputs, targets)
 

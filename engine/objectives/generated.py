@@ -151,7 +151,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _scored(self, examples: Examples) -> tuple[Tensor, ...]:
-        """Return what the outputs and the targets of all that is scored follow from, of one shape."""
+        """Return the tensors of one shape that outputs and targets are computed from."""
 
     @abstractmethod
     def _scored_outputs(self, model: Model, *scored: Tensor) -> tuple[Tensor, Tensor]:
@@ -159,7 +159,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _answers(self, model: Model, examples: Examples) -> Answers:
-        """Return what the model says and what it should, of all that is scored."""
+        """Return the outputs and targets of all scored positions."""
 
     def _task_losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each target, the task's own if it has one; raise TaskError for a wrong shape."""
@@ -187,7 +187,7 @@ class GeneratedObjective(FreshObjective[Examples]):
 
     @abstractmethod
     def _rows_asked(self, examples: Examples) -> Tensor:
-        """Return the example that each of all that is scored is of."""
+        """Return the row of the example that each scored target belongs to."""
 
     def _registered(self, split: str) -> RegisteredMetrics:
         """Return the registered metrics of a split; kinds without splits have theirs on the dev examples."""
@@ -492,7 +492,7 @@ class GrowingLengthObjective(AlgorithmicObjective):
 
 
 class DrawnLengthObjective(AlgorithmicObjective):
-    """Each batch has one of the lengths of [train]; dev sequences, always the same, are of all of them."""
+    """Batches whose length is drawn from [train] lengths; fixed dev sequences cover all lengths."""
 
     def __init__(self, settings: TrialSettings, device: torch.device, folder: Path) -> None:
         super().__init__(settings, device, folder)

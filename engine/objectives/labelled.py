@@ -1,4 +1,4 @@
-"""Sequences of one's own: a class for each or for each of their tokens, or a number."""
+"""The user's own sequences: a class for each or for each of their tokens, or a number."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class LabelledObjective(Objective[Model]):
         self._drawn.restore(state)
 
     def _iter_batches(self, position: int) -> Iterator[LabelledBatch]:
-        """Return the sequences of the training, from so many batches on."""
+        """Return the training batches from number `position` on."""
         return iter_labelled_batches(
             self._corpus.train,
             batch_size=self.settings.train.batch_size,
@@ -98,7 +98,7 @@ class LabelledObjective(Objective[Model]):
         )
 
     def _answers(self, model: Model, drawn: LabelledBatch) -> Answers:
-        """Return what the model says and what it should, of all labels of a batch."""
+        """Return the outputs and labels of a batch."""
         sequences, lengths = (on_device(rows, self.device) for rows in (drawn.sequences, drawn.lengths))
         if drawn.labels.dim() == 1:
             return Answers(sequences, model(sequences, lengths), on_device(drawn.labels, self.device))

@@ -52,9 +52,8 @@ class LanguageObjective(Objective[Model]):
     def evaluate(self, model: Model, *, last: bool) -> Metrics:
         """Score the first `dev_tokens` of the dev split; after the last epoch all of it and the test split.
 
-        Loss in nats per token, and of lines in nats per position; bits per byte of the text as it was given,
-        which can be compared across tokenisations; bits per character; or perplexity per word whatever the
-        tokens are, with ends of lines as words and without them.
+        Metrics are the loss in nats per token (of lines also per position), bits per byte of the original
+        text, and bits per character or perplexity per word, with and without ends of lines.
         """
         limit = None if last else self._task.dev_tokens
         measured = self._measures(model, self._truncate(self._text.dev, limit), "dev")
@@ -257,7 +256,7 @@ class LineObjective(LanguageObjective):
         return model.nll(inputs, targets, lengths)
 
     def _iter_batches(self, position: int) -> Iterator[LineBatch]:
-        """Return the lines of the training, from so many batches on."""
+        """Return the training batches from number `position` on."""
         return iter_line_batches(
             self._text.train,
             batch_size=self.settings.train.batch_size,

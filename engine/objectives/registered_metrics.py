@@ -1,4 +1,4 @@
-"""The metrics that plug-ins register, measured beside those of an objective."""
+"""Metrics of plug-ins, measured along with those of an objective."""
 
 from __future__ import annotations
 

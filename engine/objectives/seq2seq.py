@@ -155,7 +155,7 @@ class Seq2SeqObjective(Objective[TransductionModel]):
         return iter_scored_pairs(split, self.settings.train, self.evaluation_parts)
 
     def _iter_batches(self, position: int) -> Iterator[PairBatch]:
-        """Return the pairs of the training, from so many batches on."""
+        """Return the training batches from number `position` on."""
         train = self.settings.train
         return iter_pair_batches(
             self._pairs.train,
@@ -232,7 +232,7 @@ class GuessDraws(NamedTuple):
         return cls((rows < share).expand(targets.shape), uniform)
 
     def part(self, part: int, parts: int) -> GuessDraws:
-        """Return those of a part of the batch."""
+        """Return the draws of a part of the batch."""
         return GuessDraws(*(_part_of(each, part, parts) for each in self))
 
 

@@ -51,7 +51,7 @@ def score_stream(
 ) -> TextScore:
     """Score a text in rows that overlap by the model's reach, which equals one pass over the whole.
 
-    `end` is the symbol of the end of a line. The rows are computed in so many parts.
+    `end` is the symbol of the end of a line. Rows are computed in `parts`.
     """
     reach = analyse(model.recipe, model.config, length=1).reach.left
     rows = 1 if math.isinf(reach) else len(split.tokens) // (2 * int(reach) + 2)
@@ -114,14 +114,14 @@ class _Total:
         self._end, self._nats, self._tokens = end, [0.0, 0.0], [0, 0]  # of all, and of ends
 
     def add(self, losses: Tensor, targets: Tensor) -> None:
-        """Take note of the losses of these targets, of one shape; those of ignored ones are 0."""
+        """Add the losses of these targets, of one shape; ignored ones have a loss of 0."""
         ends = targets == self._end
         for place, (nats, counted) in enumerate([(losses, targets != IGNORED), (losses[ends], ends)]):
             self._nats[place] += float(nats.double().sum())
             self._tokens[place] += int(counted.sum())
 
     def score(self, words: int, sizes: int, padded_loss: float | None = None) -> TextScore:
-        """Return the score of all, which stands for so many words and bytes."""
+        """Return the score of everything, which has so many words and bytes."""
         (nats, end_nats), (tokens, ends) = self._nats, self._tokens
         return TextScore(
             nats=nats,

@@ -138,7 +138,7 @@ def change_settings(
 ) -> list[float]:
     """Have an optimiser go on with other settings; the highest rates of its groups, which stay so far.
 
-    Groups have what those of an optimiser would that began with these settings.
+    Groups get the settings of an optimiser that began with these.
     """
     begun = build_optimizer(settings, model, groups)
     for group, other in zip(optimizer.param_groups, begun.param_groups, strict=True):

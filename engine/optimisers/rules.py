@@ -53,7 +53,7 @@ _MOMENTUM = "momentum_buffer"
 
 
 class SGD(torch.optim.SGD):
-    """Torch's, with momentum also where a weight's first gradient comes later than those of others.
+    """Torch's SGD, with momentum also for weights whose first gradient comes later than those of others.
 
     Its rule in one pass takes directions of all weights or of none. One of zeros begins as none does.
     """

@@ -83,11 +83,11 @@ class Weights:
 
     @property
     def settled(self) -> bool:
-        """Return whether they are of one moment everywhere."""
+        """Return whether all weights are of one moment."""
         return not self._replaced and (self._average is None or self._average.settled)
 
     def begin_epoch(self, epoch: int) -> list[float] | None:
-        """Have the optimiser go on as [train] says after so many epochs; its highest rates if it is new."""
+        """Apply the settings of [train] after this many epochs; return the highest rates if they change."""
         if all(each.after != epoch for each in self._train.changes):
             return None
         settings = self._train.optimizer_after(epoch)
@@ -147,7 +147,7 @@ class Weights:
                 state[name] = state[name].to(device)
 
     def named(self) -> Mapping[str, Tensor]:
-        """Return those of the model as it is evaluated now, by name; averages are on the CPU."""
+        """Return the weights that the model is evaluated with, by name; averages are on the CPU."""
         with self.evaluated() as model:
             weights = model.state_dict()
             if self._average is None:

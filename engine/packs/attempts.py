@@ -1,4 +1,4 @@
-"""Trials of a cohort that train together: each is claimed, saved and ended as it is alone."""
+"""Trials of a cohort that train together; each is claimed, saved and ended as if alone."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _log = logging.getLogger(__name__)
 
 
 class Packer:
-    """Trains cohorts whose trials take their steps together, at most so many at once.
+    """A trainer of cohorts whose trials take their steps together, at most `most` at once.
 
     With a gate only where that was measured to be faster, else wherever it can be. Trainings whose pack fails
-    begin their epoch again, and take their steps one by one from then on, so that each fails by itself. Where
-    memory runs out no more than half as many of their form are in a pack from then on.
+    begin their epoch again and take their steps one by one from then on. Where memory runs out no more than
+    half as many of their form are in a pack from then on.
     """
 
     def __init__(self, most: int, gate: Gate | None = None, device_bytes: int | None = None) -> None:

@@ -68,7 +68,7 @@ def alone_reason(settings: TrialSettings) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackOutlook:
-    """Trials that share their form with others, how many there are of the largest, and the others by why."""
+    """The number of trials that share a form, the largest group, and the reasons of the others."""
 
     together: int
     largest: int

@@ -35,7 +35,7 @@ class MeasuredRatio:
         return self.ratio >= LEAST_RATIO
 
     def tells(self, trials: int, tokens: int) -> bool:
-        """Return whether others are as it is: more trials gain more, and longer sequences less."""
+        """Return whether the measurement covers others: more trials gain more, longer sequences less."""
         if self.passes:
             return self.trials <= trials <= REACH * self.trials and tokens <= self.tokens
         return trials <= self.trials and self.tokens <= tokens
@@ -51,7 +51,7 @@ class Gate:
         self._measured = {} if file is None else _read(file)
 
     def lets_pass(self, form: str, trials: int, tokens: int) -> bool | None:
-        """Return whether steps are to be taken together; None if nothing that was measured tells it."""
+        """Return whether to take steps together; None if no measurement covers it."""
         found = reversed(self._measured.get(self._key(form), []))
         return next((each.passes for each in found if each.tells(trials, tokens)), None)
 

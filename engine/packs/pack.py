@@ -96,11 +96,11 @@ class Pack:
         return len(self._members), self._trainings[0].objective.step_shape.tokens
 
     def _is_told(self) -> bool | None:
-        """Return whether steps are faster together, as it is remembered; None if nothing tells it."""
+        """Return whether the gate says that steps are faster together; None if it does not know."""
         return True if self._gate is None else self._gate.lets_pass(self._gated_form, *self._size)
 
     def _is_faster(self) -> bool:
-        """Return whether steps are faster together, as it is remembered, or measured by the next steps."""
+        """Return whether steps are faster together, by the gate or by measuring the next steps."""
         passes = self._is_told()
         if passes is None and self._can_measure:
             (trials, tokens), ratio = self._size, self._sure_ratio()
@@ -139,7 +139,7 @@ class Pack:
     def _together(
         self, steps: int, now: Callable[[], float] = time.perf_counter, *, saving: bool = True
     ) -> list[float]:
-        """Take so many steps together, fewer where something has to be saved or time is over; their times.
+        """Take up to `steps` steps together, fewer to save or at the time limit; return their times.
 
         The clock need not wait for a GPU where nobody asks how long its steps take.
         """

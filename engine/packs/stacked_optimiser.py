@@ -1,8 +1,8 @@
 """Moves the stacked weights of trainings: those that stand side by side and have one plan by one optimiser.
 
-A plan is all that rates, decays and the norm of gradients depend on. Trainings with another one have an
-optimiser of theirs; those whose rule looks at whole weights, or whose gradients are looked at by other means
-than their norm, move their weights one by one.
+A plan is all that rates, decays and the norm of gradients depend on. Trainings with another plan have their
+own optimiser. A training moves its weights alone if its rule looks at whole weights, or if something else
+than the norm of its gradients is measured.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _numbers(counts: Sequence[Tensor]) -> list[float]:
 
 
 def _made_as(optimizer: torch.optim.Optimizer, own: Weights, stacked: Weights) -> torch.optim.Optimizer:
-    """Return an optimiser of stacked weights with the rule and the groups of that of one training's own."""
+    """Return an optimiser of stacked weights with the rule and groups of one training's optimiser."""
     names = {weight: name for name, weight in own.items()}
     groups = [
         {**group, "params": [stacked[names[weight]] for weight in group["params"]]}

@@ -135,9 +135,9 @@ _REJECTION_BITS = 64  # rejection stops at a chance of 2^-64
 def operands(_vocab: int, batch_size: int, length: int, generator: torch.Generator) -> Tensor:
     """Return a separator b, each operand uniform over the n-bit numbers that are not all ones.
 
-    Draws so many candidates for each operand that all are refused with a chance of at most 2^-64, and takes
-    the first good one, without a loop. (No bounded number of bits gives 2^n − 1 equal chances exactly.)
-    If all are refused, the last bit is cleared.
+    Draws enough candidates for each operand that all are refused with a chance of at most 2^-64, and takes
+    the first good one, without a loop. (No bounded number of bits gives 2^n − 1 equal chances exactly.) If
+    all are refused, the last bit is cleared.
     """
     bits = (length - 1) // 2
     tries = math.ceil(_REJECTION_BITS / bits)
@@ -220,7 +220,7 @@ def draw_test_batch(task: Task, settings: AlgorithmicSettings, length: int) -> B
 def draw_dev_batches(
     task: Task, lengths: Sequence[int], *, count: int, vocab: int | None, seed: int
 ) -> tuple[Batch, ...]:
-    """So many sequences of a seed, spread over lengths as evenly as they can be."""
+    """Draw sequences from a seed, spread over lengths as evenly as possible."""
     generator = torch.Generator().manual_seed(seed)
     ends = [place * count // len(lengths) for place in range(len(lengths) + 1)]
     return tuple(

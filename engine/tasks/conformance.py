@@ -94,7 +94,7 @@ def subject(name: str, **settings: object) -> Subject:
 
 
 def _own_subject(task: TaskSettings, settings: Mapping[str, Any]) -> Subject:
-    """Return one of the tasks that come along."""
+    """Return one of this package's tasks."""
     spec, vocab = task.spec, task.interface.vocab
     if isinstance(spec, AlgorithmicTask):
         made, length = get_task(spec.name), spec.start + 2 * spec.length_step
@@ -289,7 +289,7 @@ CHECKS = (
 
 
 def digest_all(task: Subject) -> str:
-    """Return what tells whether two processes draw the same."""
+    """Return a digest by which two processes can compare their draws."""
     return " ".join(map(_digest, (task.draw(1), *task.test_sets().values())))
 
 

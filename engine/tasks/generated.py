@@ -72,7 +72,7 @@ def _checked(task: GeneratedTask, draw: Draw, generator: Generator, count: int |
 
 
 def example_faults(kind: TaskKind, sizes: TaskSizes, examples: Examples, count: int | None) -> Iterator[str]:
-    """Yield all that is wrong with examples of a task of this kind, of which there are to be so many."""
+    """Yield the faults of examples of a task of this kind; `count` is their expected number."""
     inputs, targets, lengths = examples
     rows = len(inputs)
     if count is not None and rows != count:

@@ -77,7 +77,7 @@ class LossTerms:
         return total
 
     def metrics(self, steps: int) -> dict[str, float]:
-        """Return the mean of each term over so many steps."""
+        """Return the mean of each term over the steps of an epoch."""
         return {name: float(total) / steps for name, total in self._sums.items()}
 
     def state(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class LossTerms:
         self._states = own_states_on(state, self._device)
 
     def _compute(self, term: LossTerm, scored: Scored, step: int) -> Tensor:
-        """Return a term as it is, without its weight."""
+        """Return a term without its weight."""
         watched = self._watched[term.name]
         activations = [each for each in self._activations if each[0] in watched]
         if missing := [name for name in watched if all(name != each for each, _ in activations)]:

@@ -59,7 +59,7 @@ class Deaths:
 class Checkpoint:
     """The folder of one unfinished trial: its settings, its starts, its state, and the state before that.
 
-    Without a state of its own it has that of a `shorter` trial, whose last state is in the file beside it.
+    Without a state of its own it continues a `shorter` trial, whose last state is in the file beside it.
     When a method returns, the `place` of the folder has what was written.
     """
 

@@ -24,9 +24,8 @@ class Claims:
     """Claims jobs for one worker of a run.
 
     Where a lease of the job's first attempt is free, nobody has come in between, unless leases of ended
-    trials were removed. So the store is read after that, when a trial is taken over, and again after
-    `REFRESH_S` by either clock: the monotonic clock stands still while a machine sleeps, and the clock of
-    the day may be put right.
+    trials were removed. So the store is read when a trial is taken over, and again after `REFRESH_S` by
+    either clock: the monotonic clock stops while a machine sleeps, and the wall clock may be corrected.
     """
 
     def __init__(self, store: Store, run: str) -> None:
@@ -71,7 +70,7 @@ def taken(state: LeaseState) -> Taken:
 
 
 def store_pruned(job: Job, store: Store, reason: str) -> Ended | Taken:
-    """Store a trial that a scheduler has pruned, as it is in its checkpoint, unless another has it.
+    """Store the outcome of a trial that a scheduler has pruned, unless another process has the trial.
 
     Raises MachineError where it cannot be stored.
     """

@@ -29,9 +29,8 @@ def evaluate_epoch(
     """Evaluate a model after an epoch whose steps gave the metrics `trained`.
 
     Returns the metrics of the evaluation, and `stopping` with them taken into account. If the evaluation
-    itself shows that this epoch is the last, the model is evaluated again as after a last epoch; where the
-    best epoch is kept, with the weights of that one. An interruption leaves everything as it was before.
-    Raises LeakError.
+    shows that this epoch is the last, the model is evaluated again as after a last epoch, with the weights of
+    the best epoch if that is kept. An interruption leaves everything as it was before. Raises LeakError.
     """
     before, called_before = objective.state(), callbacks.state() if callbacks else {}
 

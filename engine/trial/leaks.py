@@ -37,8 +37,8 @@ def check_future_is_hidden(
 
     A copy of the model computes in double precision, so that only what is not seen at all moves nothing. The
     sequence is real, the symbols that replace others are drawn with a fixed seed. The copy takes twice the
-    memory of the weights beside what a training keeps: where a GPU lacks that it is tried in the context
-    `with_room`, and at last the CPU computes the same.
+    memory of the weights. Where a GPU lacks that, the check runs in the context `with_room`, and finally on
+    the CPU.
     """
     here = view.inputs.device
     if _is_checked(here, model, view):

@@ -164,7 +164,7 @@ def _told_by(error: BaseException) -> str | None:
 
 
 def _told_by_torch(error: RuntimeError | AssertionError) -> str | None:
-    """Return the same of what torch raises, on the line that tells it."""
+    """Return what an exception of torch says of the machine, on one line; None if nothing."""
     lines = str(error).splitlines()
     if any(text in str(error) for text in _NO_GPU):
         return f"a GPU is missing: {lines[0]}"

@@ -1,11 +1,10 @@
 """A trial that ran out of memory is tried again: alone in its process, then with its batches in more parts.
 
-One whose step a GPU has no room for by what is counted, whoever else is there, begins in as many parts.
-Other processes may share a GPU with it, and nobody takes it from them: before it is tried again as it is, it
-waits for some minutes until they have left room for its step.
-The parts of a batch are computed one after the other, and their gradients added: the same numbers up to the
-order of sums, but that dropout draws for each part. A row tells it beside its device. Evaluations have
-smaller batches where memory is short for them, which changes nothing but the order of sums.
+One whose step a GPU has no room for by what is counted, whoever else is there, begins in as many parts. Other
+processes may share its GPU: before a second try it waits some minutes until they have left room for its step.
+The parts of a batch are computed one after the other and their gradients added. The numbers are the same up
+to the order of sums, but dropout draws for each part. The row names the parts beside its device. Evaluations
+have smaller batches where memory is short for them, which changes nothing but the order of sums.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ class MemoryTries:
 
     @property
     def settings(self) -> TrialSettings:
-        """Return the trial's settings as they are trained; its id is that of its own."""
+        """Return the settings to train with; the trial keeps its id."""
         train = self._settings.train
         if self.parts == train.accumulate:
             return self._settings
@@ -147,9 +146,9 @@ class MemoryTries:
     def wait_for_room(self, device: torch.device, between_looks: Callable[[], None]) -> None:
         """Wait before the try alone until other processes that share a GPU have left room for a step.
 
-        That is as long as it would fit without them, and no longer than `MAX_WAIT_S`; who has waited so long
-        in vain, or another trial of this process, does not wait again as soon. Two that wait for the same
-        room may both take it.
+        Waits only if the step fits without them, and at most `MAX_WAIT_S`. After a trial of this process has
+        waited in vain, later ones do not wait for as long again. Two that wait for the same room may both
+        take it.
         """
         if self._tries != 1 or (found := device_memory(device)) is None:
             return
@@ -221,7 +220,7 @@ def may_be_out_of_memory(error: BaseException) -> bool:
 
 
 def in_smaller_parts(compute: Callable[[int], Result], parts: int, most: int) -> Result:
-    """Return what is computed in so many parts, or where memory is short in twice as many, up to `most`."""
+    """Return `compute(parts)`; where memory is short, double the parts up to `most`."""
     while True:
         try:
             return compute(parts)

@@ -22,10 +22,10 @@ from .training import TOKENS_PER_S, Training
 class Job:
     """A trial to run: the number of the attempt, from 0, and the run of the study that it belongs to.
 
-    Until it is claimed, the attempt is the first that the store knew nothing of when it was planned, and
-    those up to `gone` have been given up by processes that are no more. `keep_weights` says whether the
-    store gets its trained weights, `keep_checkpoint` whether it gets the last state of its training. Without
-    a checkpoint of its own it goes on from the last state of a `shorter` trial, if there is one.
+    Until it is claimed, the attempt is the first that the store did not know at planning; those up to `gone`
+    belong to processes that have ended. `keep_weights` says whether the store gets its trained weights,
+    `keep_checkpoint` whether it gets the last state of its training. Without a checkpoint of its own it
+    continues the last state of a `shorter` trial, if there is one.
     """
 
     trial: Trial
@@ -41,9 +41,9 @@ class Job:
 class Totals:
     """The resources that a trial used up to its last epoch; `flops` and `seconds` are of training alone.
 
-    `peak_mib` is that of the device, of several the largest.
+    `peak_mib` is the peak memory of the device.
 
-    `packed_steps` are those of its `steps` that it took together with other trials.
+    `packed_steps` are the `steps` that it took together with other trials.
 
     The versions are null in checkpoints of earlier releases.
     """

@@ -33,7 +33,7 @@ def version(settings: TrialSettings) -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the code as it was at the first call, as `describe_code` tells it."""
+    """Return the commit of the code at the first call, as `describe_code` gives it."""
     return describe_code(Path(__file__).parents[2])
 
 
@@ -105,13 +105,13 @@ def peak_mib(device: torch.device) -> float:
 
 
 def _git(root: Path, *arguments: str) -> bytes:
-    """Return what git says of a clone, which it leaves as it is: not even the index is refreshed."""
+    """Run a read-only git command in a clone, without refreshing even its index."""
     words = ["git", "--no-optional-locks", *arguments]
     return subprocess.run(words, cwd=root, capture_output=True, check=True, timeout=10).stdout
 
 
 def _hash_files(root: Path, names: Iterable[bytes]) -> str:
-    """Eight hexadecimal digits for files below a folder; one that is gone is told by its name alone."""
+    """Return eight hexadecimal digits for files below a folder; a missing file counts by its name."""
     digest = hashlib.sha256()
     for name in names:
         path = root / os.fsdecode(name)

@@ -82,7 +82,7 @@ def split_pairs(corpus: ParallelCorpus, folder: Path) -> Iterator[Pair]:
 
 
 def split_own_pairs(facts: OwnPairs, folder: Path) -> Iterator[Pair]:
-    """Yield the same of pairs of one's own, in the splits that their layout says."""
+    """Yield the pairs of the user's own files, in the splits of their layout."""
     rows = list(iter_own_rows(facts, PAIRS, folder))
     yield from _without_held_out(lambda split: (row[1:] for row in rows if row.split == split))
 

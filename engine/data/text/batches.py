@@ -149,10 +149,9 @@ def iter_stream_eval(
 ) -> Iterator[ScoredBatch]:
     """Yield blocks in which each token of a text except the first is scored exactly once.
 
-    Rows overlap: each but the first begins `warm_up` tokens before its first scored token, so that every
-    token is predicted from at least that many, or from all there are. With one row, or a warm-up of the
-    model's reach, the scores equal those of one pass over the whole text. The last row is padded with
-    tokens that are not scored.
+    Rows overlap: each but the first begins `warm_up` tokens before its first scored token. With one row, or a
+    warm-up of the model's reach, the scores equal those of one pass over the whole text. The last row is
+    padded with tokens that are not scored.
     """
     scores = len(tokens) - 1
     if scores < 1:

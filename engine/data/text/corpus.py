@@ -121,7 +121,7 @@ def _splits(corpus: Corpus, folder: Path) -> dict[str, bytes]:
 
 
 def _learn_symbols(corpus: Corpus, task: TextSettings, train: bytes) -> TextSymbols:
-    """Return what the tokens are: those of the corpus, or learnt from what there is to train on."""
+    """Return the symbols of a text: those of the corpus, or learnt from its training split."""
     content = corpus.alphabet
     if task.tokens == "words":
         known = tokenization.build_vocabulary(train)

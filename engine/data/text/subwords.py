@@ -37,13 +37,14 @@ def lowered(line: str) -> str:
 def separate_punctuation(line: str) -> str:
     """Return a line in lower case, with hyphens inside words as ` @-@ ` and spaces around punctuation.
 
-    The form that the first paper trains on, section 4.1. What has it stays: `<unk>`, `@-@`, `@,@`, `@.@`.
+    The form that the first paper trains on, section 4.1. Marks that already have this form stay: `<unk>`,
+    `@-@`, `@,@`, `@.@`.
     """
     return " ".join(_MARKS.sub(r" \1 ", _HYPHEN.sub(" @-@ ", line.lower())).split())
 
 
 def train_subwords(data: bytes, vocab_size: int, normalise: Normalise) -> bytes:
-    """Return a model of so many pieces, marks and single bytes among them; DataError if it cannot be."""
+    """Learn a model of `vocab_size` pieces, marks and single bytes included; raise DataError otherwise."""
     return train_pieces(
         (part for line in _lines(data) for part in _split_long_line(normalise(line))),
         vocab_size,

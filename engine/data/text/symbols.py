@@ -65,7 +65,7 @@ class TextSymbols:
         return self.encode_bytes(text.encode())
 
     def encode_beginning(self, text: str) -> list[int]:
-        """Return the numbers of a text that goes on: only a line break in it ends a line."""
+        """Return the numbers of an unfinished text: only a line break in it ends a line."""
         tokens = self.encode_text(text).tokens.tolist() if text else []
         return tokens if text.endswith("\n") else tokens[:-1]
 

@@ -47,7 +47,7 @@ def vocabulary_from_dict(record: Mapping[str, Any]) -> Vocabulary:
 
 
 def load_vocabulary(kind: str, content: bytes) -> Vocabulary:
-    """Return a vocabulary as it was learnt."""
+    """Load a vocabulary."""
     if kind == "bpe":
         from .subwords import SubwordVocabulary  # noqa: PLC0415  as above
 

@@ -18,7 +18,7 @@ class Vocabulary(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """Return how many numbers there are, those of what is no text among them."""
+        """Return the number of symbols, special ones included."""
 
     @abstractmethod
     def encode(self, sentence: str) -> list[int]:

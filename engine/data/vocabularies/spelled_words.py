@@ -32,7 +32,7 @@ class SpellingVocabulary(Vocabulary):
 
     A space is implied between two words of the vocabulary, and nowhere else: every other one is a symbol.
     So a word that is not in it is spelled between two of these. Words are what stands between white space
-    and marks. Any text comes back as it was: characters that the vocabulary lacks are spelt in UTF-8.
+    and marks. Decoding gives any text back unchanged: characters outside the vocabulary are spelt in UTF-8.
     """
 
     marks: ClassVar[str]

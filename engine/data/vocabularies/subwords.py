@@ -1,4 +1,4 @@
-"""Byte pair encoding of sentences by SentencePiece: the text as it is, so that nothing is lost."""
+"""Byte pair encoding of sentences by SentencePiece, without loss."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class _Obstacles(NamedTuple):
     clearance: Floats
 
     def keep(self, rows: Rows) -> _Obstacles:
-        """Return those of some images."""
+        """Return the parts of some images."""
         return _Obstacles(self.points[rows], self.clearance)
 
     def join(self, *more: _Obstacles) -> _Obstacles:

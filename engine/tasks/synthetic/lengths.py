@@ -1,4 +1,4 @@
-"""Sequences of many lengths in one batch: the end of each is drawn, and what stands behind it is padding."""
+"""Sequences of many lengths in one batch: the end of each is drawn, and padding follows it."""
 
 from __future__ import annotations
 
