@@ -54,7 +54,7 @@ def final_values(outcomes: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
 
 
 def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFrame:
-    """The column `trial` and one for each factor, a row for each trial's id and levels.
+    """Return the column `trial` and one for each factor, a row for each trial's id and levels.
 
     A factor is a column of numbers or of truths if all of its levels are, else of text, and null where a cell
     has no such factor. One whose name the store or a metric has is called `factor_NAME`.
@@ -67,7 +67,7 @@ def levels_frame(cells: Sequence[tuple[str, Mapping[str, Level]]]) -> pl.DataFra
 
 
 def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The levels of all trials of a store as its rows have them, of whatever study each is."""
+    """Return the levels of all trials of a store as its rows have them, of whatever study each is."""
     cells = outcomes.select("trial", "factors").iter_rows()
     return levels_frame([(trial, json.loads(factors)) for trial, factors in cells])
 
@@ -80,7 +80,7 @@ def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def factor_column(factor: str) -> str:
-    """The name of a factor's column."""
+    """Return the name of a factor's column."""
     return f"factor_{factor}" if factor in _RESERVED_COLUMNS else factor
 
 
@@ -105,7 +105,7 @@ def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
 
 
 def metrics_frame(metrics: pl.LazyFrame, levels: pl.DataFrame) -> pl.LazyFrame:
-    """The course of the metrics, in long form, each row with the levels of its trial's cell."""
+    """Return the course of the metrics, in long form, each row with the levels of its trial's cell."""
     return (
         levels.lazy()
         .join(metrics.drop("attempt"), on="trial", maintain_order="left_right")
@@ -123,7 +123,7 @@ def _present(level: Level | None) -> Level | None:
 
 
 def _column(levels: Sequence[Level | None]) -> pl.Series:
-    """One factor's levels in the narrowest type that holds them all."""
+    """Return one factor's levels in the narrowest type that holds them all."""
     kinds = {type(level) for level in levels if level is not None}
     if kinds == {bool}:
         return pl.Series(levels, dtype=pl.Boolean)

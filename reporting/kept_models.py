@@ -33,12 +33,12 @@ class KeptModel:
 
     @property
     def path(self) -> Path:
-        """The model's file, for `load_model`; one of an object store is fetched first."""
+        """Return the model's file, for `load_model`; one of an object store is fetched first."""
         return self.store.files.weights_file(self.trial)
 
 
 def kept_models(study: Study, store: Store) -> list[KeptModel]:
-    """The models of a study's trials that are done, sorted by trial."""
+    """Return the models of a study's trials that are done, sorted by trial."""
     rows = study_outcomes(study, store.trials()).filter(status="done").sort("trial")
     kept = store.files.trials_with_weights(rows["trial"])
     return [
@@ -66,7 +66,7 @@ def model_file_of_trial(store: Store, trial: str) -> Path:
 
 
 def best_first(models: list[KeptModel], metric: str) -> list[KeptModel]:
-    """Those that have measured a metric, the best first; of equal ones in the order of their trials.
+    """Return those that have measured a metric, the best first; of equal ones in the order of their trials.
 
     Raises KeptModelError where none has, or where neither direction of the metric is better.
     """

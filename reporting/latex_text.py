@@ -71,12 +71,12 @@ _LETTERS_OF_T1 = "ÆæŒœØøßÐðÞþŁłĐđŊŋ¡¿«»§"
 
 
 def escape(text: str) -> str:
-    """The text in characters that LaTeX takes in T1, with special ones escaped."""
+    """Return the text in characters that LaTeX takes in T1, with special ones escaped."""
     return "".join(map(_escape_character, replace_unprintable(text))).replace("--", "-{}-")
 
 
 def _escape_character(char: str) -> str:
-    """One character: as it is, as a command, as what it is made of, and else as its number."""
+    """Return one character: as it is, as a command, as what it is made of, and else as its number."""
     if char in _ESCAPES or char.isascii():
         return _ESCAPES.get(char, " " if char.isspace() else char)
     parts = unicodedata.normalize("NFKD", char)

@@ -31,7 +31,7 @@ class TableDisplay:
         return tidy_frame(self.table)
 
     def render(self, form: str = "rich") -> str:
-        """The table in a format of `reporting.tables.render`: rich is plain columns for a terminal."""
+        """Return the table in a format of `reporting.tables.render`: rich is plain columns for a terminal."""
         return render(self.table, form)
 
     def __repr__(self) -> str:
@@ -41,7 +41,7 @@ class TableDisplay:
         return self.render()
 
     def _repr_html_(self) -> str:
-        """The table as a notebook shows it."""
+        """Return the table as a notebook shows it."""
         return self.render("html")
 
 
@@ -71,7 +71,7 @@ class CurveDisplay:
     curve: Curve
 
     def render(self, form: FigureFormat = "svg") -> bytes:
-        """The figure as svg, png or pdf."""
+        """Return the figure as svg, png or pdf."""
         from .curves.draw.figure import draw  # noqa: PLC0415 -- loads matplotlib, which data does without
 
         return draw(self.curve, form)
@@ -80,5 +80,5 @@ class CurveDisplay:
         return repr(self.curve)
 
     def _repr_svg_(self) -> str:
-        """The figure as a notebook shows it."""
+        """Return the figure as a notebook shows it."""
         return self.render("svg").decode()

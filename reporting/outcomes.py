@@ -18,7 +18,7 @@ from ..studies.study import Study
 
 
 def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
-    """The latest attempts; the probes that these studies name follow a trial's final metrics.
+    """Return the latest attempts; the probes that these studies name follow a trial's final metrics.
 
     With probes come the metrics that tell which models were probed and tuned. The column DIVERGED tells which
     of the studies' trainings diverged, those with added seeds among them.
@@ -32,7 +32,7 @@ def load_outcomes(store: Store, *studies: Study) -> pl.DataFrame:
 def mark_divergence(
     outcomes: pl.DataFrame, find_losses: Callable[[pl.DataFrame], pl.DataFrame], *studies: Study
 ) -> pl.DataFrame:
-    """The latest attempts with the column DIVERGED, which tells of the studies' trainings.
+    """Return the latest attempts with the column DIVERGED, which tells of the studies' trainings.
 
     `find_losses` gives the course of the losses of some of them: the columns trial, epoch and value.
     """
@@ -50,7 +50,7 @@ def named_metrics(*studies: Study) -> set[str]:
 
 
 def _iter_metric_names(study: Study) -> Iterator[str]:
-    """The metrics of a study's tables, figures and claims."""
+    """Yield the metrics of a study's tables, figures and claims."""
     for spec in (*study.tables, *study.curves):
         yield from (name for _, name in spec.named_metrics())
     for claim in study.claims:
@@ -59,7 +59,7 @@ def _iter_metric_names(study: Study) -> Iterator[str]:
 
 
 def omitted_trials(gaps: Counter[str], trials: int, probe: str) -> Iterator[str]:
-    """How many trials have no value, by status, and why; `probe` is the command that measures more."""
+    """Yield how many trials have no value, by status, and why; `probe` is the command that measures more."""
     kinds = {
         ValueStatus.INFINITE: "infinite",
         ValueStatus.FAILED: "failed",

@@ -36,7 +36,7 @@ class _Translation:
 
     @property
     def pairing(self) -> tuple[int, tuple[str, ...]]:
-        """What it has in common with its baseline."""
+        """Return what it has in common with its baseline."""
         return self.trial.settings.seed, self.references
 
 
@@ -90,7 +90,7 @@ def compare_outputs(
 def _row(
     one: _Translation, score: BootstrapScore, compared: tuple[_Translation, BootstrapScore] | None
 ) -> tuple[object, ...]:
-    """The scores of a trial, beside the baseline that it is compared with."""
+    """Return the scores of a trial, beside the baseline that it is compared with."""
     row = (one.trial.id, score.bleu, score.mean, score.half_width)
     if compared is None:
         return (*row, None, None, None)
@@ -99,7 +99,7 @@ def _row(
 
 
 def _translations(study: Study, store: Store, *, tuned: bool) -> list[_Translation]:
-    """What the store has of a study's trials, in the order of the study."""
+    """Return what the store has of a study's trials, in the order of the study."""
     kept = store.outputs([trial.id for trial in study.trials], tuned=tuned)
     lines = kept.partition_by("trial", as_dict=True)
     return [

@@ -29,7 +29,7 @@ _ARROWS = {True: " ↑", False: " ↓", None: ""}
 
 
 def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedTable, ...]:
-    """The tables of a paper in its order, or the one of that name; TableError if there is none."""
+    """Return the tables of a paper in its order, or the one of that name; TableError if there is none."""
     tables = {table.name: table for table in published_tables().values() if table.paper == paper}
     if not tables:
         papers = {known for known, _ in published_tables()}
@@ -40,7 +40,7 @@ def published_tables_of(paper: str, name: str | None = None) -> tuple[PublishedT
 
 
 def studies_of_paper(paper: str, store: Store) -> tuple[Study, ...]:
-    """The studies of a paper by name: those that come with the package, and those in a store."""
+    """Return the studies of a paper by name: those that come with the package, and those in a store."""
     texts = {
         path.stem: path.read_text(encoding="utf-8")
         for path in (Path(__file__).parents[1] / "studies").glob("*.toml")
@@ -58,7 +58,7 @@ def paper_tables(
     outcomes: pl.DataFrame,
     begun: Collection[str] = (),
 ) -> tuple[Table, ...]:
-    """Each published table beside every study of it that has a trial in `outcomes`, else by itself.
+    """Return each published table beside every study of it that has a trial in `outcomes`, else by itself.
 
     The rows and columns that only the paper has are always there.
     """
@@ -81,7 +81,7 @@ def paper_tables(
 
 
 def published_only_table(theirs: PublishedTable) -> Table:
-    """A published table as the paper has it; its notes become the caption or footnotes."""
+    """Return a published table as the paper has it; its notes become the caption or footnotes."""
     numbers = list(theirs.cells.values())
     remarks, units = {number.remaining_note for number in numbers}, {number.unit for number in numbers}
     notes, noted, arrows = Footnotes(), len(remarks) > 1, len(units) > 1
@@ -108,13 +108,13 @@ def published_only_table(theirs: PublishedTable) -> Table:
 
 
 def _key(column: str) -> ColumnKey:
-    """A paper's column as a metric and a level if its name has both, else as a level."""
+    """Return a paper's column as a metric and a level if its name has both, else as a level."""
     metric, colon, level = column.partition(":")
     return ColumnKey(metric=metric, level=level) if colon else ColumnKey(metric="", level=column)
 
 
 def _paper_of(text: str) -> str | None:
-    """The paper that a study file names, read without making its trials."""
+    """Return the paper that a study file names, read without making its trials."""
     try:
         study = parse_document("", text).data.get("study", {})
     except StudyError:  # as no study can be read that reproduces a paper
@@ -123,12 +123,12 @@ def _paper_of(text: str) -> str | None:
 
 
 def _reproduces(theirs: PublishedTable, study: Study, spec: CellsTable) -> bool:
-    """Whether a study's table reproduces the published one."""
+    """Return whether a study's table reproduces the published one."""
     return (study.paper, spec.published_table) == (theirs.paper, theirs.name)
 
 
 def _caption(theirs: PublishedTable, units: Collection[str], remarks: Collection[str]) -> Iterable[str]:
-    """The table's name in the paper, the unit of all its numbers, and the note on all of them."""
+    """Yield the table's name in the paper, the unit of all its numbers, and the note on all of them."""
     shown = [f" ({unit}{_SIDES[HIGHER_IS_BETTER_BY_UNIT[unit]]})" for unit in units]
     yield f"Published: {theirs.paper} {theirs.name}{''.join(shown) if len(shown) == 1 else ''}."
     if len(remarks) == 1 and any(remarks):
@@ -137,13 +137,13 @@ def _caption(theirs: PublishedTable, units: Collection[str], remarks: Collection
 
 
 def _arrow(theirs: PublishedTable, column: str) -> str:
-    """The arrow to the better direction of a column, if its unit has one."""
+    """Return the arrow to the better direction of a column, if its unit has one."""
     units = {theirs.cells[row, column].unit for row in theirs.rows if (row, column) in theirs.cells}
     return _ARROWS[HIGHER_IS_BETTER_BY_UNIT[units.pop()]] if len(units) == 1 else ""
 
 
 def _cell(number: PublishedNumber | None, notes: Footnotes, *, noted: bool) -> Cell:
-    """A cell with the paper's number, and a mark for its note if notes are in footnotes (`noted`)."""
+    """Return a cell with the paper's number, and a mark for its note if notes are in footnotes (`noted`)."""
     if number is None:
         return Cell(status=CellStatus.UNPLANNED)
     marks = (notes.mark(number.remaining_note),) if noted and number.remaining_note else ()

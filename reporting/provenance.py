@@ -13,13 +13,13 @@ COMMIT_DIGITS = 7
 
 
 def short_commit(commit: str) -> str:
-    """A row's commit with fewer digits, and all of what differed from it: 5d02964+a1b2c3d4."""
+    """Return a row's commit with fewer digits, and all of what differed from it: 5d02964+a1b2c3d4."""
     base, plus, changes = commit.partition("+")
     return base[:COMMIT_DIGITS] + plus + changes
 
 
 def torch_words(torch_version: str, cuda_version: str | None) -> str:
-    """A row's versions of torch and, on a GPU, of CUDA."""
+    """Return a row's versions of torch and, on a GPU, of CUDA."""
     return f"torch {torch_version}" + (f" with CUDA {cuda_version}" if cuda_version else "")
 
 
@@ -41,7 +41,7 @@ def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
 
 
 def overrides_sentence(overrides: Sequence[str]) -> str:
-    """The settings that are overridden, as the caption of a table has them; empty without any.
+    """Return the settings that are overridden, as the caption of a table has them; empty without any.
 
     Levels are left out: they can be seen.
     """

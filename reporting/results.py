@@ -73,30 +73,30 @@ class StudyResults:
 
     @property
     def metrics(self) -> pl.DataFrame:
-        """The course of every metric in long form, the factors as columns."""
+        """Return the course of every metric in long form, the factors as columns."""
         levels = study_levels(self.study, self.store.trials())
         return metrics_frame(self.store.metrics(levels["trial"].to_list()).lazy(), levels).collect()
 
     @property
     def status(self) -> StudyStatus:
-        """How far the study is."""
+        """Return how far the study is."""
         return study_status(self.study, self.store)
 
     @property
     def best_points(self) -> list[BestPoint]:
-        """The best points of a search, the best first; none for a grid."""
+        """Return the best points of a search, the best first; none for a grid."""
         search, found = self.study.search, self.points
         return best_of(search, found) if search and found else []
 
     @property
     def points(self) -> SearchPoints | None:
-        """All points of a search that have ended, ranked and left out; None for a grid."""
+        """Return all points of a search that have ended, ranked and left out; None for a grid."""
         if self.study.search is None:
             return None
         return find_points(self.study, load_outcomes(self.store, self.study))
 
     def best_table(self, points: int = 10) -> TableDisplay:
-        """The best points of a search as a table; TableError for a grid."""
+        """Return the best points of a search as a table; TableError for a grid."""
         if self.study.search is None:
             raise TableError(f"study {self.study.name} has no best points: it has no [search]")
         from .kinds.points import PointsTable  # noqa: PLC0415 -- studies without a search do without it
@@ -138,11 +138,11 @@ class StudyResults:
         return PlanDisplay.of(self.study, make_plan(self.study, self.store, selected))
 
     def table(self, name: str | None = None, *, published: bool = True) -> TableDisplay:
-        """A table of the study file, by default its first, the published numbers beside."""
+        """Return a table of the study file, by default its first, the published numbers beside."""
         return self.tables(name, published=published)[0]
 
     def tables(self, name: str | None = None, *, published: bool = True) -> list[TableDisplay]:
-        """All tables of the study file, or the one of that name; TableError where there is none."""
+        """Return all tables of the study file, or the one of that name; TableError where there is none."""
         specs = _select_specs(self.study, "table", self.study.tables, name, TableError)
         outcomes = load_outcomes(self.store, self.study)
         begun = started_trials(self.study, self.store, set(outcomes["trial"]))
@@ -152,18 +152,18 @@ class StudyResults:
         ]
 
     def curve(self, name: str | None = None) -> CurveDisplay:
-        """A figure of the study file, by default its first."""
+        """Return a figure of the study file, by default its first."""
         return self.curves(name)[0]
 
     def curves(self, name: str | None = None) -> list[CurveDisplay]:
-        """All figures of the study file, or the one of that name; CurveError where there is none."""
+        """Return all figures of the study file, or the one of that name; CurveError where there is none."""
         specs = _select_specs(self.study, "curve", self.study.curves, name, CurveError)
         metrics = self._load_metrics(self.study) if any(spec.needs_history for spec in specs) else None
         outcomes = load_outcomes(self.store, self.study)
         return [CurveDisplay(build_curve(self.study, spec, outcomes, metrics)) for spec in specs]
 
     def check_claims(self) -> tuple[ClaimResult, ...]:
-        """The verdict on each claim of the study file, with all of its comparisons."""
+        """Return the verdict on each claim of the study file, with all of its comparisons."""
         study = self.study.with_later_seeds()
         metrics = self._load_metrics(study) if needs_metrics(study) else None
         return check_claims(study, load_outcomes(self.store, study), metrics)
@@ -183,7 +183,7 @@ class StudyResults:
 
     @property
     def claims(self) -> pl.DataFrame:
-        """The verdict on each claim of the study file, with the numbers that it hangs on.
+        """Return the verdict on each claim of the study file, with the numbers that it hangs on.
 
         `effect`, `low` and `high` are null where there is nothing to compare, `p` where nothing was tested.
         """
@@ -191,15 +191,15 @@ class StudyResults:
 
     @property
     def models(self) -> list[KeptModel]:
-        """The trained models that were kept, for `load_model`."""
+        """Return the trained models that were kept, for `load_model`."""
         return kept_models(self.study, self.store)
 
     def best(self, metric: str) -> KeptModel:
-        """The kept model that is best in a metric; KeptModelError where there is none."""
+        """Return the kept model that is best in a metric; KeptModelError where there is none."""
         return best_first(self.models, metric)[0]
 
     def report(self) -> str:
-        """All that the study is and found, as one HTML page that needs nothing else."""
+        """Return all that the study is and found, as one HTML page that needs nothing else."""
         from .page import report  # noqa: PLC0415 -- loads matplotlib and Jinja2, which tables do without
 
         return report(self.study, self.store)
@@ -211,7 +211,7 @@ class StudyResults:
         return latex_section(self.study, self.store, form=form)
 
     def _load_metrics(self, study: Study) -> pl.DataFrame:
-        """The course of every metric of a study's trials."""
+        """Return the course of every metric of a study's trials."""
         return self.store.metrics([trial.id for trial in study.trials])
 
     def __repr__(self) -> str:
@@ -228,7 +228,6 @@ class StudyResults:
 
 
 def _claim_row(checked: ClaimResult) -> tuple[object, ...]:
-    """One row of the claims."""
     deciding = checked.deciding
     low, high = deciding.interval or (None, None)
     numbers = (deciding.effect, low, high, deciding.p, deciding.n, checked.needed)
@@ -238,7 +237,7 @@ def _claim_row(checked: ClaimResult) -> tuple[object, ...]:
 def _select_specs(
     study: Study, kind: str, specs: Sequence[SpecT], name: str | None, error: type[ActivememError]
 ) -> list[SpecT]:
-    """Those of a study's tables or curves that are asked for."""
+    """Return those of a study's tables or curves that are asked for."""
     if not specs:
         raise error(f"study {study.name} asks for no {kind}: it has no [[{kind}]]")
     names = [spec.name for spec in specs]

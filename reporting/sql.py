@@ -119,18 +119,18 @@ def _explain_fault(fault: Mapping[str, str], tables: Mapping[str, pl.LazyFrame],
 
 
 def _read_when_asked(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:
-    """What a store has in a dataset of the latest attempts."""
+    """Return what a store has in a dataset of the latest attempts."""
     return pl.defer(read, schema={name: kind for name, kind in SCHEMAS[dataset].items() if name != "study"})
 
 
 def _with_study(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The levels, the study of each trial in front of them."""
+    """Return the levels, the study of each trial in front of them."""
     studies = outcomes.select("trial", "study")
     return studies.join(levels, on="trial", how="left", maintain_order="left")
 
 
 def _explain_error(message: str, tables: Mapping[str, pl.LazyFrame]) -> str:
-    """What Polars says, without its plan, and with the name that was probably meant."""
+    """Return what Polars says, without its plan, and with the name that was probably meant."""
     what = message.partition("\n\nResolved plan")[0].partition("\n\n")[0]
     if found := _NO_TABLE.search(what):
         return f"query: there is no table '{found['name']}'{nearest_hint(found['name'], tables)}"

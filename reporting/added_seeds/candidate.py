@@ -42,12 +42,12 @@ class NextSeeds:
 
     @property
     def chance(self) -> float | None:
-        """The chance that it is decided by then, of several the mean; None if it is unknown."""
+        """Return the chance that it is decided by then, of several the mean; None if it is unknown."""
         return None if self.expected is None else self.expected / self.undecided
 
 
 def total_seconds(trials: Sequence[Trial], estimator: TimeEstimator) -> float | None:
-    """How long trials train, one after the other; None if it is unknown of one."""
+    """Return how long trials train, one after the other; None if it is unknown of one."""
     times = [estimator.estimate(trial).seconds for trial in trials]
     known = [time for time in times if time is not None]
     return math.fsum(known) if len(known) == len(times) else None

@@ -42,7 +42,7 @@ _UNDECIDED = _Chances(0.0, 0.0)
 def claim_candidates(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, estimator: TimeEstimator
 ) -> Iterator[NextSeeds]:
-    """What could be added for the undecided claims of a study; arguments as of `next_seeds`."""
+    """Yield what could be added for the undecided claims of a study; arguments as of `next_seeds`."""
     if not study.claims:
         return
     judged = study.with_later_seeds()
@@ -67,7 +67,7 @@ class _OpenClaim:
 
     @classmethod
     def of(cls, claim: Claim, result: ClaimResult, results: CellResults) -> _OpenClaim:
-        """A claim with its result."""
+        """Return a claim with its result."""
         family = list(dict.fromkeys(iter_comparisons(claim.statement)))
         return cls(
             claim=claim,
@@ -130,12 +130,12 @@ class _OpenClaim:
         )
 
     def _seeds(self, chosen: Sequence[Comparison], ahead: int) -> dict[Comparison, tuple[int, ...]]:
-        """The seeds of comparisons so many looks ahead, or at the last look."""
+        """Return the seeds of comparisons so many looks ahead, or at the last look."""
         looks = self.results.looks
         return {each: looks[min(len(self.tests[each]) + ahead, len(looks)) - 1] for each in chosen}
 
     def _to_train(self, seeds: Mapping[Comparison, tuple[int, ...]]) -> tuple[Trial, ...]:
-        """The trials of comparisons with these seeds that have not run."""
+        """Return the trials of comparisons with these seeds that have not run."""
         found = {
             number: trial
             for each, its in seeds.items()
@@ -150,7 +150,7 @@ def _known(verdict: Verdict) -> _Chances:
 
 
 def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
-    """The chances of one comparison at `count` seeds, from what is known at its last look.
+    """Return the chances of one comparison at `count` seeds, from what is known at its last look.
 
     The mean of what is added has the found effect, with the error of both means (the predictive distribution
     of a normal mean under a flat prior); it must be further from an end than the test's limit.
@@ -174,7 +174,7 @@ def _predicted(test: PairedTest, count: int, level: float) -> _Chances:
 
 
 def _combined(statement: Statement, chances: Mapping[Comparison, _Chances]) -> _Chances:
-    """The chances of a statement, its parts taken for independent."""
+    """Return the chances of a statement, its parts taken for independent."""
     match statement:
         case Comparison():
             return chances[statement]

@@ -41,12 +41,12 @@ class JudgedDifference:
 
 
 def asks_for_seeds(study: Study) -> list[CellsTable]:
-    """The tables of a study that say which differences matter."""
+    """Return the tables of a study that say which differences matter."""
     return [spec for spec in study.tables if isinstance(spec, CellsTable) and spec.smallest_difference]
 
 
 def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]:
-    """How many differences are decided in the tables that say which matter, and how many there are."""
+    """Return how many differences are decided in the tables that say which matter, and how many there are."""
     decided = left = 0
     for spec in asks_for_seeds(study):
         filler = make_filler(study, spec, outcomes)
@@ -59,13 +59,13 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
 
 
 def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-    """What could be added for the tables of a study."""
+    """Yield what could be added for the tables of a study."""
     for spec in asks_for_seeds(study) if study.later_seeds else ():
         yield from _OpenTable(study, make_filler(study, spec, outcomes), outcomes).candidates(estimator)
 
 
 def judged_differences(filler: CellFiller) -> list[list[JudgedDifference]]:
-    """The differences of each column of a table that are to be decided."""
+    """Return the differences of each column of a table that are to be decided."""
     found: list[list[JudgedDifference]] = []
     for column, best in zip(filler.columns, filler.best_of_columns, strict=True):
         name = column.metric.name
@@ -90,7 +90,7 @@ class _OpenTable:
     outcomes: pl.DataFrame
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """What could be added: seeds of one difference, of all of a column, or of all.
+        """Yield what could be added: seeds of one difference, of all of a column, or of all.
 
         Where some have a single seed, and so no spread, it is these, whatever comes of it.
         """
@@ -116,7 +116,7 @@ class _OpenTable:
 
     @cached_property
     def _to_train(self) -> dict[tuple[str, str], dict[int, list[Trial]]]:
-        """The trials that have not ended, by row and column and by seed."""
+        """Return the trials that have not ended, by row and column and by seed."""
         spec = self.filler.spec
         ended = set(self.outcomes.filter(pl.col("status") != "incomplete")["trial"])
         own = {trial.id: trial for trial in self.study.with_later_seeds().trials}  # without the rows' names
@@ -129,14 +129,14 @@ class _OpenTable:
         return found
 
     def _grows(self, each: JudgedDifference) -> bool:
-        """Whether seeds may be added to a difference, all trials of which have a value so far."""
+        """Return whether seeds may be added to a difference, all trials of which have a value so far."""
         complete = not any(tally.gaps for cell in each.cells for tally in self.filler.grown[cell])
         return complete and not each.found.is_decided and each.found.looks < len(self._looks)
 
     def _candidate(
         self, group: Sequence[JudgedDifference], ahead: int, estimator: TimeEstimator
     ) -> NextSeeds | None:
-        """Those of these differences that may be decided so many looks ahead; None for none."""
+        """Return those of these differences that may be decided so many looks ahead; None for none."""
         chances = [self._chance(each, ahead) for each in group]
         chosen = [each for each, chance in zip(group, chances, strict=True) if chance >= MIN_CHANCE]
         expected = math.fsum(chance for chance in chances if chance >= MIN_CHANCE)
@@ -150,7 +150,7 @@ class _OpenTable:
         *,
         expected: float | None,
     ) -> NextSeeds | None:
-        """What brings differences to their next look; None if nothing of it is left to train."""
+        """Return what brings differences to their next look; None if nothing of it is left to train."""
         trials = self._trials(chosen, 1)
         if not trials:
             return None
@@ -171,7 +171,7 @@ class _OpenTable:
         return self.filler.counts[min(each.found.looks + ahead, len(self._looks)) - 1]
 
     def _trials(self, chosen: Sequence[JudgedDifference], ahead: int) -> tuple[Trial, ...]:
-        """What is left to train of differences for so many looks ahead."""
+        """Return what is left to train of differences for so many looks ahead."""
         found = {
             trial.id: trial
             for each in chosen
@@ -182,7 +182,7 @@ class _OpenTable:
         return tuple(found.values())
 
     def _chance(self, each: JudgedDifference, ahead: int) -> float:
-        """The chance that a difference is decided so many looks ahead, from what the last look found.
+        """Return the chance that a difference is decided so many looks ahead, from what the last look found.
 
         The mean of what is added has the found effect, with the error of both means (the predictive
         distribution of a normal mean under a flat prior).

@@ -94,7 +94,7 @@ class CellResults:
         self._comparable = ComparableCells(study, self._trials, self._finite_value)
 
     def trials(self, comparison: Comparison, seeds: Collection[int]) -> dict[str, Trial]:
-        """The trials of a comparison with these seeds, by id."""
+        """Return the trials of a comparison with these seeds, by id."""
         cells = [self._trials.get(cell_key(each.cell), {}) for each in iter_quantities(comparison)]
         found = [trials[seed] for trials in cells for seed in seeds if seed in trials]
         return {trial.id: trial for trial in found}
@@ -115,7 +115,7 @@ class CellResults:
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """What a comparison lacks of the seeds that the study has, and what became of added ones."""
+        """Return what a comparison lacks of the seeds that the study has, and what became of added ones."""
         gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
         undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
@@ -124,7 +124,7 @@ class CellResults:
         return tuple(dict.fromkeys(gaps))
 
     def step(self, comparison: Comparison) -> float:
-        """The smallest difference that all quantities of a comparison can show: their largest step."""
+        """Return the smallest difference that all quantities of a comparison can show: their largest step."""
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
@@ -136,7 +136,6 @@ class CellResults:
         return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
 
     def _finite_value(self, metric: str, trial: Trial) -> float | None:
-        """Return a trial's value of a metric; None without a finite one."""
         value = self._values[metric][trial.id][0]
         return value if value is not None and math.isfinite(value) else None
 
@@ -176,7 +175,7 @@ class CellResults:
         return None if law is None or size is None else law.at(size)[0]
 
     def _parameters(self, cell: Cell) -> float | None:
-        """The parameters of a cell's model."""
+        """Return the parameters of a cell's model."""
         trial = next(iter(self._trials.get(cell_key(cell), {}).values()), None)
         return None if trial is None else model_cost("parameters", trial.settings)
 
@@ -205,7 +204,7 @@ class CellResults:
                 return max(self._step(part) for _, part in number.parts)
 
     def _variance(self, number: Number) -> float:
-        """What rounding adds to the variance of a number.
+        """Return what rounding adds to the variance of a number.
 
         Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
         variance of a sum is that of its terms together, that of a mean of k is the sum over k², and that of a
@@ -229,7 +228,6 @@ class CellResults:
                 return 0.0
 
     def _cell_values(self, quantity: Quantity) -> CellValues:
-        """The values of a metric in one cell."""
         place = cell_key(quantity.cell)
         trials = self._trials.get(place, {})
         unknown = (
@@ -258,12 +256,11 @@ class CellResults:
 
 
 def _trial_key(trial: Trial) -> CellKey:
-    """The key of a trial's cell."""
     return cell_key((name, level) for name, level in trial.levels.items() if name != SEED)
 
 
 def _step(metric: str, trial: Trial | None) -> float:
-    """The smallest difference that a metric can show in a trial."""
+    """Return the smallest difference that a metric can show in a trial."""
     known = find_metric(metric)
     if known.steps_with_curriculum and trial is not None:
         return float(require_algorithmic(trial.settings.task.name).length_step)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def check_claims(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None = None
 ) -> tuple[ClaimResult, ...]:
-    """The result of each claim of a study, in the file's order, from the store's latest attempts.
+    """Return the result of each claim of a study, in the file's order, from the store's latest attempts.
 
     `study` is as `with_later_seeds` makes it, and `outcomes` those that are known of it. `metrics` are those
     of its trials in the store, and are read only where `needs_metrics` says so.
@@ -56,13 +56,13 @@ def check_claims(
 
 
 def cell_results(study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None) -> CellResults:
-    """The values of all cells that the claims of a study name; arguments as of `check_claims`."""
+    """Return the values of all cells that the claims of a study name; arguments as of `check_claims`."""
     quantities = {each for claim in study.claims for each in _claim_quantities(claim)}
     return CellResults(study, quantities, outcomes, metrics)
 
 
 def needs_metrics(study: Study) -> bool:
-    """Whether a claim compares a metric with an index, such as `bleu[10-20]`."""
+    """Return whether a claim compares a metric with an index, such as `bleu[10-20]`."""
     return any("[" in each.metric for claim in study.claims for each in _claim_quantities(claim))
 
 
@@ -112,7 +112,7 @@ def _check_claim(claim: Claim, results: CellResults) -> ClaimResult:
 def comparison_tests(
     comparison: Comparison, claim: Claim, results: CellResults, family: int
 ) -> list[PairedTest]:
-    """The test of a comparison at each look whose seeds are all known; at the first one in any case.
+    """Return the test of a comparison at each look whose seeds are all known; at the first one in any case.
 
     Costs that are computed, not measured, are exact.
     """
@@ -138,12 +138,12 @@ def comparison_tests(
 
 
 def _shown_test(tests: Sequence[PairedTest], threshold: float) -> PairedTest:
-    """The first look that decides a comparison, else the last."""
+    """Return the first look that decides a comparison, else the last."""
     return next((test for test in tests if test.complete and test.p <= threshold), tests[-1])
 
 
 def _verdict(test: PairedTest, threshold: float) -> Verdict:
-    """The verdict of one comparison at a level."""
+    """Return the verdict of one comparison at a level."""
     if not test.complete or test.p > threshold:
         return Verdict.UNDECIDED
     return Verdict.CONFIRMED if test.inside else Verdict.REFUTED

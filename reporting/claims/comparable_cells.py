@@ -43,7 +43,7 @@ class ComparableCells:
         self._pools: dict[tuple[_Group, tuple[int, ...]], Pool | None] = {}
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """The variance of left minus right for one seed, by these; None where nothing can be pooled.
+        """Return the variance of left minus right for one seed, by these; None where nothing can be pooled.
 
         The degrees of freedom of a sum of variances are Satterthwaite's (1946).
         """
@@ -67,7 +67,7 @@ class ComparableCells:
         return Pool(variance=variance, degrees=int(variance**2 / weight))
 
     def _groups(self, weights: Mapping[Quantity, float]) -> dict[_Group, float] | None:
-        """The sum of squared weights of each group; None if the weights of one do not cancel.
+        """Return the sum of squared weights of each group; None if the weights of one do not cancel.
 
         What all cells of a seed have in common is part of a difference only if they cancel.
         """
@@ -87,7 +87,6 @@ class ComparableCells:
         return found
 
     def _values(self, group: _Group, seeds: tuple[int, ...]) -> list[Values]:
-        """The known values of each cell of a group, by those of the seeds that it has."""
         metric, settings, shared = group
         return [
             {
@@ -100,7 +99,7 @@ class ComparableCells:
         ]
 
     def _task(self, place: CellKey) -> str:
-        """The task of a cell with all its settings; empty for a cell without trials."""
+        """Return the task of a cell with all its settings; empty for a cell without trials."""
         if place not in self._tasks:
             first = next(iter(self._trials.get(place, {}).values()), None)
             self._tasks[place] = "" if first is None else first.settings.task.model_dump_json()

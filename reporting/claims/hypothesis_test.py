@@ -44,7 +44,7 @@ class PairedTest:
 
     @property
     def n(self) -> int:
-        """How many seeds are known."""
+        """Return how many seeds are known."""
         return len(self.differences)
 
     @cached_property
@@ -73,7 +73,7 @@ class PairedTest:
 
     @property
     def method(self) -> Test:
-        """The test that decides: of the default a permutation test, where there are seeds enough."""
+        """Return the test that decides: of the default a permutation test, where there are seeds enough."""
         if self.test != "pooled":
             return self.test
         if permutation_decides(self.n, self.family):
@@ -82,17 +82,17 @@ class PairedTest:
 
     @property
     def spread(self) -> float | None:
-        """The standard deviation of a difference, at least that of rounding; None below two."""
+        """Return the standard deviation of a difference, at least that of rounding; None below two."""
         return None if self._spread is None else self._spread[0]
 
     @property
     def degrees(self) -> float | None:
-        """The degrees of freedom of the t interval; None below two."""
+        """Return the degrees of freedom of the t interval; None below two."""
         return None if self._spread is None else self._spread[1]
 
     @cached_property
     def _spread(self) -> tuple[float, float] | None:
-        """The standard deviation of a difference and its degrees of freedom."""
+        """Return the standard deviation of a difference and its degrees of freedom."""
         found = None if self._limit is not None else sample_sd(list(self.differences.values()))
         if found is None:
             return None
@@ -125,7 +125,7 @@ class PairedTest:
         return min(map(self._p_against, self._crossed_ends))
 
     def interval(self, level: float) -> tuple[float, float] | None:
-        """The t interval of the mean difference; None below two."""
+        """Return the t interval of the mean difference; None below two."""
         if self.effect is not None and self.exact:
             return (self.effect, self.effect)
         if self.effect is None or self.spread is None or self.degrees is None:
@@ -149,18 +149,18 @@ class PairedTest:
 
     @property
     def _ends(self) -> list[float]:
-        """The finite ends of the region."""
+        """Return the finite ends of the region."""
         return [end for end in self.region if math.isfinite(end)]
 
     @property
     def _crossed_ends(self) -> list[float]:
-        """The ends of the region that the effect has passed or reached."""
+        """Return the ends of the region that the effect has passed or reached."""
         low, high = self.region
         assert self.effect is not None
         return [low] if self.effect <= low else [high]
 
     def _p_against(self, end: float) -> float:
-        """The two-sided p of the hypothesis that the mean difference is `end`."""
+        """Return the two-sided p of the hypothesis that the mean difference is `end`."""
         assert self.effect is not None
         method = self.method
         if method not in ("pooled", "t"):

@@ -26,7 +26,7 @@ from ...studies.schema.settings import Level
 
 
 def full_text(comparison: Comparison, claim: Claim) -> str:
-    """A comparison as text that parses back to the same comparison, without factors of one level."""
+    """Return a comparison as text that parses back to the same comparison, without factors of one level."""
     names = {
         factor: [level_text(level) for level in levels] for factor, levels in claim.varied_factors.items()
     }
@@ -34,7 +34,7 @@ def full_text(comparison: Comparison, claim: Claim) -> str:
 
 
 def comparison_labels(claim: Claim) -> dict[Comparison, str]:
-    """A short name for each comparison of a claim: `addition: conv > sa`.
+    """Return a short name for each comparison of a claim: `addition: conv > sa`.
 
     Levels that the whole claim shares are left out, as are those that follow from others. Levels that both
     sides share become a prefix, with the metric where a claim has several. Where the rest is the same for all
@@ -70,7 +70,7 @@ def comparison_labels(claim: Claim) -> dict[Comparison, str]:
 
 
 def _factor_level_names(factor: str, levels: Sequence[Level]) -> tuple[str, ...]:
-    """The short names of a factor's levels; any that is not text gets the factor's name: `N=16`."""
+    """Return the short names of a factor's levels; any that is not text gets the factor's name: `N=16`."""
     texts = short_level_names(levels)
     if all(isinstance(level, str) for level in levels):
         return texts
@@ -78,7 +78,6 @@ def _factor_level_names(factor: str, levels: Sequence[Level]) -> tuple[str, ...]
 
 
 def _shared_levels(quantities: Iterable[Quantity]) -> CellKey:
-    """The levels that all quantities have."""
     cells = [cell_key(each.cell) for each in quantities]
     return frozenset.intersection(*cells) if cells else frozenset()
 
@@ -103,7 +102,7 @@ class _LabelWriter:
         return f"{self.number(comparison.left)} {sign} {self.number(comparison.right)}"
 
     def number(self, number: Number) -> str:
-        """A number of any kind."""
+        """Return a number of any kind."""
         match number:
             case Constant():
                 return f"{number.value:g}"
@@ -135,7 +134,7 @@ class _LabelWriter:
         return text
 
     def levels(self, cell: Cell, only: CellKey) -> list[str]:
-        """The names of those levels of a cell that are in `only`."""
+        """Return the names of those levels of a cell that are in `only`."""
         return [
             self._name(*each)
             for each in cell
@@ -143,7 +142,7 @@ class _LabelWriter:
         ]
 
     def _quantity(self, quantity: Quantity) -> str:
-        """A metric in a cell; short, only its levels unless it has none or metrics are named."""
+        """Return a metric in a cell; short, only its levels unless it has none or metrics are named."""
         kept = [
             (factor, level)
             for factor, level in quantity.cell
@@ -159,10 +158,9 @@ class _LabelWriter:
         return f"{quantity.metric} of {inside}" if self.metrics else inside
 
     def _is_named(self, factor: str, level: Level) -> bool:
-        """Whether a level is told: not that a factor is not there, which others of the cell say."""
+        """Return whether a level is told: not that a factor is not there, which others of the cell say."""
         return factor in self.varied and level != ABSENT
 
     def _name(self, factor: str, level: Level) -> str:
-        """The name of a level."""
         known = zip(map(level_key, self.varied[factor]), self.names[factor], strict=True)
         return dict(known)[level_key(level)]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def measured_sentences(study: Study) -> tuple[str, ...]:
-    """A sentence on each metric that depends on settings, such as `loss: loss, nats a token`."""
+    """Return a sentence on each metric that depends on settings, such as `loss: loss, nats a token`."""
     compared = {
         quantity: None
         for claim in study.claims

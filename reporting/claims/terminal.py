@@ -49,7 +49,7 @@ def claims_to_terminal(
     settings: Sequence[str] = (),
     width: int = 80,
 ) -> str:
-    """The rows of all claims, in at most `width` columns unless a word is longer, and a legend.
+    """Return the rows of all claims, in at most `width` columns unless a word is longer, and a legend.
 
     `measured` are sentences on what the metrics are, `settings` on whose they are, `provenance` one on where
     numbers come from. Blank lines separate the claims if one of them has several comparisons.
@@ -80,7 +80,7 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
 
 
 def legend(checked: Sequence[ClaimResult]) -> list[str]:
-    """What the numbers are, how they were tested, and what the test assumes."""
+    """Return what the numbers are, how they were tested, and what the test assumes."""
     levels = sorted({each.level_of_look for each in checked})
     tests = {each.spec.test for each in checked}
     intervals = f"{' or '.join(f'{100 * level:.4g} %' for level in levels)}"
@@ -112,13 +112,13 @@ def legend(checked: Sequence[ClaimResult]) -> list[str]:
 
 
 def _permutes(checked: ClaimResult) -> bool:
-    """Whether a permutation test took the place of the t interval anywhere in a claim."""
+    """Return whether a permutation test took the place of the t interval anywhere in a claim."""
     tested = (finding for finding in checked.findings if finding.p is not None)
     return checked.spec.test == "pooled" and any(finding.degrees is None for finding in tested)
 
 
 def _degrees(checked: Sequence[ClaimResult]) -> str:
-    """The range of the degrees of freedom of claims that pool; empty without any."""
+    """Return the range of the degrees of freedom of claims that pool; empty without any."""
     known = [
         int(finding.degrees)
         for each in checked
@@ -165,7 +165,7 @@ def _is_zero(finding: ComparisonResult) -> bool:
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
-    """What a claim lacks, a note for all cells that lack the same."""
+    """Return what a claim lacks, a note for all cells that lack the same."""
     cells_by_gap: dict[str, list[str]] = {}
     for gap in dict.fromkeys(gap for finding in findings for gap in finding.gaps):
         cells_by_gap.setdefault(gap.what, []).append(gap.where)
@@ -176,12 +176,12 @@ def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
 
 
 def _has_stricter_level(checked: ClaimResult) -> bool:
-    """Whether the intervals of a claim are at a stricter level than its own."""
+    """Return whether the intervals of a claim are at a stricter level than its own."""
     return checked.level > checked.level_of_look + 1e-9 and any(each.interval for each in checked.findings)
 
 
 def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
-    """The claim with its deciding comparison, then all of its comparisons if there are several."""
+    """Yield the claim with its deciding comparison, then all of its comparisons if there are several."""
     found = checked.findings
     notes = format_missing(found)
     if _has_stricter_level(checked):
@@ -205,7 +205,7 @@ def _row(
     needed: int | None,
     notes: tuple[str, ...] = (),
 ) -> _ClaimRow:
-    """One row; `head` is its verdict and its text."""
+    """Return one row; `head` is its verdict and its text."""
     verdict, text = head
     effect, ends, p = format_numbers(finding, verdict)
     n = format_seeds(finding, checked.seeds, needed)

@@ -82,7 +82,7 @@ class ClaimResult:
 
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:
-    """The verdict of a statement from those of its comparisons.
+    """Return the verdict of a statement from those of its comparisons.
 
     One refuted part refutes an AllOf, and one confirmed part confirms an AnyOf, whatever the others are.
     """
@@ -100,7 +100,7 @@ def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict
 def deciding_comparison(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], p: Callable[[Comparison], float]
 ) -> Comparison:
-    """The comparison on which the verdict of a statement depends.
+    """Return the comparison on which the verdict of a statement depends.
 
     It is the one with the lowest p if a single one is enough, and with the highest p if all are needed.
     """
@@ -144,6 +144,6 @@ def _opposite(verdict: Verdict) -> Verdict:
 
 
 def _resolving_verdicts(statement: AllOf | AnyOf) -> tuple[Verdict, Verdict]:
-    """The verdict for which one part is enough, and the one that needs every part."""
+    """Return the verdict for which one part is enough, and the one that needs every part."""
     pair = (Verdict.REFUTED, Verdict.CONFIRMED)
     return pair if isinstance(statement, AllOf) else (pair[1], pair[0])

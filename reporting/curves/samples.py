@@ -71,7 +71,7 @@ class Samples:
 def collect_samples(
     spec: CellFigure, study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None
 ) -> Samples:
-    """The values that a figure needs, from the store's latest attempts at the study's trials.
+    """Return the values that a figure needs, from the store's latest attempts at the study's trials.
 
     A figure of final values does not need or read `metrics`.
     """
@@ -136,7 +136,7 @@ def _noted(
 
 
 def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
-    """The last values of a family with one index: trial, index and value."""
+    """Return the last values of a family with one index: trial, index and value."""
     index = pl.col("name").str.extract(_INDEXED_METRIC, 1).alias("index")
     return last_members(metrics, family).select("trial", index, "value")
 
@@ -144,7 +144,7 @@ def _by_index(metrics: pl.DataFrame, family: str) -> pl.DataFrame:
 def _locate_trials(
     spec: CellFigure, levels: Mapping[str, tuple[Level, ...]], trials: Sequence[Trial]
 ) -> tuple[pl.DataFrame, tuple[Mapping[str, Level], ...]]:
-    """Every selected trial with the number of its level in each role, and the levels of each cell.
+    """Return every selected trial with the number of its level in each role, and the levels of each cell.
 
     Panels are numbered row by row. The number is 0 in a role without a factor. Trials without the factor of a
     role have no place.
@@ -229,7 +229,7 @@ def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[
 
 
 def _number(text: str) -> float | None:
-    """An index as a number, None if it is none."""
+    """Return an index as a number, None if it is none."""
     try:
         return float(text)
     except ValueError:

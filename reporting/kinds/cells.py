@@ -528,7 +528,6 @@ def _with_change(trial: Trial, changes: Changes) -> Trial:
 
 
 def _baselines(spec: CellsTable, changes: Changes | None, rows: Sequence[TableRow]) -> dict[str, str]:
-    """Return the row that each row differs from; baselines differ from none."""
     if changes:
         labels = [row.label for row in changes.rows]
         return {

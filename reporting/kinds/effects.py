@@ -350,7 +350,6 @@ def _cells(
 
 
 def _level_effect(found: StudyModel, row: _Row, factors: Mapping[str, tuple[Level, ...]]) -> Contrast | None:
-    """Return the effect of one level of a factor; None if the level has no value."""
     (name,) = row.term
     key = level_key(factors[name][row.level or 0])
     observed = [level_key(level) for level in found.observed[name]]

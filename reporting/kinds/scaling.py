@@ -319,7 +319,6 @@ def _cell(spec: LawKeys, members: Sequence[Observation], costs: Mapping[str, flo
 def _best(
     cells: Sequence[tuple[tuple[str, ...], LawCell]], *, higher: bool
 ) -> list[tuple[tuple[str, ...], LawCell]]:
-    """Return the best of the cells of each place."""
     found: dict[tuple[str, ...], LawCell] = {}
     for place, cell in cells:
         known = found.get(place)
@@ -369,7 +368,6 @@ def _offset(law: FittedLaw | None, metric: Metric) -> Cell:
 
 
 def _foretold(law: FittedLaw | None, cell: LawCell | None, metric: Metric) -> Cell:
-    """Return what the law foretells of a cell, with the interval of one cell."""
     if law is None or cell is None:
         return _empty()
     value, low, high = law.next_cell(cell.cost)

@@ -13,12 +13,12 @@ from ...studies.text.units import format_duration, plural
 
 
 def _finalize(value: object) -> object:
-    """What a template shows of a value."""
+    """Return what a template shows of a value."""
     return replace_unprintable(value) if type(value) is str else value
 
 
 def make_environment(*folders: Path) -> Environment:
-    """The templates of these folders, the first that has one of a name."""
+    """Return the templates of these folders, the first that has one of a name."""
     environment = Environment(
         loader=FileSystemLoader(folders),
         autoescape=True,  # no text of a study file or a store becomes markup,

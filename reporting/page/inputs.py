@@ -30,12 +30,12 @@ class PageInputs:
     status: StudyStatus
 
     def make_plan(self) -> Plan:
-        """What is known of the study without training."""
+        """Return what is known of the study without training."""
         return make_plan(self.study, self.store)
 
 
 def load_inputs(study: Study, store: Store) -> PageInputs:
-    """What a page is made of, from all trials of the store; raises StoreError."""
+    """Return what a page is made of, from all trials of the store; raises StoreError."""
     outcomes = load_outcomes(store, study)
     return PageInputs(
         study=study,

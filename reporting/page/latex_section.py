@@ -44,7 +44,7 @@ class LatexSection:
 
 
 def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSection:
-    """The section of a study; its tables are written as the format `form` of tables does.
+    """Return the section of a study; its tables are written as the format `form` of tables does.
 
     Raises StoreError, and TableError or CurveError for what does not fit the study.
     """
@@ -70,7 +70,7 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
 
 
 def _tables(inputs: PageInputs, form: str) -> Iterator[str]:
-    """Every table that the study asks for, with the study's name in its label."""
+    """Yield every table that the study asks for, with the study's name in its label."""
     study = inputs.study
     for spec in study.tables:
         table = build_table(study, spec, inputs.outcomes, published=True, begun=inputs.status.started)
@@ -78,7 +78,7 @@ def _tables(inputs: PageInputs, form: str) -> Iterator[str]:
 
 
 def _curves(inputs: PageInputs) -> Iterator[Curve]:
-    """Every figure that the study asks for, once there is something to draw."""
+    """Yield every figure that the study asks for, once there is something to draw."""
     study = inputs.study
     if not study.curves or not len(inputs.own_outcomes):
         return
@@ -89,14 +89,14 @@ def _curves(inputs: PageInputs) -> Iterator[Curve]:
 
 
 def _draw(curve: Curve) -> bytes:
-    """The figure without the words around it."""
+    """Return the figure without the words around it."""
     from ..curves.draw.figure import draw  # noqa: PLC0415 -- loads matplotlib
 
     return draw(replace(curve, caption="", notes=(), provenance=""), "pdf")
 
 
 def _file_name(study: Study, curve: Curve) -> str:
-    """The file of a figure; a point in a name would begin its ending."""
+    """Return the file of a figure; a point in a name would begin its ending."""
     return f"{study.name}-{curve.name}".replace(".", "-") + ".pdf"
 
 
@@ -120,7 +120,7 @@ def _figure(study: Study, curve: Curve, drawn: bytes) -> str:
 
 
 def _question(inputs: PageInputs) -> Iterator[str]:
-    """What is asked, what is varied to answer it, and how far the study is."""
+    """Yield what is asked, what is varied to answer it, and how far the study is."""
     study = inputs.study
     if lead := leading_comment(study.text):
         yield from (escape(lead), "")
@@ -135,7 +135,7 @@ def _question(inputs: PageInputs) -> Iterator[str]:
 
 
 def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Iterator[str]:
-    """Where the results are, as in `Tables 1 and 2 have the results`."""
+    """Yield where the results are, as in `Tables 1 and 2 have the results`."""
     if not names:
         return
     references = [rf"\ref{{{prefix}:{study.name}-{name}}}" for name in names]
@@ -146,7 +146,7 @@ def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Ite
 
 
 def _claims(inputs: PageInputs) -> Iterator[str]:
-    """Each claim with its verdict and the numbers that decided it."""
+    """Yield each claim with its verdict and the numbers that decided it."""
     found: Mapping[str, Any] | None = section_results.claims(inputs)
     if found is None:
         return
@@ -167,7 +167,7 @@ def _p_words(p: str) -> str:
 
 
 def _provenance(inputs: PageInputs) -> Iterator[str]:
-    """What trained with what and when, and what the results can be recognised by."""
+    """Yield what trained with what and when, and what the results can be recognised by."""
     study = inputs.study
     yield from ("", r"\paragraph{Provenance}")
     sentences: list[str] = []
@@ -198,12 +198,12 @@ def _provenance(inputs: PageInputs) -> Iterator[str]:
 
 
 def _breakable(text: str) -> str:
-    """The text for LaTeX, with breaks allowed inside names of recipes and settings."""
+    """Return the text for LaTeX, with breaks allowed inside names of recipes and settings."""
     return _BREAKS.sub(r"\\allowbreak{}", escape(text))
 
 
 def _hash(text: str) -> str:
-    """A SHA-256 in parts between which a line may break."""
+    """Return a SHA-256 in parts between which a line may break."""
     digits = hashlib.sha256(text.encode()).hexdigest()
     parts = (digits[at : at + _HASH_PART] for at in range(0, len(digits), _HASH_PART))
     broken = r"\allowbreak{}".join(parts)

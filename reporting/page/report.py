@@ -38,7 +38,7 @@ _TEMPLATES = make_environment(Path(__file__).with_name("templates"))
 
 
 def report(study: Study, store: Store) -> str:
-    """The whole page of a study, from its doctype on.
+    """Return the whole page of a study, from its doctype on.
 
     Raises StoreError, and TableError or CurveError for what does not fit the study.
     """

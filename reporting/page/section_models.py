@@ -110,7 +110,7 @@ def _rows(
 
 
 def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str]:
-    """What the text of a model tells of its size.
+    """Yield what the text of a model tells of its size.
 
     Of a size that was solved for equal parameters, that is the size and how far off it is.
     """
@@ -123,7 +123,7 @@ def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str
 
 
 def _training_cells(inputs: PageInputs, trials: Sequence[Trial]) -> Iterator[str]:
-    """How far a model sees, and what its trials took."""
+    """Yield how far a model sees, and what its trials took."""
     ids = [trial.id for trial in trials]
     done = inputs.own_outcomes.filter(pl.col("trial").is_in(ids) & (pl.col("status") == "done"))
     yield format_reach(reach(trials[0].settings))
@@ -133,7 +133,7 @@ def _training_cells(inputs: PageInputs, trials: Sequence[Trial]) -> Iterator[str
 
 
 def _diagram(trials: Sequence[Trial]) -> tuple[str, str]:
-    """A model's recipe, and its diagram with the largest vocabulary of its trials.
+    """Return a model's recipe, and its diagram with the largest vocabulary of its trials.
 
     Sequences are as long as those of the costs beside it.
     """

@@ -22,7 +22,7 @@ from .inputs import PageInputs
 
 
 def tables(inputs: PageInputs) -> Mapping[str, object] | None:
-    """Every table that the study asks for."""
+    """Return every table that the study asks for."""
     study = inputs.study
     if not study.tables:
         return None
@@ -59,7 +59,7 @@ def figures(inputs: PageInputs) -> Mapping[str, object] | None:
 
 
 def claims(inputs: PageInputs) -> Mapping[str, object] | None:
-    """The verdicts, what the numbers mean, and every comparison on demand."""
+    """Return the verdicts, what the numbers mean, and every comparison on demand."""
     study = inputs.study
     if not study.claims or not len(inputs.own_outcomes):
         return None

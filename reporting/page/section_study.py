@@ -31,7 +31,7 @@ _BESIDE_TRIALS = ("recipes", "factors", "cells", "decode")
 
 
 def question(inputs: PageInputs) -> Mapping[str, object]:
-    """The question, and what is varied to answer it."""
+    """Return the question, and what is varied to answer it."""
     study = inputs.study
     tasks = {trial.settings.task.name: trial.settings.task for trial in study.trials}
     return {
@@ -59,13 +59,13 @@ def _searched_titles(study: Study) -> Iterator[str]:
 
 
 def leading_comment(text: str) -> str:
-    """The comment with which a study file begins, as one paragraph."""
+    """Return the comment with which a study file begins, as one paragraph."""
     lines = takewhile(lambda line: line.startswith("#"), text.lstrip().splitlines())
     return one_line(" ".join(line.lstrip("#") for line in lines))
 
 
 def settings(inputs: PageInputs) -> Mapping[str, object] | None:
-    """The texts of each setting, named as in the study file; the seed is a factor.
+    """Return the texts of each setting, named as in the study file; the seed is a factor.
 
     Where the study has a table [source], all else that needs a source there follows: recipes and factors,
     cells, and searches that are tried after the training.
@@ -88,7 +88,7 @@ def settings(inputs: PageInputs) -> Mapping[str, object] | None:
 
 
 def _iter_settings(inputs: PageInputs) -> Iterator[TrialSettings]:
-    """The settings of every trial: those of the grid, of a search those that the store has."""
+    """Yield the settings of every trial: those of the grid, of a search those that the store has."""
     if inputs.study.search is None:
         yield from (trial.settings for trial in inputs.study.trials)
     else:
@@ -96,7 +96,7 @@ def _iter_settings(inputs: PageInputs) -> Iterator[TrialSettings]:
 
 
 def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Every value that is no table, with its path."""
+    """Yield every value that is no table, with its path."""
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _flat(value, (*path, key))
@@ -105,18 +105,18 @@ def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPat
 
 
 def _text(value: object) -> str:
-    """A text as it is, anything else as JSON."""
+    """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _unquoted(value: str) -> str:
-    """A text without its quotes, anything else as JSON has it."""
+    """Return a text without its quotes, anything else as JSON has it."""
     read = json.loads(value)
     return read if isinstance(read, str) else value
 
 
 def reproduce(inputs: PageInputs) -> Mapping[str, object]:
-    """The commands in their order; the file is part of the page, so that the page is enough."""
+    """Return the commands in their order; the file is part of the page, so that the page is enough."""
     study, packaged = inputs.study, _is_packaged(inputs.study)
     file = study.name if packaged else f"{study.name}.toml"
     lines = [command_line("study", "run", file, set=study.overrides)]
@@ -128,7 +128,7 @@ def reproduce(inputs: PageInputs) -> Mapping[str, object]:
 
 
 def _is_packaged(study: Study) -> bool:
-    """Whether the package has this very file under the study's name."""
+    """Return whether the package has this very file under the study's name."""
     try:
         return find_study_file(study.name).read_text(encoding="utf-8") == study.text
     except (StudyError, OSError):

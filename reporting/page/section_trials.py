@@ -28,7 +28,7 @@ from .inputs import PageInputs
 
 
 def status(inputs: PageInputs) -> Mapping[str, object]:
-    """The counts, the time that training took, the best points of a search, the best first."""
+    """Return the counts, the time that training took, the best points of a search, the best first."""
     own = inputs.own_outcomes
     return {
         "summary": inputs.status.summary(),
@@ -90,7 +90,7 @@ _KINDS = ("version", "commit", "torch_version", "cuda_version", "python_version"
 
 
 def provenance(inputs: PageInputs) -> Mapping[str, object] | None:
-    """The programs and devices that trained, in the order of use, and the trials of other studies."""
+    """Return the programs and devices that trained, in the order of use, and the trials of other studies."""
     outcomes = inputs.own_outcomes
     if not len(outcomes):
         return None
@@ -108,7 +108,7 @@ def provenance(inputs: PageInputs) -> Mapping[str, object] | None:
 
 
 def _told(group: Mapping[str, Any]) -> dict[str, Any]:
-    """A group with its commit and its versions as a person reads them; empty where rows have none."""
+    """Return a group with its commit and its versions as a person reads them; empty where rows have none."""
     commit, torch_version = group["commit"], group["torch_version"]
     return {
         **group,

@@ -26,7 +26,7 @@ _REACH = 4
 
 
 def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
-    """The lines of `recipe show`: the canonical text with its id, each part, and the whole."""
+    """Return the lines of `recipe show`: the canonical text with its id, each part, and the whole."""
     unit, size = si_prefix(analysis.flops_per_token)
     rows = [
         ("part", "parameters", f"{unit}FLOPs", "memory", "reach", "state", "window"),
@@ -46,14 +46,14 @@ def sentences(analysis: Analysis, sizes: Sizes) -> list[str]:
 
 
 def iter_parts(part: ModelPart, depth: int = 0) -> Iterator[tuple[str, int, ModelPart]]:
-    """Every part of a model, top down, with its label and how deep it lies."""
+    """Yield every part of a model, top down, with its label and how deep it lies."""
     for inner in part.parts:
         yield inner.label, depth, inner
         yield from iter_parts(inner, depth + 1)
 
 
 def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, str, str, str, str]:
-    """A part as texts, FLOPs in units of `size`; outside the body no reach without FLOPs."""
+    """Return a part as texts, FLOPs in units of `size`; outside the body no reach without FLOPs."""
     return (
         f"{part.parameters:,}",
         f"{part.flops / sizes.length / size:,.1f}",
@@ -73,7 +73,7 @@ def as_data(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
 
 
 def summary(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
-    """The figures of a whole recipe, and what they depend on."""
+    """Return the figures of a whole recipe, and what they depend on."""
     memory = analysis.memory(sizes.batch)
     return {
         "recipe": recipe.text,
@@ -99,19 +99,19 @@ def summary(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
 
 
 def heading(recipe: Recipe, before: str = "") -> str:
-    """The canonical text and the id, on one line if there is room."""
+    """Return the canonical text and the id, on one line if there is room."""
     name, text = f"id {recipe.id}", f"{before}{recipe.text}"
     gap = WIDTH - len(text) - len(name)
     return f"{text}{' ' * gap}{name}" if gap >= 2 else f"{text}\n{' ' * len(before)}{name}"
 
 
 def conditions(analysis: Analysis, sizes: Sizes) -> str:
-    """Whether a position sees later ones, and what the figures depend on."""
+    """Return whether a position sees later ones, and what the figures depend on."""
     return f"{'causal' if analysis.causal else 'bidirectional'}, {sizes.describe()}"
 
 
 def generation_memory(analysis: Analysis) -> str:
-    """What generation keeps, if it keeps anything."""
+    """Return what generation keeps, if it keeps anything."""
     state, window = (format_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
     kept = [f"{state} for each token"] if analysis.state else []
     kept += [f"a window of {window}"] if analysis.window else []
@@ -119,7 +119,7 @@ def generation_memory(analysis: Analysis) -> str:
 
 
 def _training(memory: TrainingMemory) -> str:
-    """What a training step holds, item by item."""
+    """Return what a training step holds, item by item."""
     return (
         f"training holds {format_bytes(memory.parameters)} of parameters, "
         f"{format_bytes(memory.gradients)} of gradients, {format_bytes(memory.optimizer)} of Adam's, "
@@ -129,12 +129,12 @@ def _training(memory: TrainingMemory) -> str:
 
 
 def _indented(text: str) -> str:
-    """The text within 80 columns."""
+    """Return the text within 80 columns."""
     return fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _iter_tree(parts: tuple[ModelPart, ...]) -> Iterator[tuple[str, ModelPart]]:
-    """Every part of the model, top down, drawn as a tree below those of the first level."""
+    """Yield every part of the model, top down, drawn as a tree below those of the first level."""
     for part in parts:
         yield part.label, part
         yield from _iter_children(part, "")

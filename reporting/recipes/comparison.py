@@ -24,7 +24,7 @@ class _ComparedFigure(NamedTuple):
 
 
 def render(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes) -> str:
-    """The recipes by letter, and below them a column for each, as many side by side as fit."""
+    """Return the recipes by letter, and below them a column for each, as many side by side as fit."""
     letters = [letter(number) for number in range(len(recipes))]
     listed = [heading(recipe, f"  {name}  ") for name, recipe in zip(letters, recipes, strict=True)]
     lines = _figures(analyses, sizes)
@@ -37,7 +37,7 @@ def render(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes
 
 
 def as_data(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Sizes) -> list[dict[str, Any]]:
-    """The figures of each recipe with all digits, and by how much they differ from the first's."""
+    """Return the figures of each recipe with all digits, and by how much they differ from the first's."""
     summaries = [summary(recipe, analysis, sizes) for recipe, analysis in zip(recipes, analyses, strict=True)]
     first = summaries[0]
     for each in summaries:
@@ -48,13 +48,13 @@ def as_data(recipes: Sequence[Recipe], analyses: Sequence[Analysis], sizes: Size
 
 
 def letter(number: int) -> str:
-    """The short name of a recipe: a to z, then a1 to z1 and so on."""
+    """Return the short name of a recipe: a to z, then a1 to z1 and so on."""
     turn, place = divmod(number, len(ascii_lowercase))
     return f"{ascii_lowercase[place]}{turn or ''}"
 
 
 def _figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure]:
-    """The lines that have a figure in any of the recipes."""
+    """Return the lines that have a figure in any of the recipes."""
     unit, size = si_prefix(max(analysis.flops_per_token for analysis in analyses))
 
     def in_bytes_each(count: float) -> str:
@@ -76,7 +76,7 @@ def _figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure
 def _column(
     name: str, analysis: Analysis, first: Analysis | None, lines: Sequence[_ComparedFigure]
 ) -> list[tuple[str, str]]:
-    """A recipe's texts from its letter downward, each with its difference from the first's."""
+    """Return a recipe's texts from its letter downward, each with its difference from the first's."""
     cells = [(name, "")]
     for line in lines:
         value = line.value_of(analysis)
@@ -87,7 +87,7 @@ def _column(
 
 
 def _difference(value: float, first: float) -> str:
-    """The difference of a figure from the first's, as a share of that; empty if that is 0."""
+    """Return the difference of a figure from the first's, as a share of that; empty if that is 0."""
     if value == first:
         return "="
     if first == 0:
@@ -113,7 +113,7 @@ def _side_by_side(names: Sequence[str], columns: Sequence[list[tuple[str, str]]]
 
 
 def _texts(column: Sequence[tuple[str, str]]) -> list[str]:
-    """The cells of a column, all of one width: figures to the right, differences beside them."""
+    """Return the cells of a column, all of one width: figures to the right, differences beside them."""
     width = max(len(value) for value, _ in column)
     beside = max(len(difference) for _, difference in column)
     if not beside:

@@ -26,11 +26,11 @@ class RecipeDisplay:
     sizes: Sizes
 
     def as_data(self) -> dict[str, Any]:
-        """The figures with all digits; an unbounded reach is "all", memory is in bytes."""
+        """Return the figures with all digits; an unbounded reach is "all", memory is in bytes."""
         return breakdown.as_data(self.recipe, self.analysis, self.sizes)
 
     def render(self, form: Literal["text", "svg"] = "text") -> str:
-        """A line for each part, or a picture of the residual stream."""
+        """Return a line for each part, or a picture of the residual stream."""
         drawn = svg if form == "svg" else breakdown
         return drawn.render(self.recipe, self.analysis, self.sizes)
 
@@ -38,7 +38,7 @@ class RecipeDisplay:
         return self.render()
 
     def _repr_svg_(self) -> str:
-        """The picture, as a notebook shows it."""
+        """Return the picture, as a notebook shows it."""
         return self.render("svg")
 
 
@@ -51,14 +51,14 @@ class RecipeComparison:
     sizes: Sizes
 
     def as_data(self) -> list[dict[str, Any]]:
-        """The figures of each recipe with all digits, and by how much they differ from the first's."""
+        """Return the figures of each recipe with all digits, and by how much they differ from the first's."""
         return comparison.as_data(self.recipes, self.analyses, self.sizes)
 
     def __str__(self) -> str:
         return comparison.render(self.recipes, self.analyses, self.sizes)
 
     def _repr_html_(self) -> str:
-        """The columns, as a notebook shows them."""
+        """Return the columns, as a notebook shows them."""
         return f"<pre>{escape(str(self))}</pre>"
 
 

@@ -78,7 +78,7 @@ def nearest_recipes(
     task: str | None = None,
     metric: str | None = None,
 ) -> list[NearRecipe]:
-    """The recipes nearest to one, at most so many, of those that the store has results of.
+    """Return the recipes nearest to one, at most so many, of those that the store has results of.
 
     Of equally near ones those that were trained first; none with a block of a plug-in that is not loaded.
     `task` leaves out all others, `metric` what has not measured it; by default each result is told by the
@@ -104,7 +104,7 @@ def nearest_recipes(
 
 
 def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: str | None) -> pl.DataFrame:
-    """The rows that count; raises NearestError for what has none."""
+    """Return the rows that count; raises NearestError for what has none."""
     faults: list[str] = []
     if open_ones := [*asked.holes, *(name for name, _ in asked.dimensions)]:
         faults.append(f"expected one architecture, got one in which {', '.join(open_ones)} is open")
@@ -125,7 +125,7 @@ def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: 
 
 
 def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[float, Recipe]]:
-    """The nearest recipes; those are left out early that have too many blocks of their own."""
+    """Return the nearest recipes; those are left out early that have too many blocks of their own."""
     mine = DistanceTree(asked.root)
     bounds = sorted((mine.least_distance(text), number) for number, text in enumerate(texts))
     best: list[tuple[float, int, Recipe]] = []
@@ -142,7 +142,7 @@ def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[floa
 
 
 def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[StoredResult]:
-    """The results of one recipe, a study after the other."""
+    """Yield the results of one recipe, a study after the other."""
     cells: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         cells.setdefault((row["study"], cell_of(row["settings"])), []).append(row)
@@ -182,14 +182,14 @@ def _d_model(row: Mapping[str, Any]) -> int:
 
 
 def _main_metric(done: Sequence[Mapping[str, float]]) -> str | None:
-    """The first metric of which one direction is better, the loss in training behind all others."""
+    """Return the first metric of which one direction is better, the loss in training behind all others."""
     names = [name for name in METRICS if any(name in each for each in done)]
     directed = [name for name in names if METRICS[name].higher_is_better is not None]
     return min(directed, key=lambda name: name == _TRAINING_LOSS, default=None)
 
 
 def format_nearest(found: Sequence[NearRecipe]) -> str:
-    """The recipes with their distances, what differs in them, and below each its results."""
+    """Return the recipes with their distances, what differs in them, and below each its results."""
     lines: list[str] = []
     for each in found:
         lines.append(f"{each.distance:5.2f}  {each.recipe.text}   id {each.recipe.id}")

@@ -19,7 +19,7 @@ class Sizes:
     past: int = 0
 
     def describe(self) -> str:
-        """What the figures depend on, except widths."""
+        """Return what the figures depend on, except widths."""
         config = self.config
         rates = (
             ("attention", config.attention_dropout),

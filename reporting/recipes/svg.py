@@ -42,7 +42,7 @@ _STYLE = (
 
 
 def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
-    """The SVG, on white, as high as its rows."""
+    """Return the SVG, on white, as high as its rows."""
     title = wrap(recipe.text, 96, break_on_hyphens=False)
     top = _MARGIN + 20 * len(title) + 60
     flow = _StreamLayout(top)
@@ -174,7 +174,7 @@ def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
 
 
 def _brackets(parts: tuple[ModelPart, ...]) -> int:
-    """How many brackets stand beside each other to the left of a stream of these parts."""
+    """Return how many brackets stand beside each other to the left of a stream of these parts."""
     inner = (
         (part.kind is PartKind.COPIES) + _brackets(part.parts)
         for part in parts
@@ -228,7 +228,7 @@ def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis, sizes: Sizes) -> Ite
 
 
 def _title(lines: list[str], name: str) -> Iterator[str]:
-    """The recipe, and what the figures are."""
+    """Yield the recipe, and what the figures are."""
     for number, line in enumerate(lines):
         yield _text(_MARGIN, _MARGIN + 6 + 20 * number, line, "r")
     below = "a part in a repeat counts all copies, its reach is of one; a bar is its share of the model"
@@ -236,7 +236,7 @@ def _title(lines: list[str], name: str) -> Iterator[str]:
 
 
 def _heads(analysis: Analysis, y: float) -> Iterator[str]:
-    """What each column shows."""
+    """Yield what each column shows."""
     unit, _ = si_prefix(analysis.flops_per_token)
     names = ("parameters", f"{unit}FLOPs/token", "training memory")
     for name, x in zip(names, _NUMBERS, strict=True):
@@ -245,14 +245,14 @@ def _heads(analysis: Analysis, y: float) -> Iterator[str]:
 
 
 def _conditions(analysis: Analysis, sizes: Sizes, y: float) -> Iterator[str]:
-    """What the figures depend on, and what generation keeps."""
+    """Yield what the figures depend on, and what generation keeps."""
     yield _text(_MARGIN, y, conditions(analysis, sizes), "f")
     if kept := generation_memory(analysis):
         yield _text(_MARGIN, y + 20, kept, "f")
 
 
 def _text(x: float, y: float, text: str, mark: str = "") -> str:
-    """A text whose middle is at `y`."""
+    """Return a text whose middle is at `y`."""
     marked = f' class="{mark.strip()}"' if mark.strip() else ""
     return f'<text x="{x}" y="{y + 4.5}"{marked}>{escape(replace_unprintable(text))}</text>'
 

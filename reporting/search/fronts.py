@@ -12,7 +12,7 @@ Signs = tuple[int, int]
 
 
 def best_so_far(values: Sequence[float], sign: int) -> list[float]:
-    """The best of all values up to each."""
+    """Return the best of all values up to each."""
     found: list[float] = []
     for value in values:
         found.append(value if not found or sign * value > sign * found[-1] else found[-1])

@@ -55,7 +55,7 @@ class Plateau:
 
 
 def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
-    """The noise of a metric; None where no point has two seeds, or where none differs."""
+    """Return the noise of a metric; None where no point has two seeds, or where none differs."""
     squares, degrees, points = 0.0, 0, 0
     for point in found.points:
         values = list(point.measured.get(metric, {}).values())
@@ -69,13 +69,13 @@ def measure_noise(found: SearchPoints, metric: str) -> Noise | None:
 
 
 def find_baseline(study: Study, found: SearchPoints) -> FoundPoint | None:
-    """The baseline with all of its seeds; None where the search has none, or it is not done."""
+    """Return the baseline with all of its seeds; None where the search has none, or it is not done."""
     key = point_key(study.baseline)
     return next((point for point in found.complete if study.baseline and point.key == key), None)
 
 
 def find_plateau(found: SearchPoints, goal: SearchGoal, noise: Noise) -> Plateau | None:
-    """The points that nothing tells from the best; None with fewer than two points."""
+    """Return the points that nothing tells from the best; None with fewer than two points."""
     means = [(number, point, point.mean(goal.metric)) for number, point in enumerate(found.points, 1)]
     known = [
         (number, point.seeds, value)
@@ -91,7 +91,7 @@ def find_plateau(found: SearchPoints, goal: SearchGoal, noise: Noise) -> Plateau
 
 
 def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """How large the noise is, whether the best point leads by more, and where a plateau is noise."""
+    """Yield how large the noise is, whether the best point leads by more, and where a plateau is noise."""
     goal, noise = found.goals[0], measure_noise(found, found.goals[0].metric)
     if noise is None or not found.complete:
         return
@@ -126,7 +126,7 @@ def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> f
 
 
 def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterator[str]:
-    """What a search of this budget can see, as far as the noise is known."""
+    """Yield what a search of this budget can see, as far as the noise is known."""
     assert study.search is not None
     noise, seeds = measure_noise(found, found.goals[0].metric), len(study.seeds)
     count = len(study.point_seeds(study.baseline))
@@ -172,5 +172,5 @@ def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
 
 
 def _digits(value: float, metric: Metric) -> str:
-    """A number with one digit more than the metric has, since it is compared."""
+    """Return a number with one digit more than the metric has, since it is compared."""
     return f"{value:,.{metric.decimals + 1}f}"

@@ -51,7 +51,7 @@ class _Steps:
 
 
 def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) -> str:
-    """The file of the study whose cells lead from the baseline to the best point; PromotionError."""
+    """Return the file of the study whose cells lead from the baseline to the best point; PromotionError."""
     baseline, ranked = study.baseline, found.ranked()
     if not baseline:
         raise PromotionError(f"expected [study] baseline in {study.name}, where a path begins; got none")
@@ -104,12 +104,12 @@ def _around(across: Sequence[str]) -> dict[str, Any]:
 
 
 def _columns(across: Sequence[str]) -> dict[str, Any]:
-    """The key of the table for the first of them."""
+    """Return the key of the table for the first of them."""
     return {"columns": across[0]} if across else {}
 
 
 def _written(study: Study, factors: Mapping[str, Sequence[Level]]) -> dict[str, Any]:
-    """The factors as the file has them, with the tables that their levels stand for."""
+    """Return the factors as the file has them, with the tables that their levels stand for."""
     return {
         name: [study.design.written_level(name, level) for level in levels]
         for name, levels in factors.items()
@@ -123,7 +123,7 @@ def _sources(study: Study, data: Mapping[str, Any], factors: Mapping[str, Any]) 
 
 
 def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -> _Steps:
-    """What changes between two points, and what does not."""
+    """Return what changes between two points, and what does not."""
     root = study.template.expand(study.template.texts[RECIPE_PATH]).root
     own = {name for name, _ in Recipe(root).dimensions}
     recipe, inner = _recipe_steps(root, start, end, {*study.factors, *study.dimensions} - own)
@@ -163,7 +163,7 @@ def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -
 def _recipe_steps(
     root: Node, start: Mapping[str, Level], end: Mapping[str, Level], taken: Collection[str]
 ) -> tuple[str, dict[str, tuple[Level, Level]]]:
-    """The recipe with holes for its own dimensions that change, and the levels that fill them."""
+    """Return the recipe with holes for its own dimensions that change, and the levels that fill them."""
     settled = [settled_values(root, lambda name, _, point=point: point[name]) for point in (start, end)]
     levels: dict[str, tuple[Level, Level]] = {}
 
@@ -181,7 +181,7 @@ def _recipe_steps(
 
 
 def _hole_name(dimension: str, taken: Collection[str]) -> str:
-    """A name for the hole of a dimension that nothing else has: that of `conv.k.2` is `conv_k_2`."""
+    """Return a name for the hole of a dimension that nothing else has: that of `conv.k.2` is `conv_k_2`."""
     name = dimension.replace(".", "_")
     while name in taken:
         name += "_"
@@ -189,7 +189,7 @@ def _hole_name(dimension: str, taken: Collection[str]) -> str:
 
 
 def _plain(value: Value) -> Level:
-    """An option as a level of a factor: a part of a recipe as text."""
+    """Return an option as a level of a factor: a part of a recipe as text."""
     return value if isinstance(value, int | float | str) else render(value)
 
 
@@ -217,7 +217,7 @@ def _holes(level: Level) -> list[str]:
 
 
 def _closure(names: Collection[str], levels: Mapping[str, tuple[Level, ...]]) -> set[str]:
-    """The names and all that fill holes in their levels."""
+    """Return the names and all that fill holes in their levels."""
     found, waiting = set[str](), list(names)
     while waiting:
         name = waiting.pop()

@@ -91,7 +91,7 @@ def trial_tables(study: Study, data: Mapping[str, Any], recipe: str) -> list[str
 
 
 def outer_names(study: Study) -> set[str]:
-    """The names of the holes outside of the recipe, and of those in what fills them."""
+    """Return the names of the holes outside of the recipe, and of those in what fills them."""
     names = {
         hole
         for path, text in iter_texts(study.template.tables)
@@ -123,7 +123,7 @@ def sources_table(
 def _preface(
     study: Study, found: SearchPoints, winners: int, seeds: int, *, has_baseline: bool
 ) -> Iterator[str]:
-    """What the file is, for who opens it."""
+    """Yield what the file is, for who opens it."""
     what = "The best point" if winners == 1 else f"The {winners} best points"
     beside = " beside its baseline" if has_baseline else ""
     yield toml_comment(
@@ -168,7 +168,7 @@ def _cell(
     values: Mapping[str, Level],
     note: str,
 ) -> str:
-    """A point as a cell: its name, its whole recipe, and those of its levels that fill other holes."""
+    """Return a point as a cell: its name, its whole recipe, and those of its levels that fill other holes."""
     needed = outer_names(study)
     trial = study.trial_for(values, study.seeds[0], at)
     others = {key: _filled(value, values) for key, value in values.items() if key in needed}
@@ -181,14 +181,13 @@ def _cell(
 
 
 def _filled(value: Level, values: Mapping[str, Level]) -> Level:
-    """A level with the holes in it filled by the point's values."""
+    """Return a level with the holes in it filled by the point's values."""
     if not isinstance(value, str):
         return value
     return HOLE_PATTERN.sub(lambda hole: str(values.get(hole[1], hole[0])), value)
 
 
 def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
-    """What a point measured in the search."""
     told = [
         f"{goal.metric} {find_metric(goal.metric).format(value)}"
         for goal in found.goals
@@ -198,7 +197,7 @@ def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
 
 
 def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
-    """The table of the new study."""
+    """Yield the table of the new study."""
     across = study.search.across if study.search else ()
     goals = [goal.metric for goal in found.goals if goal.metric in METRICS_AND_COSTS]
     keys: dict[str, Any] = {
@@ -241,7 +240,7 @@ def _claim(point: str, other: str, goal: SearchGoal, against: str, across: Seque
 
 
 def _cell_of(goal: SearchGoal, point: str, across: Sequence[str]) -> str:
-    """What a point measures, the mean over all that it is trained at."""
+    """Return what a point measures, the mean over all that it is trained at."""
     if not across:
         return f"{goal.metric}[{POINT}={point}]"
     at = "".join(f", {name}=at_{name}" for name in across)

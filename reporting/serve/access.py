@@ -68,7 +68,7 @@ class Access:
         return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def names_this_machine(self, host: str) -> bool:
-        """Whether the header Host is a name that is surely of this machine, at any port.
+        """Return whether the header Host is a name that is surely of this machine, at any port.
 
         At others than loopback that are its name and addresses: an address cannot be made to point elsewhere.
         """
@@ -82,7 +82,7 @@ class Access:
 
 
 def _without_port(host: str) -> str:
-    """The name of a header Host, without brackets."""
+    """Return the name of a header Host, without brackets."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.rpartition(":")[0] if host.count(":") == 1 else host
@@ -101,12 +101,11 @@ def _is_loopback(name: str) -> bool:
 
 
 def _equal(given: str, expected: str) -> bool:
-    """Whether two texts are equal, in a time that tells nothing of where they differ."""
+    """Return whether two texts are equal, in a time that tells nothing of where they differ."""
     return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
 
 
 def _cookie_value(headers: Mapping[str, str], name: str) -> str:
-    """The value of a cookie of this name; empty without one."""
     try:
         found = SimpleCookie(headers.get("Cookie", "")).get(name)
     except CookieError:

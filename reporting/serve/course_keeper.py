@@ -19,7 +19,7 @@ class CourseKeeper:
         self._courses: pl.DataFrame | None = None
 
     def read(self, outcomes: pl.DataFrame) -> pl.DataFrame:
-        """The courses of these attempts, of which only those are read that were not there before."""
+        """Return the courses of these attempts, of which only those are read that were not there before."""
         ended = outcomes.select(*_ATTEMPT, "study")
         new = ended if self._known is None else ended.join(self._known, on=_ATTEMPT, how="anti")
         if self._courses is None or len(new):

@@ -69,12 +69,12 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def port(self) -> int:
-        """The port that it listens to."""
+        """Return the port that it listens to."""
         return self.socket.getsockname()[1]
 
     @property
     def cookie_name(self) -> str:
-        """The cookie of this server: all ports of a machine share cookies."""
+        """Return the cookie of this server: all ports of a machine share cookies."""
         return f"activemem-{self.port}"
 
     def shutdown(self) -> None:

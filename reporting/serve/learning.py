@@ -132,7 +132,7 @@ def _plotted(
     behind: Mapping[str, Points],
     live: bool,
 ) -> LearningCurves | None:
-    """The plots on common axes."""
+    """Return the plots on common axes."""
     values = [value for *_, course, _ in shown for _, value in course]
     values += [value for course in behind.values() for _, value in course]
     if not values:
@@ -172,7 +172,7 @@ def _plotted(
 
 
 def finite(course: Points) -> list[tuple[int, float]]:
-    """The points of a course that can be drawn."""
+    """Return the points of a course that can be drawn."""
     return [(epoch, value) for epoch, value in course if math.isfinite(value)]
 
 
@@ -182,7 +182,7 @@ def _in_order(names: Collection[str]) -> list[str]:
 
 
 def _ended_courses(now: StudyNow, courses: pl.DataFrame, metric: str) -> dict[str, Points]:
-    """The courses of the trials that have ended, the latest first."""
+    """Return the courses of the trials that have ended, the latest first."""
     latest = now.outcomes.sort("finished", descending=True)["trial"].head(MAX_BEHIND).to_list()
     rows = courses.filter(pl.col("name") == metric, pl.col("trial").is_in(latest))
     found: dict[str, dict[int, float]] = {}
@@ -194,7 +194,7 @@ def _ended_courses(now: StudyNow, courses: pl.DataFrame, metric: str) -> dict[st
 
 
 def _height(value: float, low: float, high: float, *, log: bool) -> float:
-    """Where a value stands between the lowest and the highest, from 0 to 1."""
+    """Return where a value stands between the lowest and the highest, from 0 to 1."""
     if low == high:
         return 0.5
     scale = math.log if log else float

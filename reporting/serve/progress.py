@@ -33,18 +33,18 @@ class ProgressNow:
 
     @property
     def left(self) -> int:
-        """The trials without an outcome, or with one that is incomplete."""
+        """Return the trials without an outcome, or with one that is incomplete."""
         return max(0, self.total - self.counts.total() + self.counts["incomplete"])
 
     @property
     def share(self) -> float:
-        """How much of the study is done, with the epochs of trials that have begun."""
+        """Return how much of the study is done, with the epochs of trials that have begun."""
         begun = sum(map(epochs_share, (*self.running, *self.stopped)))
         return min(1.0, (self.total - self.left + begun) / self.total) if self.total else 1.0
 
 
 def study_progress(now: StudyNow) -> ProgressNow:
-    """How far a study is at a moment."""
+    """Return how far a study is at a moment."""
     counts = Counter[str](now.outcomes["status"])
     begun = sorted(now.begun, key=_saved_at, reverse=True)
     running = tuple(each for each in begun if each.held)
@@ -61,7 +61,7 @@ def study_progress(now: StudyNow) -> ProgressNow:
 
 
 def epochs_share(begun: BegunTrial) -> float:
-    """The share of its epochs that a begun trial has trained."""
+    """Return the share of its epochs that a begun trial has trained."""
     return begun.note.epoch / begun.trial.settings.train.epochs if begun.note else 0.0
 
 
@@ -70,7 +70,7 @@ def _saved_at(begun: BegunTrial) -> float:
 
 
 def _remaining_seconds(now: StudyNow, left: int | None) -> Iterator[float]:
-    """The seconds that each trial without an outcome will still take; none before the first epoch.
+    """Yield the seconds that each trial without an outcome will still take; none before the first epoch.
 
     Of a search whose budget is spent so many are left.
     """

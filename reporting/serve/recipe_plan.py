@@ -40,7 +40,7 @@ class RecipePlan:
 
 
 def plan_recipe(given: Mapping[str, str]) -> RecipePlan | None:
-    """What is known of the recipe in these fields; None without one."""
+    """Return what is known of the recipe in these fields; None without one."""
     text = given["recipe"].strip()
     if not text:
         return None
@@ -63,7 +63,7 @@ def plan_recipe(given: Mapping[str, str]) -> RecipePlan | None:
 
 
 def read_numbers(given: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
-    """The whole numbers of the fields, and what is wrong with others."""
+    """Return the whole numbers of the fields, and what is wrong with others."""
     numbers, wrong = dict[str, int](), list[str]()
     for name in ("d_model", "length", "vocab", "batch"):
         text = given[name].strip().replace(",", "")

@@ -62,7 +62,7 @@ class View:
 
     @classmethod
     def of_query(cls, query: Mapping[str, str]) -> View:
-        """What a query asks for; what it has besides, or wrong, asks for nothing."""
+        """Return what a query asks for; what it has besides, or wrong, asks for nothing."""
         pages = {
             name: int(text)
             for name in ("page", "failures")
@@ -72,7 +72,7 @@ class View:
         return cls(metric=query.get("metric"), state=state if state in STATES else None, **pages)
 
     def address(self, **changes: str | int | None) -> str:
-        """The query that asks for this, with these changes."""
+        """Return the query that asks for this, with these changes."""
         asked = {**asdict(self), **changes}
         given = {name: value for name, value in asked.items() if value not in (None, 1)}
         return f"?{urlencode(given)}"
@@ -90,7 +90,7 @@ class StudyValues:
 
     @cached_property
     def inputs(self) -> PageInputs:
-        """What sections of the report are made of."""
+        """Return what sections of the report are made of."""
         study, store, outcomes = self.now.study, self.now.store, self.now.outcomes
         if self.now.probed and (named := named_metrics(study)):
             keys = ["trial", "attempt"]
@@ -101,7 +101,7 @@ class StudyValues:
 
     @cached_property
     def courses(self) -> pl.DataFrame:
-        """The metrics of the trials that have ended, epoch by epoch, without those with an index."""
+        """Return the metrics of the trials that have ended, epoch by epoch, without those with an index."""
         return self._keeper.read(self.now.outcomes)
 
     def _losses(self, attempts: pl.DataFrame) -> pl.DataFrame:
@@ -141,7 +141,7 @@ def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
 
 
 def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
-    """The parts of a bar of length 100: their classes, where they begin and how long they are."""
+    """Return the parts of a bar of length 100: their classes, where they begin and how long they are."""
     counts, parts, at = found.counts, list[tuple[str, float, float]](), 0.0
     begun = 100 * found.share - 100 * (found.total - found.left) / found.total if found.total else 0.0
     lengths = {
@@ -154,7 +154,7 @@ def bar(found: ProgressNow) -> list[tuple[str, float, float]]:
 
 
 def begun_line(now: StudyNow, begun: BegunTrial) -> Mapping[str, object]:
-    """A trial that has begun: its levels, how far it is, and what it has measured."""
+    """Return a trial that has begun: its levels, how far it is, and what it has measured."""
     trial, note = begun.trial, begun.note
     return {
         "id": trial.id,
@@ -178,7 +178,7 @@ def _tables(values: StudyValues, _: View) -> Mapping[str, object] | None:
 
 
 def _figures(values: StudyValues, _: View) -> Mapping[str, object] | None:
-    """The figures by name; each is a picture of its own, which is drawn when it is asked for."""
+    """Return the figures by name; each is a picture of its own, which is drawn when it is asked for."""
     now = values.now
     if not len(now.outcomes):
         return None
@@ -194,7 +194,7 @@ def _claims(values: StudyValues, _: View) -> Mapping[str, object] | None:
 
 
 def _failures(values: StudyValues, view: View) -> Mapping[str, object] | None:
-    """The reasons of all failures, and a page of the failed trials, the latest first."""
+    """Return the reasons of all failures, and a page of the failed trials, the latest first."""
     inputs = values.inputs
     failed = inputs.own_outcomes.filter(status="failed").sort("finished", "trial", descending=True)
     count = -(-len(failed) // MAX_FAILURES)
@@ -205,7 +205,7 @@ def _failures(values: StudyValues, view: View) -> Mapping[str, object] | None:
 
 
 def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
-    """A page of the trials, of all or of those in one state."""
+    """Return a page of the trials, of all or of those in one state."""
     now = values.now
     lines = trial_lines(now)
     counts = Counter(each.state for each in lines)
@@ -281,7 +281,7 @@ SECTIONS: tuple[Section, ...] = (
 
 
 def render_section(section: Section, values: StudyValues, view: View) -> str:
-    """What stands below the heading of a section."""
+    """Return what stands below the heading of a section."""
     found = section.values(values, view)
     if found is None:
         return TEMPLATES.get_template("empty.html").render(words=section.empty)

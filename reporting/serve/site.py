@@ -93,7 +93,7 @@ class Kept:
         self._made: OrderedDict[Hashable, KeptText] = OrderedDict()
 
     def get(self, key: Hashable, depends: object, make: Callable[[], str], rest_s: float = 0.0) -> KeptText:
-        """The text of a key, which rests for `rest_s` at least."""
+        """Return the text of a key, which rests for `rest_s` at least."""
         with self._lock:
             known = self._made.get(key)
         begun = time.monotonic()
@@ -135,7 +135,7 @@ class Site:
         self._file_addresses = {"style": style_file, "script": script, "icon": icon}
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
-        """What stands at an address."""
+        """Return what stands at an address."""
         if path in self._files:
             name, data = self._files[path]
             return Answer(
@@ -150,7 +150,7 @@ class Site:
         return self._missing(path) if page is None else Answer(content=self._page(page, path, query))
 
     def live_page(self, path: str, query: Mapping[str, str]) -> LivePage | None:
-        """The page at an address as the store is now, if it is one that changes; raises StoreError."""
+        """Return the page at an address as the store is now, if it is one that changes; raises StoreError."""
         snapshot = self._reader.current()
         match path.strip("/").split("/"):
             case [""]:
@@ -187,7 +187,7 @@ class Site:
         return kept.version, _in_section(section.name, section.title, kept.version, kept.text)
 
     def _studies(self, snapshot: Snapshot) -> tuple[str, str]:
-        """The list of all studies, those that trained last first."""
+        """Return the list of all studies, those that trained last first."""
         lines = [
             {"name": name, "error": str(found), "last": None}
             if isinstance(found, StudyError)
@@ -200,7 +200,7 @@ class Site:
         return version, _in_section("studies", "Studies", version, body)
 
     def _page(self, page: LivePage, path: str, query: Mapping[str, str]) -> Iterator[bytes]:
-        """A page in pieces, so that the first are there while others are made."""
+        """Yield a page in pieces, so that the first are there while others are made."""
         versions: list[str] = []
         asked = urlencode(dict(query))
         yield self._head(
@@ -226,7 +226,7 @@ class Site:
         return TEMPLATES.get_template("end.html").render(version=__version__).encode()
 
     def _missing(self, path: str) -> Answer:
-        """What is said where there is no page: of a study that cannot be read, why."""
+        """Return what is said where there is no page: of a study that cannot be read, why."""
         match path.strip("/").split("/"):
             case ["study", name] if isinstance(found := self._reader.current().studies.get(name), StudyError):
                 title, why = f"{name} cannot be read", f"<pre><code>{escape(str(found))}</code></pre>\n"
@@ -236,13 +236,12 @@ class Site:
         return Answer(content=iter([self._head(title=title), body.encode(), self._end()]), status=404)
 
     def _recipe_page(self, query: Mapping[str, str]) -> bytes:
-        """The field for a recipe, and below it what is known of the one that stands in it."""
+        """Return the field for a recipe, and below it what is known of the one that stands in it."""
         given = {name: query.get(name, default) for name, default in FIELDS.items()}
         body = TEMPLATES.get_template("recipe.html").render(given=given, found=plan_recipe(given))
         return self._head(title="Plan a recipe") + body.encode() + self._end()
 
     def _figure(self, study: str, figure: str) -> Answer | None:
-        """A figure of a study as a picture."""
         now = self._reader.current().studies.get(study)
         if not isinstance(now, StudyNow):
             return None
@@ -264,7 +263,7 @@ class Site:
 
 
 def _study_line(now: StudyNow) -> dict[str, object]:
-    """What the list of studies says of one."""
+    """Return what the list of studies says of one."""
     found = study_progress(now)
     moments = [each.note.saved_at for each in now.begun if each.note] + now.outcomes["finished"].to_list()
     return {
@@ -283,5 +282,5 @@ def _in_section(name: str, title: str, version: str, body: str) -> str:
 
 
 def _address(name: str, data: bytes) -> str:
-    """The address of a file, which changes with it."""
+    """Return the address of a file, which changes with it."""
     return f"/static/{sha256(data).hexdigest()[:12]}/{name}"

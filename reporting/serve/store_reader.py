@@ -63,7 +63,7 @@ class StudyNow:
 
     @property
     def key(self) -> str:
-        """What differs if anything of the study has changed."""
+        """Return what differs if anything of the study has changed."""
         return f"{self.rows}-{self.begun_key}"
 
 
@@ -93,7 +93,7 @@ class StoreReader:
         self._snapshot: Snapshot | None = None
 
     def current(self) -> Snapshot:
-        """What the store has, as of a moment ago; raises StoreError where it cannot be read."""
+        """Return what the store has, as of a moment ago; raises StoreError where it cannot be read."""
         if self._snapshot is None or self._clock() >= self._due:
             if self._snapshot is None:
                 self._reading.acquire()
@@ -149,7 +149,7 @@ class StoreReader:
         notes: Mapping[str, CheckpointNote | None],
         state: StoreState,
     ) -> StudyNow:
-        """A study at the moment of a reading."""
+        """Return a study at the moment of a reading."""
         own = study_outcomes(study, outcomes)
         begun = [
             BegunTrial(trial=trial, note=notes[trial.id], held=trial.id in self._held)
@@ -168,14 +168,14 @@ class StoreReader:
         )
 
     def _begun_trials(self, study: Study, notes: Mapping[str, CheckpointNote | None]) -> Sequence[Trial]:
-        """The study's trials that have begun, those of a search by what their checkpoints say."""
+        """Return the study's trials that have begun, those of a search by what their checkpoints say."""
         if study.search is None:
             return [trial for trial in study.trials if trial.id in notes]
         told = map(self._told, notes)
         return [trial for trial in told if trial is not None and trial.study == study.name]
 
     def _told(self, trial: str) -> Trial | None:
-        """The trial that a folder of checkpoints says it has; None if that cannot be read."""
+        """Return the trial that a folder of checkpoints says it has; None if that cannot be read."""
         if trial not in self._trials:
             try:
                 found = read_unfinished(self._store.files.checkpoint_dir(trial))
@@ -185,7 +185,7 @@ class StoreReader:
         return self._trials[trial]
 
     def _note(self, trial: str, written: int) -> CheckpointNote | None:
-        """The note of a begun trial, read once for each time that it was written."""
+        """Return the note of a begun trial, read once for each time that it was written."""
         known = self._notes.get(trial)
         if known is None or known[0] != written:
             found = self._store.files.checkpoint_note(trial) if written else None
@@ -193,7 +193,7 @@ class StoreReader:
         return known[1]
 
     def _load(self, name: str, recorded: int) -> Study | StudyError:
-        """A study as it last ran, or why it cannot be read; a path grows between its runs, too."""
+        """Return a study as it last ran, or why it cannot be read; a path grows between its runs, too."""
         known = self._loaded.get(name)
         if known is None or known[0] != recorded:
             try:
@@ -208,7 +208,7 @@ class StoreReader:
             return error
 
     def _held_trials(self, state: StoreState) -> frozenset[str]:
-        """The begun trials that a living process trains."""
+        """Return the begun trials that a living process trains."""
         now = self._clock()
         if self._latest is None:
             self._latest = self._store.follow()
@@ -227,5 +227,5 @@ class StoreReader:
 
 
 def _digest(*values: object) -> str:
-    """A short text that differs where values differ."""
+    """Return a short text that differs where values differ."""
     return sha256(json.dumps(values, default=str).encode()).hexdigest()[:16]

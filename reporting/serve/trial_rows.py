@@ -37,7 +37,7 @@ class TrialLine:
 
     @property
     def metrics(self) -> list[tuple[str, str]]:
-        """What it measured at its end."""
+        """Return what it measured at its end."""
         if self.row is None:
             return []
         measured = {each["name"]: each["value"] for each in self.row["metrics"]}
@@ -60,7 +60,7 @@ def factor_names(study: Study) -> list[str]:
 
 
 def level_words(levels: Mapping[str, Level], names: Sequence[str]) -> list[str]:
-    """The levels of these factors, as readers see them; empty where a trial has none."""
+    """Return the levels of these factors, as readers see them; empty where a trial has none."""
     return [level_name(levels[name]) if name in levels else "" for name in names]
 
 
@@ -102,14 +102,14 @@ def metric_words(metrics: Mapping[str, float], own: Sequence[str] = ()) -> list[
 
 
 def number(name: str, value: float) -> str:
-    """A metric's value as tables print it."""
+    """Return a metric's value as tables print it."""
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
     return METRICS[name].format(value) if name in METRICS else f"{value:,.4g}".replace("-", "−")
 
 
 def trial_lines(now: StudyNow) -> list[TrialLine]:
-    """All trials of a study in its order, those of a search that are in the store or have begun."""
+    """Return all trials of a study in its order, those of a search that are in the store or have begun."""
     names, own = factor_names(now.study), own_metrics(now.study)
     rows = {row["trial"]: row for row in now.outcomes.iter_rows(named=True)}
     begun = {each.trial.id: "running" if each.held else "begun" for each in now.begun}
@@ -128,7 +128,7 @@ def trial_lines(now: StudyNow) -> list[TrialLine]:
 def _iter_trials(
     now: StudyNow, rows: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, Mapping[str, Level]]]:
-    """Each trial by its id with its levels, once."""
+    """Yield each trial by its id with its levels, once."""
     if now.study.search is None:
         yield from ((trial.id, trial.levels) for trial in now.study.trials)
         return

@@ -36,7 +36,7 @@ def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
 
 
 def hochberg_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
-    """The p values of a family, each raised so that it can be held to the level of a single test."""
+    """Return the p values of a family, each raised so that it can be held to the level of a single test."""
     lowest, adjusted = 1.0, [0.0] * len(p_values)
     descending = sorted(range(len(p_values)), key=p_values.__getitem__, reverse=True)
     for number, index in enumerate(descending, 1):

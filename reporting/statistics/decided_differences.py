@@ -41,7 +41,7 @@ class DecidedDifference:
 
     @property
     def is_decided(self) -> bool:
-        """Whether it is shown to be there, or to be smaller than what matters."""
+        """Return whether it is shown to be there, or to be smaller than what matters."""
         return self.differs or self.is_within
 
 
@@ -85,7 +85,7 @@ def differences_at_looks(
 def decide(
     found: Sequence[Sequence[Difference]], counts: Sequence[int], choices: Sequence[int] | None = None
 ) -> list[DecidedDifference | None]:
-    """What the looks at each difference have shown; None for one without any.
+    """Return what the looks at each difference have shown; None for one without any.
 
     Where a difference was kept as one of several, `choices` has how many these were: p is multiplied by it,
     as every one of them could have been the one that is tested (Bonferroni).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def format_p(p: float) -> str:
-    """A p as a table prints it: `.03`, `< .001`; `< .05` where rounding would give .05."""
+    """Return a p as a table prints it: `.03`, `< .001`; `< .05` where rounding would give .05."""
     if p < 0.001:
         return "< .001"
     if 0.0495 <= p < 0.05:
@@ -13,12 +13,12 @@ def format_p(p: float) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share in per cent."""
+    """Return a share in per cent."""
     return f"{100 * share:.1f} %"
 
 
 def effect_words(p: float | None, share: float | None) -> str:
-    """What a figure writes beside a factor: `η² 30.4 %, p < .001`, without what is not known."""
+    """Return what a figure writes beside a factor: `η² 30.4 %, p < .001`, without what is not known."""
     told = [f"η² {format_share(share)}"] if share is not None else []
     if p is not None:
         text = format_p(p)

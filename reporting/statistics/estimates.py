@@ -81,12 +81,12 @@ def estimate(
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean, the same to the last bit in any order of the values."""
+    """Return the mean, the same to the last bit in any order of the values."""
     return math.fsum(values) / len(values)
 
 
 def sample_sd(values: Sequence[float]) -> float | None:
-    """The sample standard deviation, with a divisor of count - 1; None below two values."""
+    """Return the sample standard deviation, with a divisor of count - 1; None below two values."""
     if len(values) < 2:
         return None
     center = mean(values)
@@ -102,7 +102,7 @@ def t_quantile(level: float, count: float) -> float:
 
 
 def finite_values(values: Iterable[float]) -> list[float]:
-    """The values as a list; StatisticsError if there are none, or one is not finite."""
+    """Return the values as a list; StatisticsError if there are none, or one is not finite."""
     found = [float(value) for value in values]
     wrong = [value for value in found if not math.isfinite(value)]
     if not found or wrong:
@@ -133,7 +133,7 @@ def _standard_error(values: Sequence[float]) -> float | None:
 
 
 def _bootstrap(ordered: Sequence[float], center: Center) -> Floats:
-    """The centre of each of many resamples, sorted."""
+    """Return the centre of each of many resamples, sorted."""
     import numpy as np  # noqa: PLC0415 -- only a median or an iqm needs it
 
     generator, count = np.random.default_rng(0), len(ordered)
@@ -144,7 +144,7 @@ def _bootstrap(ordered: Sequence[float], center: Center) -> Floats:
 
 
 def _bootstrap_error(ordered: Sequence[float], center: Center) -> float | None:
-    """The standard deviation of the centre over resamples; None below two values."""
+    """Return the standard deviation of the centre over resamples; None below two values."""
     return float(_bootstrap(ordered, center).std(ddof=1)) if len(ordered) > 1 else None
 
 

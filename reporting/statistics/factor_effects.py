@@ -84,7 +84,7 @@ class FactorModel:
     level: float = 0.95
 
     def effects(self) -> tuple[TermEffect, ...]:
-        """The effect of every term, factors first, each p corrected for how many there are."""
+        """Return the effect of every term, factors first, each p corrected for how many there are."""
         found = [
             self._effect(term) if term in self.told else self._unknown(term)
             for term in (*self.columns.mains, *self.columns.pairs)
@@ -94,7 +94,7 @@ class FactorModel:
         return tuple(term if term.p is None else replace(term, p=next(p_values)) for term in found)
 
     def means(self, term: Term) -> tuple[Contrast, ...]:
-        """The mean at each level of a factor, or at each combination of two, over all others alike.
+        """Return the mean at each level of a factor, or at each combination of two, over all others alike.
 
         Of two factors whose interaction cannot be told it is the sum of their effects. What seeds have in
         common is no part of the interval. There is none for factors that cannot be told.
@@ -117,7 +117,7 @@ class FactorModel:
         return tuple(self._contrast(row, inflation) for row in rows)
 
     def deviations(self, factor: str) -> tuple[Contrast, ...]:
-        """The mean at each level of a factor that can be told, less the mean of all."""
+        """Return the mean at each level of a factor that can be told, less the mean of all."""
         effects = self.columns.effects((factor,))
         rows = np.zeros((len(effects), len(self._coefficients)))
         rows[:, self._places[factor,]] = effects
@@ -126,7 +126,7 @@ class FactorModel:
 
     @cached_property
     def told(self) -> tuple[Term, ...]:
-        """The terms of the model: factors told apart from each other, and interactions from all."""
+        """Return the terms of the model: factors told apart from each other, and interactions from all."""
         mains, pairs = self.columns.mains, self.columns.pairs
         return (
             *estimable_terms(self.columns, mains, mains),
@@ -135,7 +135,7 @@ class FactorModel:
 
     @cached_property
     def error(self) -> ErrorVariance | None:
-        """The error of the values; None if nothing is left over to know it by, or nothing varies."""
+        """Return the error of the values; None if nothing is left over to know it by, or nothing varies."""
         within = _within_cells(self.columns, self._y)
         residuals, degrees = within or _left_over(
             self._y, self.columns.model([*self.columns.mains, *self.columns.pairs])
@@ -152,7 +152,7 @@ class FactorModel:
 
     @cached_property
     def shares(self) -> Shares:
-        """What the values are made of besides the terms."""
+        """Return what the values are made of besides the terms."""
         left = float((_left_over(self._y, self._model)[0] ** 2).sum())
         if not self._total:
             return Shares()
@@ -176,7 +176,7 @@ class FactorModel:
 
     @cached_property
     def _terms(self) -> tuple[Term, ...]:
-        """The terms that are fitted: all factors, also those told only together."""
+        """Return the terms that are fitted: all factors, also those told only together."""
         return (*self.columns.mains, *(term for term in self.told if len(term) > 1))
 
     @cached_property
@@ -198,7 +198,7 @@ class FactorModel:
 
     @cached_property
     def _biases(self) -> Mapping[Term, tuple[Term, ...]]:
-        """The interactions that are not in the model and would move each term of it."""
+        """Return the interactions that are not in the model and would move each term of it."""
         left_out = [pair for pair in self.columns.pairs if pair not in self.told]
         return biases(self.columns, self._terms, left_out)
 
@@ -244,7 +244,7 @@ class FactorModel:
         )
 
     def _squares(self, place: slice) -> float:
-        """The sum of squares of coefficients beside all others."""
+        """Return the sum of squares of coefficients beside all others."""
         own = self._coefficients[place]
         return float(own @ np.linalg.pinv(self._inverse[place, place], hermitian=True) @ own)
 
@@ -257,7 +257,7 @@ class FactorModel:
         return Contrast(value=value, error=error, low=value - half, high=value + half)
 
     def _inflation(self, term: Term) -> float:
-        """How many times the error's variance the largest is that a term's effects show themselves.
+        """Return how many times the error's variance the largest is that a term's effects show themselves.
 
         It is found twice: by how they vary over seeds, and by the noise of the cells that they are made of
         (White 1980, with the residuals raised to their degrees of freedom).
@@ -301,6 +301,6 @@ def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
 
 
 def _left_over(y: Floats, model: Floats) -> tuple[Floats, int]:
-    """What least squares leave of the values, and its degrees of freedom."""
+    """Return what least squares leave of the values, and its degrees of freedom."""
     fitted = model @ np.linalg.lstsq(model, y, rcond=1e-8)[0]
     return y - fitted, len(y) - matrix_rank(model)

@@ -38,26 +38,26 @@ class TermColumns:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many levels each factor has."""
+        """Return how many levels each factor has."""
         return {name: max(numbers) + 1 for name, numbers in self.levels.items()}
 
     @cached_property
     def mains(self) -> tuple[Term, ...]:
-        """Each factor."""
+        """Return each factor."""
         return tuple((name,) for name in self.levels)
 
     @cached_property
     def pairs(self) -> tuple[Term, ...]:
-        """Each two factors, in the order of the factors."""
+        """Return each two factors, in the order of the factors."""
         return tuple(combinations(self.levels, 2)) if self.with_interactions else ()
 
     @cached_property
     def blocks(self) -> Floats:
-        """The columns of the seeds; none if there is one."""
+        """Return the columns of the seeds; none if there is one."""
         return _coded(self.seeds, max(self.seeds) + 1)
 
     def of(self, term: Term) -> Floats:
-        """The columns of a term, (observations, degrees of freedom)."""
+        """Return the columns of a term, (observations, degrees of freedom)."""
         found = np.ones((len(self.seeds), 1))
         for name in term:
             coded = _coded(self.levels[name], self.counts[name])
@@ -65,12 +65,12 @@ class TermColumns:
         return found
 
     def model(self, terms: Sequence[Term], *, blocks: bool = True) -> Floats:
-        """The columns of a model: 1, the seeds, then those of the terms."""
+        """Return the columns of a model: 1, the seeds, then those of the terms."""
         first = [np.ones((len(self.seeds), 1)), *([self.blocks] if blocks else [])]
         return np.hstack([*first, *map(self.of, terms)])
 
     def places(self, terms: Sequence[Term], *, blocks: bool = True) -> dict[Term, slice]:
-        """Where the columns of each term stand in `model`."""
+        """Return where the columns of each term stand in `model`."""
         start, found = 1 + (self.blocks.shape[1] if blocks else 0), dict[Term, slice]()
         for term in terms:
             found[term] = slice(start, start + self.degrees(term))
@@ -78,11 +78,11 @@ class TermColumns:
         return found
 
     def degrees(self, term: Term) -> int:
-        """How many columns a term has."""
+        """Return how many columns a term has."""
         return int(np.prod([self.counts[name] - 1 for name in term]))
 
     def contrasts(self, term: Term) -> Floats:
-        """What is told of a term, a row each, from its columns' coefficients.
+        """Return what is told of a term, a row each, from its columns' coefficients.
 
         Of two levels the second less the first; of two such factors by how much more the one does at the
         second level of the other than at its first; else the effect of each level, or of each combination.
@@ -101,13 +101,13 @@ class TermColumns:
 
     @cached_property
     def cells(self) -> TermColumns:
-        """The same with each combination of levels once, without seeds."""
+        """Return the same with each combination of levels once, without seeds."""
         found = sorted(set(zip(*self.levels.values(), strict=True)))
         levels = {name: [cell[at] for cell in found] for at, name in enumerate(self.levels)}
         return TermColumns(levels=levels, seeds=[0] * len(found), with_interactions=self.with_interactions)
 
     def is_complete(self, term: Term) -> bool:
-        """Whether all combinations of a term's levels are observed."""
+        """Return whether all combinations of a term's levels are observed."""
         seen = set(zip(*(self.levels[name] for name in term), strict=True))
         return seen == set(product(*(range(self.counts[name]) for name in term)))
 
@@ -155,19 +155,19 @@ def biases(
 
 
 def _are_confused(cells: TermColumns, given: Sequence[Term], one: Term, other: Term) -> bool:
-    """Whether two terms have something in common beside those that are given."""
+    """Return whether two terms have something in common beside those that are given."""
     base = matrix_rank(cells.model(given))
     parts = sum(matrix_rank(cells.model([*given, each])) - base for each in (one, other))
     return matrix_rank(cells.model([*given, one, other])) - base < parts
 
 
 def matrix_rank(model: Floats) -> int:
-    """How many columns of a model are not made of others; 0 for none."""
+    """Return how many columns of a model are not made of others; 0 for none."""
     return int(np.linalg.matrix_rank(model, tol=_TOLERANCE * max(model.shape))) if model.size else 0
 
 
 def _coded(numbers: Sequence[int], count: int) -> Floats:
-    """The columns of a factor: 1 at a level, −1 at the last."""
+    """Return the columns of a factor: 1 at a level, −1 at the last."""
     return _codes(count)[np.asarray(numbers)]
 
 

@@ -41,7 +41,7 @@ def paired_bootstrap(
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> list[BootstrapScore]:
-    """The scores of a baseline and of systems that translated the same sentences, in this order.
+    """Return the scores of a baseline and of systems that translated the same sentences, in this order.
 
     All are drawn the same sentences. Raises StatisticsError where one has more or fewer lines than there are
     references, and for a seed below 1.

@@ -37,19 +37,19 @@ def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: T
 
 
 def smallest_p(n: int) -> float:
-    """The smallest p that `paired_p` can give with n pairs, however large the effect: 0.25 with 3."""
+    """Return the smallest p that `paired_p` can give with n pairs, however large the effect: 0.25 with 3."""
     return min(1.0, 2 * 0.5**n)
 
 
 def t_test_p(errors: float, count: float) -> float:
-    """The two-sided p of a mean at so many standard errors, of `count` values: degrees and one."""
+    """Return the two-sided p of a mean at so many standard errors, of `count` values: degrees and one."""
     from scipy.special import stdtr  # noqa: PLC0415 -- a table of deviations does not need it
 
     return min(1.0, 2 * float(stdtr(count - 1, -abs(errors))))
 
 
 def _signed_ranks(differences: Sequence[float]) -> list[float]:
-    """The signed ranks of the differences that are not 0, by their size; ties share a rank."""
+    """Return the signed ranks of the differences that are not 0, by their size; ties share a rank."""
     from scipy.stats import rankdata  # noqa: PLC0415 -- slow to load, and few ask for this test
 
     sizes = [difference for difference in differences if difference]
@@ -58,7 +58,7 @@ def _signed_ranks(differences: Sequence[float]) -> list[float]:
 
 
 def _sign_flip_p(weights: Sequence[float]) -> float:
-    """The share of sign patterns under which the sum of the weights is as far from 0 as it is."""
+    """Return the share of sign patterns under which the sum of the weights is as far from 0 as it is."""
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
 
     sizes = np.sort(np.abs(np.asarray(weights, dtype=float)))

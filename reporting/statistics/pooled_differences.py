@@ -27,7 +27,7 @@ _ROUNDING = 1e-12  # of the largest value: what sums of floats may be off by
 
 
 def permutation_decides(n: int, tests: int) -> bool:
-    """Whether a permutation test of n pairs decides: the smallest corrected p that it gives is .01."""
+    """Return whether a permutation test of n pairs decides: the smallest corrected p that it gives is .01."""
     return smallest_p(n) * tests <= _ENOUGH
 
 
@@ -64,7 +64,7 @@ def pooled_variance(cells: Sequence[Values]) -> Pool | None:
 
 
 def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
-    """The variance of differences of cells, 0 where sums of floats alone make one."""
+    """Return the variance of differences of cells, 0 where sums of floats alone make one."""
     largest = max((abs(value) for cell in cells for value in cell.values()), default=0.0)
     return variance if math.sqrt(variance) > _ROUNDING * largest else 0.0
 
@@ -100,7 +100,7 @@ def _centred(values: Sequence[float]) -> list[float]:
 
 
 def own_or_pooled(own: float, n: int, pool: Pool) -> tuple[float, float]:
-    """The variance of one comparison of n pairs alone, and its degrees of freedom.
+    """Return the variance of one comparison of n pairs alone, and its degrees of freedom.
 
     It is the larger of its own and the pooled one; of its own the degrees fall as the square of how much
     larger it is, down to those of its own pairs.
@@ -142,13 +142,13 @@ class Differences:
 
 
 def differences_from(baseline: Values, others: Sequence[Values]) -> Differences:
-    """The difference of each from the baseline, as in `differences_between`."""
+    """Return the difference of each from the baseline, as in `differences_between`."""
     cells = [baseline, *others]
     return differences_between(cells, [(number, 0) for number in range(1, len(cells))])
 
 
 def all_pairs(count: int) -> list[tuple[int, int]]:
-    """The numbers of each two of so many cells."""
+    """Return the numbers of each two of so many cells."""
     return list(combinations(range(count), 2))
 
 
@@ -184,13 +184,13 @@ def differences_between(
 
 
 def corrected(differences: Sequence[Difference | None]) -> list[float | None]:
-    """The p values of a column of differences, corrected for how many they are (Holm 1979)."""
+    """Return the p values of a column of differences, corrected for how many they are (Holm 1979)."""
     adjusted = iter(holm_adjusted([each.p for each in differences if each and each.p is not None]))
     return [None if each is None or each.p is None else next(adjusted) for each in differences]
 
 
 def _pairs(values: Values, baseline: Values) -> list[float]:
-    """The differences on the units that both have."""
+    """Return the differences on the units that both have."""
     return [values[unit] - baseline[unit] for unit in sorted(values.keys() & baseline.keys())]
 
 
@@ -214,7 +214,7 @@ def _by_t(
 
 
 def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) -> Difference:
-    """A difference with enough pairs of its own."""
+    """Return a difference with enough pairs of its own."""
     middle, error = mean(pairs), (sample_sd(pairs) or 0.0) / math.sqrt(len(pairs))
 
     def p_against(end: float) -> float:

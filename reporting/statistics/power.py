@@ -16,7 +16,7 @@ MAX_PAIRS = 10_000
 def pairs_needed(
     effect_size: float, level: float, *, min_pairs: int = 2, degrees_per_pair: float = 1.0
 ) -> int | None:
-    """How many pairs a t test needs to find an effect, in standard deviations, with a chance of POWER.
+    """Return how many pairs a t test needs to find an effect, in standard deviations, with a chance of POWER.
 
     Each pair but the first adds `degrees_per_pair` degrees of freedom: more than 1 if the variance is
     pooled. At least `min_pairs`; None above MAX_PAIRS.
@@ -44,7 +44,7 @@ def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
 
 
 def detectable(error: float, degrees: int, level: float) -> float:
-    """The difference that a two-sided t test at this level finds with a chance of POWER.
+    """Return the difference that a two-sided t test at this level finds with a chance of POWER.
 
     `error` is its standard error, with so many degrees of freedom.
     """

@@ -56,7 +56,7 @@ class PowerLaw:
         return math.exp(middle), math.exp(middle - half), math.exp(middle + half)
 
     def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
-        """What a cell that is not among these will have at x, with its interval."""
+        """Return what a cell that is not among these will have at x, with its interval."""
         middle, low, _ = self.at(x)
         if low is None or self.error is None:
             return middle, None, None
@@ -91,11 +91,11 @@ class OffsetLaw:
         return None if interval is None else (interval[1] - interval[0]) / 2
 
     def at(self, x: float) -> tuple[float, float | None, float | None]:
-        """The law at x with its interval."""
+        """Return the law at x with its interval."""
         return self._at(x, 1.0)
 
     def next_cell(self, x: float) -> tuple[float, float | None, float | None]:
-        """What a cell that is not among these will have at x, with its interval."""
+        """Return what a cell that is not among these will have at x, with its interval."""
         return self._at(x, math.sqrt(self.n + 1))
 
     def _at(self, x: float, wider: float) -> tuple[float, float | None, float | None]:
@@ -136,7 +136,7 @@ def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95)
 
 
 def fit_offset_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> OffsetLaw | None:
-    """The law with an offset of at least 0; None without three different x.
+    """Return the law with an offset of at least 0; None without three different x.
 
     With u = x / the largest x it is y = top · (s + (1 − s) u ** −α), so that two numbers are searched on a
     grid that is drawn ever closer, and the third is a mean.
@@ -197,12 +197,12 @@ def _likely(u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int
 
 
 def _within(left: Numbers, most: float) -> Choice:
-    """What leaves no more squares than that; the best, if a grid is too wide for any."""
+    """Return what leaves no more squares than that; the best, if a grid is too wide for any."""
     return left <= max(most, float(left.min()))
 
 
 def _lowest(grid: tuple[Numbers, Numbers, Numbers, Numbers]) -> tuple[int, int]:
-    """Where the fewest squares are left."""
+    """Return where the fewest squares are left."""
     row, column = divmod(int(grid[3].argmin()), _GRID)
     return row, column
 
@@ -214,6 +214,6 @@ def _around(values: Numbers, chosen: Choice, bounds: tuple[float, float]) -> tup
 
 
 def _offsets(likely: _Likely) -> tuple[float, float]:
-    """The smallest and the largest offset that fits well enough."""
+    """Return the smallest and the largest offset that fits well enough."""
     _, share, top, half = likely
     return float((share * np.exp(top - half)).min()), float((share * np.exp(top + half)).max())

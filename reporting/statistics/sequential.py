@@ -28,14 +28,14 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 
 
 def seeds_at_looks(seeds: Sequence[int], later: Sequence[int]) -> tuple[tuple[int, ...], ...]:
-    """The seeds of each look at a study that has these, and to which others may be added."""
+    """Return the seeds of each look at a study that has these, and to which others may be added."""
     every = (*seeds, *later)
     return tuple(every[:count] for count in looks(len(seeds), len(every)))
 
 
 @lru_cache(maxsize=1024)
 def look_level(counts: tuple[int, ...], alpha: float) -> float:
-    """The level of each look at so many pairs, the same for all; `alpha` is that of all together.
+    """Return the level of each look at so many pairs, the same for all; `alpha` is that of all together.
 
     Pocock (1977), for looks that need not be evenly spaced: under no effect the sum of n normal
     differences walks as a Brownian motion, whose chance to stay within z √n at all looks is integrated
@@ -68,7 +68,7 @@ def p_over_looks(counts: tuple[int, ...], p: float) -> float:
 
 
 def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
-    """The chance that a Brownian motion is beyond z √n at any of the times n."""
+    """Return the chance that a Brownian motion is beyond z √n at any of the times n."""
     import numpy as np  # noqa: PLC0415 -- a table without tests does not need it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above
 
@@ -92,7 +92,7 @@ def _chance_of_crossing(counts: Sequence[int], z: float) -> float:
 
 @lru_cache(maxsize=1)
 def _quadrature() -> tuple[Floats, Floats]:
-    """The nodes of Gauss and Legendre's rule between -1 and 1, and their weights."""
+    """Return the nodes of Gauss and Legendre's rule between -1 and 1, and their weights."""
     import numpy as np  # noqa: PLC0415 -- as above
 
     return np.polynomial.legendre.leggauss(_NODES)

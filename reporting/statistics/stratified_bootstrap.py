@@ -49,19 +49,19 @@ class Statistic:
 
 
 def interquartile_mean(runs: Sequence[Floats]) -> Floats:
-    """The mean of all runs but the lowest and the highest quarter, each rounded down."""
+    """Return the mean of all runs but the lowest and the highest quarter, each rounded down."""
     every = np.sort(np.concatenate(list(runs), axis=1), axis=1)
     cut = every.shape[1] // 4
     return every[:, cut : every.shape[1] - cut].mean(axis=1)
 
 
 def mean_of_tasks(runs: Sequence[Floats]) -> Floats:
-    """The mean of the tasks' means."""
+    """Return the mean of the tasks' means."""
     return _task_means(runs).mean(axis=1)
 
 
 def median_of_tasks(runs: Sequence[Floats]) -> Floats:
-    """The median of the tasks' means."""
+    """Return the median of the tasks' means."""
     return np.median(_task_means(runs), axis=1)
 
 
@@ -87,7 +87,7 @@ MEDIAN = Statistic(median_of_tasks, lambda tasks: 2 - tasks % 2)
 def aggregate_all(
     runs: Runs, statistics: Mapping[str, Statistic], *, resamples: int, seed: int, level: float = 0.95
 ) -> dict[str, Aggregate]:
-    """Every statistic of a method's runs, all from the same resamples."""
+    """Return every statistic of a method's runs, all from the same resamples."""
     plain = [np.asarray(task, dtype=float)[None, :] for task in runs]
     drawn = _resampled(plain, np.random.default_rng(seed), resamples)
     counts = [len(task) for task in runs]
@@ -116,7 +116,7 @@ def probability_of_improvement(
 def _aggregate(
     statistic: Statistic, value: float, drawn: Floats, counts: Sequence[int], level: float
 ) -> Aggregate:
-    """A value with its interval, from its resamples and how many runs each task has."""
+    """Return a value with its interval, from its resamples and how many runs each task has."""
     fewest, deviation = min(counts), float(drawn.std())
     if fewest < 2 or deviation <= _ROUNDING * float(np.abs(drawn).max()):
         return Aggregate(value=value)
@@ -129,17 +129,16 @@ def _aggregate(
 
 
 def _resampled(runs: Sequence[Floats], generator: np.random.Generator, count: int) -> list[Floats]:
-    """The runs of each task drawn anew, (resamples, runs)."""
+    """Return the runs of each task drawn anew, (resamples, runs)."""
     return [each[0][generator.integers(each.shape[1], size=(count, each.shape[1]))] for each in runs]
 
 
 def _task_means(runs: Sequence[Floats]) -> Floats:
-    """The mean of each task, (resamples, tasks)."""
     return np.stack([each.mean(axis=1) for each in runs], axis=1)
 
 
 def _wins(runs: Sequence[Floats], baseline: Sequence[Floats], sign: int) -> Floats:
-    """The share of pairs that the runs win, in the mean of the tasks."""
+    """Return the share of pairs that the runs win, in the mean of the tasks."""
     shares = list[Floats]()
     for one, other in zip(runs, baseline, strict=True):
         differences = sign * (one[:, :, None] - other[:, None, :])

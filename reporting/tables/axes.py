@@ -43,7 +43,7 @@ class TableColumn:
 
 
 def rows_of(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> tuple[TableRow, ...]:
-    """The rows in the order of the study, first those without a heading, then group by group."""
+    """Return the rows in the order of the study, first those without a heading, then group by group."""
     heads, under = _heads(levels[spec.rows]), _headings(spec.groups.rows)
     return tuple(
         TableRow(level=text, head=heads[text], group=under.get(text, ""))
@@ -52,14 +52,14 @@ def rows_of(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> tuple[
 
 
 def rows_of_changes(changes: Changes) -> tuple[TableRow, ...]:
-    """The rows of a table of changes, each under its heading."""
+    """Return the rows of a table of changes, each under its heading."""
     return tuple(TableRow(level=row.label, head=row.name, group=row.heading) for row in changes.rows)
 
 
 def columns_of(
     spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], metrics: Mapping[str, tuple[Metric, str]]
 ) -> tuple[TableColumn, ...]:
-    """The columns, metric by metric; within each the levels, ordered as rows are.
+    """Return the columns, metric by metric; within each the levels, ordered as rows are.
 
     `metrics` has each metric by its name, with what a heading says behind that.
     """
@@ -97,15 +97,15 @@ def metric_head(metric: Metric, words: str) -> str:
 
 
 def _heads(levels: Sequence[Level]) -> dict[str, str]:
-    """The name of each level by its text, in the order of the study."""
+    """Return the name of each level by its text, in the order of the study."""
     return dict(zip(map(level_text, levels), level_names(levels), strict=True))
 
 
 def _headings(groups: Mapping[str, Sequence[Level]]) -> dict[str, str]:
-    """The heading of each level that has one, in the order of the groups and of their members."""
+    """Return the heading of each level that has one, in the order of the groups and of their members."""
     return {level_text(level): one_line(heading) for heading, members in groups.items() for level in members}
 
 
 def _grouped(texts: tuple[str, ...], under: Mapping[str, str]) -> tuple[str, ...]:
-    """The levels without a heading, then those with one, group by group in its own order."""
+    """Return the levels without a heading, then those with one, group by group in its own order."""
     return (*(text for text in texts if text not in under), *(text for text in under if text in texts))

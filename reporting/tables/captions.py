@@ -52,7 +52,7 @@ def caption_sentences(
     source_sheet: SourceSheet,
     counts: Sequence[int],
 ) -> tuple[str, ...]:
-    """Every sentence of a table's caption.
+    """Return every sentence of a table's caption.
 
     `levels` has the selected levels of each factor, `settings` those of the trials, `fixed` the levels of the
     factors that are not shown; `baseline` says what `differences` are from. `counts` are the numbers of seeds
@@ -90,7 +90,7 @@ def caption_start(caption: str | None, metrics: Sequence[Metric]) -> str:
 
 
 def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies: Collection[Tally]) -> str:
-    """How each number summarises its planned trials; empty if the study has none of them."""
+    """Return how each number summarises its planned trials; empty if the study has none of them."""
     counts = {factor: len(levels[factor]) for factor in spec.over if len(levels[factor]) > 1}
     seeds = len(levels[SEED])
     if not tallies:
@@ -120,7 +120,7 @@ def _listed(words: Sequence[str]) -> str:
 def _best(
     spec: CellsTable, columns: Sequence[TableColumn], cells: Sequence[Cell], best: Sequence[BestOfColumn]
 ) -> list[str]:
-    """What bold means, if any cell is, and how it was decided."""
+    """Return what bold means, if any cell is, and how it was decided."""
     if not any(cell.best for cell in cells):
         return []
     sides = {column.metric.higher_is_better for column in columns} - {None}
@@ -141,7 +141,7 @@ def _best(
 
 
 def _rivals(spec: CellsTable, best: Sequence[BestOfColumn]) -> list[str]:
-    """How many bold values are shown to be as good as the best, where the table says what matters."""
+    """Return how many bold values are shown to be as good as the best, where the table says what matters."""
     rivals = [(column.metric, each) for column in best for each in column.rivals.values()]
     if not rivals:
         return []
@@ -155,7 +155,7 @@ def _rivals(spec: CellsTable, best: Sequence[BestOfColumn]) -> list[str]:
 
 
 def _published(spec: CellsTable, published_match: PublishedMatch, cells: Sequence[Cell]) -> str:
-    """Where the numbers in small type come from, and what the parentheses after them are."""
+    """Return where the numbers in small type come from, and what the parentheses after them are."""
     source = f"published, {published_match.paper.paper} {published_match.paper.name}"
     if spec.published.show == "columns":
         return f"Under published: {source.removeprefix('published, ')}."

@@ -61,7 +61,7 @@ class CellFiller:
 
     @cached_property
     def best_of_columns(self) -> tuple[BestOfColumn, ...]:
-        """The best places of each column."""
+        """Return the best places of each column."""
         estimates = self._estimates()
         return tuple(
             best_of_column(
@@ -77,7 +77,7 @@ class CellFiller:
 
     @cached_property
     def tallies(self) -> Mapping[CellKey, Tally]:
-        """The trials that are shown of each place."""
+        """Return the trials that are shown of each place."""
         return {place: looks[-1] for place, looks in self.grown.items()}
 
     def _estimates(self) -> dict[CellKey, Estimate]:
@@ -88,13 +88,12 @@ class CellFiller:
         }
 
     def _place(self, row: str, column: TableColumn) -> CellKey:
-        """The key of a cell in the tallies."""
         return row, column.level, column.metric.name
 
     def _cell(
         self, row: str, column: TableColumn, estimates: Mapping[CellKey, Estimate], best: Collection[CellKey]
     ) -> Cell:
-        """One cell; it has only the paper's number if the study has no such trial."""
+        """Return one cell; it has only the paper's number if the study has no such trial."""
         place, metric = self._place(row, column), column.metric
         tally, estimate = self.tallies.get(place), estimates.get(place)
         published = self.published_match.published_at(row, column) if self.published_match else None
@@ -156,7 +155,7 @@ class CellFiller:
         )
 
     def _remarks(self, place: CellKey, tally: Tally | None, published: PublishedNumber | None) -> list[str]:
-        """The sentences of a cell's footnotes."""
+        """Return the sentences of a cell's footnotes."""
         remarks: list[str] = []
         if tally is not None:
             over_levels = bool(self.spec.over) and not tally.label
@@ -170,7 +169,7 @@ class CellFiller:
     def _published_text(
         self, row: str, published: PublishedNumber, estimate: Estimate | None, column: TableColumn
     ) -> str:
-        """The text of the paper's number, and its difference from the baseline or from ours."""
+        """Return the text of the paper's number, and its difference from the baseline or from ours."""
         extra = ""
         if self.spec.published.show == "difference":
             extra = difference_from_published(estimate.value if estimate else None, published, column.metric)
@@ -180,7 +179,7 @@ class CellFiller:
 
 
 def _difference_text(difference: Difference | None, metric: Metric, significance: str) -> str:
-    """A difference with its sign, half of its interval, and what is said of its p."""
+    """Return a difference with its sign, half of its interval, and what is said of its p."""
     if difference is None:
         return ""
     half = f" ± {metric.format(difference.half_width)}" if difference.half_width is not None else ""
@@ -188,7 +187,7 @@ def _difference_text(difference: Difference | None, metric: Metric, significance
 
 
 def spread_texts(estimate: Estimate | None, metric: Metric, spec: CellsTable) -> tuple[str, str]:
-    """The text after the ± of a number, and its interval; at most one is not empty.
+    """Return the text after the ± of a number, and its interval; at most one is not empty.
 
     A cost that all seeds share has neither.
     """

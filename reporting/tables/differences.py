@@ -116,7 +116,7 @@ def _family_differences(
     counts: Sequence[int],
     margin: float | None,
 ) -> list[_FamilyDifferences]:
-    """The differences of the rows that have values beside their baseline's, family by family."""
+    """Return the differences of the rows that have values beside their baseline's, family by family."""
     values = {row: [tally.values_by_unit for tally in looks] for row, looks in own.items()}
     families: list[_FamilyDifferences] = []
     for family in _families(baselines):
@@ -134,7 +134,7 @@ def _family_differences(
 
 
 def _families(baselines: Mapping[str, str]) -> list[list[str]]:
-    """The rows that differ, at last, from the same one: those whose variance is pooled."""
+    """Return the rows that differ, at last, from the same one: those whose variance is pooled."""
     families: dict[str, list[str]] = {}
     for row in baselines:
         first = baselines[row]
@@ -147,7 +147,7 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
 def _of_centers(
     baselines: Mapping[str, str], grown: Mapping[str, tuple[Tally, ...]], center: Center
 ) -> dict[str, Difference]:
-    """The differences of centres, without what is known of them."""
+    """Return the differences of centres, without what is known of them."""
     found: dict[str, Difference] = {}
     for row, baseline in baselines.items():
         ends = [grown[each][-1] if each in grown else None for each in (row, baseline)]
@@ -172,7 +172,7 @@ def significance_text(decided: DecidedDifference | None, significance: Significa
 def differences_sentences(
     columns: Sequence[ColumnDifferences], baseline: str, significance: Significance, counts: Sequence[int]
 ) -> list[str]:
-    """What the parentheses behind numbers are, how they were found, and what they could have shown."""
+    """Return what the parentheses behind numbers are, how they were found, and what they could have shown."""
     shown = [column for column in columns if column.by_row]
     if not shown:
         return []
@@ -194,7 +194,7 @@ def differences_sentences(
 
 
 def _test_sentence(tested: Sequence[ColumnDifferences], significance: Significance) -> str:
-    """What stars and p mean, and by which test they are."""
+    """Return what stars and p mean, and by which test they are."""
     counts = sorted({column.tests for column in tested})
     family = f"{number_range(counts)} test{'' if counts == [1] else 's'} of the column"
     over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
@@ -207,7 +207,7 @@ def _test_sentence(tested: Sequence[ColumnDifferences], significance: Significan
 
 
 def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
-    """What the sign of small differences means, and how many differences are undecided."""
+    """Return what the sign of small differences means, and how many differences are undecided."""
     margins = {column.metric.name: (column.metric, column.margin) for column in tested}
     known = [f"{name} {metric.format(margin)}" for name, (metric, margin) in margins.items() if margin]
     if not known:
@@ -220,7 +220,7 @@ def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
 
 
 def looks_sentence(counts: Sequence[int]) -> str:
-    """How a table is judged to which seeds may be added."""
+    """Return how a table is judged to which seeds may be added."""
     *first, last = counts
     level = look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     return (

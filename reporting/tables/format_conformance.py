@@ -54,7 +54,7 @@ CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _tables() -> Iterator[Table]:
-    """The table with everything first, then ones with less of it."""
+    """Yield the table with everything first, then ones with less of it."""
     full = Table(
         name="sample",
         caption=("Accuracy on the test split: mean of 2 seeds.",),

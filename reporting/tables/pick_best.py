@@ -44,7 +44,7 @@ def pick_best(
 
 
 def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
-    """The number of the level with the best centre; None if none has a value of either metric."""
+    """Return the number of the level with the best centre; None if none has a value of either metric."""
     for name, tallies in zip((spec.value[0], spec.otherwise), ranked, strict=False):
         sign = 1 if name and find_metric(name).higher_is_better else -1
         counts = spec.otherwise is not None and name != spec.otherwise
@@ -58,7 +58,7 @@ def _best(spec: CellsTable, ranked: Sequence[tuple[Tally, ...]]) -> int | None:
 
 
 def _merge_tallies(tallies: tuple[Tally, ...]) -> Tally:
-    """All trials of several tallies in one, without values."""
+    """Return all trials of several tallies in one, without values."""
     return Tally(
         trials=sum(tally.trials for tally in tallies),
         values=(),

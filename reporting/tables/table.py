@@ -84,7 +84,7 @@ class Cell:
 
     @property
     def count(self) -> int:
-        """The number of values that it summarises."""
+        """Return the number of values that it summarises."""
         return self.estimate.n if self.estimate else 0
 
 
@@ -159,19 +159,19 @@ class Table:
         return f"<Table {self.name}: {plural(len(self.rows), 'row')}, {plural(len(self.columns), 'column')}>"
 
     def row_groups(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
-        """The headings of the rows with the numbers of those below each, in order."""
+        """Return the headings of the rows with the numbers of those below each, in order."""
         headings = self.groups or ("",) * len(self.rows)
         runs = groupby(range(len(self.rows)), headings.__getitem__)
         return tuple((heading, tuple(numbers)) for heading, numbers in runs)
 
     def heading_spans(self) -> tuple[tuple[tuple[str, int], ...], ...]:
-        """The lines of headings above the columns: each heading with how many columns it is over."""
+        """Return the lines of headings above the columns: each heading with how many columns it is over."""
         paths = list(zip(*self.column_headings, strict=True))
         return tuple(tuple(heading_runs(paths, depth)) for depth in range(len(self.column_headings)))
 
 
 def heading_runs(paths: Sequence[tuple[str, ...]], depth: int) -> Iterator[tuple[str, int]]:
-    """Each heading of a line with how many columns it is over; `paths` has all headings of each column.
+    """Yield each heading of a line with how many columns it is over; `paths` has all headings of each column.
 
     It ends where a heading above it ends, and an empty one is over a single column.
     """
@@ -187,7 +187,7 @@ class Footnotes:
         self._marks: dict[str, str] = {}
 
     def mark(self, sentence: str) -> str:
-        """The mark of a sentence: a to z, then aa, ab and so on."""
+        """Return the mark of a sentence: a to z, then aa, ab and so on."""
         number, letters = len(self._marks) + 1, ""
         while number:
             number, letter = divmod(number - 1, 26)
@@ -195,5 +195,5 @@ class Footnotes:
         return self._marks.setdefault(sentence, letters)
 
     def as_tuple(self) -> tuple[Footnote, ...]:
-        """Every footnote, in the order of the marks."""
+        """Return every footnote, in the order of the marks."""
         return tuple(Footnote(mark=mark, text=sentence) for sentence, mark in self._marks.items())

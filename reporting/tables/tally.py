@@ -46,7 +46,7 @@ class Tally:
 
     @property
     def status(self) -> CellStatus:
-        """How far these trials came."""
+        """Return how far these trials came."""
         if self.values:
             return CellStatus.DONE if len(self.values) == self.trials else CellStatus.PARTIAL
         return CellStatus(self._gap_status)
@@ -58,7 +58,7 @@ class Tally:
 
     @property
     def placeholder(self) -> str:
-        """The text in place of a value."""
+        """Return the text in place of a value."""
         return NOT_RUN if self._gap_status is ValueStatus.MISSING else self._gap_status.text
 
     @property
@@ -67,15 +67,15 @@ class Tally:
 
     @property
     def values_by_unit(self) -> dict[int, float]:
-        """The values by the unit that they are paired by."""
+        """Return the values by the unit that they are paired by."""
         return dict(zip(self.units, self.values, strict=True))
 
     def estimate(self, center: Center = "mean", spread: Spread = "sd") -> Estimate | None:
-        """The centre of the values with their spread; None without values."""
+        """Return the centre of the values with their spread; None without values."""
         return estimate(self.values, center=center, spread=spread) if self.values else None
 
     def remarks(self, noun: str = "seeds") -> list[str]:
-        """A sentence for each reason why trials have no value.
+        """Return a sentence for each reason why trials have no value.
 
         There is none if all have the same and the word in the cell says it.
         """
@@ -150,7 +150,7 @@ def tallies_at_looks(
 def _locate_trials(
     trials: Sequence[Trial], rows: str, columns: str | None, over: Sequence[str]
 ) -> pl.DataFrame:
-    """Each trial with its row and column, and the number of the unit that it is paired by."""
+    """Return each trial with its row and column, and the number of the unit that it is paired by."""
     units: dict[object, int] = {}
     text = lru_cache(maxsize=None, typed=True)(level_text)
     names = {factor: _names(trials, factor) for factor in over}
@@ -168,13 +168,12 @@ def _locate_trials(
 
 
 def _names(trials: Sequence[Trial], factor: str) -> dict[str, str]:
-    """The names of the levels that trials have of a factor, by their texts."""
     levels = {level_text(trial.levels[factor]): trial.levels[factor] for trial in trials}
     return dict(zip(levels, level_names(list(levels.values())), strict=True))
 
 
 def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str, Tally]]:
-    """The tally of each cell in the order of its first trial."""
+    """Yield the tally of each cell in the order of its first trial."""
     done = pl.col("status") == ValueStatus.DONE
     cells = valued.group_by(["row", "column", *(["over"] if separate else [])], maintain_order=True).agg(
         trials=pl.len(),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def iter_records(table: Table) -> Iterator[dict[str, object]]:
-    """Every cell in reading order, None for what it does not have.
+    """Yield every cell in reading order, None for what it does not have.
 
     Columns of a paper's numbers, which its cells have already, are left out. `metric` is what the cell shows,
     `column` the level of its column, or the metric where metrics alone are columns.

@@ -38,7 +38,7 @@ class Scale:
 
 
 def make_scale(numbers: Iterable[float], axis: Axis, *, margin: float = 0.0) -> Scale:
-    """The scale of an axis that shows these numbers; `margin` is a share of its length at both ends.
+    """Return the scale of an axis that shows these numbers; `margin` is a share of its length at both ends.
 
     A single number, or none, gets a range around it. Ticks that the axis has are kept.
     """
@@ -79,7 +79,7 @@ def point_scales(
 
 
 def tick_texts(numbers: Sequence[float]) -> list[str]:
-    """The numbers as labels of ticks: as few decimals as are exact, and a prefix for large ones."""
+    """Return the numbers as labels of ticks: as few decimals as are exact, and a prefix for large ones."""
     if max(map(abs, numbers), default=0.0) >= 1e4:
         from matplotlib.ticker import EngFormatter  # noqa: PLC0415 -- slow to load, and data do without it
 
@@ -92,18 +92,18 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _is_round(number: float, digits: int) -> bool:
-    """Whether this many decimals show a number exactly."""
+    """Return whether this many decimals show a number exactly."""
     return math.isclose(round(number, digits), number, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def _step(positive: Sequence[float]) -> float:
-    """The distance of 0 from the smallest number: the mean distance between the numbers."""
+    """Return the distance of 0 from the smallest number: the mean distance between the numbers."""
     places = sorted({math.log10(number) for number in positive})
     return max((places[-1] - places[0]) / (len(places) - 1), 0.1) if len(places) > 1 else 1.0
 
 
 def _round_numbers(*, integers: bool = False) -> MaxNLocator:
-    """A few round numbers, no fractions where only integers are meant."""
+    """Return a few round numbers, no fractions where only integers are meant."""
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 -- as above
 
     return MaxNLocator(nbins=5, steps=[1, 2, 5, 10], min_n_ticks=1, integer=integers)
@@ -122,7 +122,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def _ticks(locator: Locator, low: float, high: float) -> list[float]:
-    """Those of a locator's ticks that lie between two numbers."""
+    """Return those of a locator's ticks that lie between two numbers."""
     return [
         float(tick)
         for tick in locator.tick_values(low, high)

@@ -61,18 +61,18 @@ class _FigureLayout:
 
     @property
     def caption_height(self) -> float:
-        """The height of the caption and the metric's title."""
+        """Return the height of the caption and the metric's title."""
         return 1.35 * TITLE * len(self.caption) + (1.5 * TEXT if self.subtitle else 0) + 3
 
     @property
     def height(self) -> float:
-        """The height of the whole figure."""
+        """Return the height of the whole figure."""
         notes = sum(1.35 * size for _, size in self.footer_lines)
         return 2 * _EDGE + self.caption_height + self.rows * self.pitch - _BETWEEN + 6 + notes
 
 
 def draw(curve: Curve, file_format: FigureFormat) -> bytes:
-    """The figure as a file: SVG with letters as paths, PDF with searchable text, or PNG at 200 dpi.
+    """Return the figure as a file: SVG with letters as paths, PDF with searchable text, or PNG at 200 dpi.
 
     It has no date and ignores the user's settings of matplotlib, so that a figure always gives the same file.
     """
@@ -89,12 +89,12 @@ def draw(curve: Curve, file_format: FigureFormat) -> bytes:
 
 
 def _shorter(path: re.Match[bytes]) -> bytes:
-    """The data of an SVG's path on one line, to a hundredth of a point, so that the file is small."""
+    """Return the data of an SVG's path on one line, to a hundredth of a point, so that the file is small."""
     return b" " + b" ".join(_NUMBER.sub(lambda number: b"%.2f" % float(number[0]), path[0]).split())
 
 
 def _figure(curve: Curve) -> Figure:
-    """The whole figure, drawn row by row from the top."""
+    """Return the whole figure, drawn row by row from the top."""
     contents = [panel.content for panel in curve.panels]
     page = _layout_figure(curve, type(contents[0]).measure(curve, contents))
     figure = Figure(figsize=(page.width / 72, page.height / 72))
@@ -130,7 +130,7 @@ def _figure(curve: Curve) -> Figure:
 
 
 def _layout_figure(curve: Curve, need: PanelLayout) -> _FigureLayout:
-    """The sizes of everything, from what the panels need.
+    """Return the sizes of everything, from what the panels need.
 
     As many panels stand side by side as fit, in rows as even as possible. The metric's title is left out if
     the caption has it already. A curve without words is drawn without them.

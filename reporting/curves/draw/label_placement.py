@@ -50,7 +50,7 @@ def spread_labels(preferred: Sequence[float], height: float, low: float, high: f
 def _lowest(
     members: Sequence[int], preferred: Sequence[float], height: float, low: float, high: float
 ) -> float:
-    """The position of a group's lowest member that minimises the sum of squared distances."""
+    """Return the position of a group's lowest member that minimises the sum of squared distances."""
     count = len(members)
     free = sum(preferred[index] - height * number for number, index in enumerate(members)) / count
     return max(min(free, high - height * (count - 1)), low)
@@ -82,20 +82,20 @@ def place_labels(
 def _candidate(
     x: float, y: float, width: float, height: float, toward: float
 ) -> tuple[LabelPosition, Rectangle]:
-    """A name at a place, on the side that it was moved towards, and the rectangle that it covers."""
+    """Return a name at a place, on the side that it was moved towards, and the rectangle that it covers."""
     side = "center" if abs(toward) < 0.1 else "left" if toward > 0 else "right"
     left = x - {"left": 0.0, "center": width / 2, "right": width}[side]
     return LabelPosition(x=x, y=y, side=side), (left, y - height / 2, left + width, y + height / 2)
 
 
 def _overlap(one: Rectangle, other: Rectangle) -> float:
-    """The area that two rectangles share."""
+    """Return the area that two rectangles share."""
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     return width * height if width > 0 and height > 0 else 0.0
 
 
 def _outside(one: Rectangle, bounds: Rectangle) -> float:
-    """How far a rectangle stands over its bounds."""
+    """Return how far a rectangle stands over its bounds."""
     over = (bounds[0] - one[0], bounds[1] - one[1], one[2] - bounds[2], one[3] - bounds[3])
     return sum(max(each, 0.0) for each in over)

@@ -60,12 +60,12 @@ class Plot:
     layout: PanelLayout
 
     def x(self, number: float) -> float:
-        """The position of a number along the bottom, in points of the plot."""
+        """Return the position of a number along the bottom, in points of the plot."""
         scale = self.layout.x
         return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.width
 
     def y(self, number: float) -> float:
-        """The position of a number along the side, in points of the plot."""
+        """Return the position of a number along the side, in points of the plot."""
         scale = self.layout.y
         return (scale.at(number) - scale.low) / (scale.high - scale.low) * self.height
 
@@ -107,7 +107,7 @@ class Plot:
             self.axes.tick_params(labelleft=False)
 
     def _spaced_tick_texts(self, ticks: Sequence[tuple[float, str]], *, across: bool) -> list[str]:
-        """The labels of ticks; those that would overlap the one before are empty."""
+        """Return the labels of ticks; those that would overlap the one before are empty."""
         texts, end = [], -math.inf
         for at, text in ticks:
             scale = self.layout.x
@@ -127,7 +127,7 @@ class Plot:
 
 
 def ticks_width(scale: Scale) -> float:
-    """The width that the labels of an axis at the side need, with the gap to the plot."""
+    """Return the width that the labels of an axis at the side need, with the gap to the plot."""
     return max((text_width(text, TICK) for _, text in scale.ticks), default=0.0) + 8
 
 

@@ -72,7 +72,7 @@ SETTINGS: dict[str, Any] = {
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """How wide a text is, in points."""
+    """Return how wide a text is, in points."""
     from matplotlib.font_manager import FontProperties  # noqa: PLC0415 -- slow to load, and data do without it
     from matplotlib.textpath import text_to_path  # noqa: PLC0415 -- as above
 
@@ -93,7 +93,7 @@ def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> li
 
 
 def crop_name(text: str, width: float = MAX_NAME_WIDTH) -> str:
-    """A name, cut with an ellipsis where it would be wider in bold type."""
+    """Return a name, cut with an ellipsis where it would be wider in bold type."""
     if text_width(text, TEXT, bold=True) <= width:
         return text
     short = text
@@ -103,7 +103,7 @@ def crop_name(text: str, width: float = MAX_NAME_WIDTH) -> str:
 
 
 def replace_missing_glyphs(text: str) -> str:
-    """The text with a replacement character for all that the font lacks or that cannot be printed."""
+    """Return the text with a replacement character for all that the font lacks or that cannot be printed."""
     from matplotlib.font_manager import FontProperties, findfont, get_font  # noqa: PLC0415 -- as above
 
     known = get_font(findfont(FontProperties(family=FONT)))

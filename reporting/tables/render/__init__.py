@@ -25,7 +25,7 @@ RenderT = TypeVar("RenderT", bound=Render)
 
 
 def own_format_names() -> tuple[str, ...]:
-    """The names of the formats that come along, without loading them."""
+    """Return the names of the formats that come along, without loading them."""
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
@@ -40,7 +40,7 @@ FORMATS: Registry[Render] = Registry(
 
 
 def register_table_format(name: str) -> Callable[[RenderT], RenderT]:
-    """A decorator that adds a format: a function from a finished table to text.
+    """Return a decorator that adds a format: a function from a finished table to text.
 
     Raises ValueError for a taken name.
     """
@@ -55,7 +55,7 @@ def register_table_format(name: str) -> Callable[[RenderT], RenderT]:
 
 
 def render(table: Table, form: str) -> str:
-    """The table in the format of that name; TableError if there is none, or if a plug-in's fails."""
+    """Return the table in the format of that name; TableError if there is none, or if a plug-in's fails."""
     from ..table import TableError  # noqa: PLC0415 -- names of formats are known without tables
 
     if form not in FORMATS:

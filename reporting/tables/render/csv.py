@@ -13,7 +13,7 @@ _SPREADS = {"sd": "deviation", "se": "standard_error", "ci": "half_width"}
 
 
 def render(table: Table) -> str:
-    """One line per cell; an empty field is a missing value.
+    """Return one line per cell; an empty field is a missing value.
 
     There are columns for groups, metrics, intervals, differences, picked levels and units only if the table
     has these.

@@ -61,7 +61,7 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table) -> str:
-    """The lines of headings, those above several columns first."""
+    """Return the lines of headings, those above several columns first."""
     lines = []
     for spans in table.heading_spans():
         cells = (

@@ -55,12 +55,12 @@ class CellForm:
 
 
 def render(table: Table) -> str:
-    """A `table` environment; the published numbers are in small type on a second line of each row."""
+    """Return a `table` environment; the published numbers are in small type on a second line of each row."""
     return render_float(table, _PLAIN)
 
 
 def render_float(table: Table, form: CellForm) -> str:
-    """The float of a table whose cells have this form."""
+    """Return the float of a table whose cells have this form."""
     shown, fit = table, _fit(table)
     short = replace(table, rows=short_level_names(table.rows))
     if (short_fit := _fit(short)) < fit:
@@ -92,14 +92,14 @@ def render_float(table: Table, form: CellForm) -> str:
 
 
 def _caption_lines(table: Table, *, is_first: bool) -> list[str]:
-    """The caption with its label; of a float that goes on, its number again."""
+    """Return the caption with its label; of a float that goes on, its number again."""
     if not is_first:
         return [r"  \addtocounter{table}{-1}", r"  \caption{Continued.}"]
     return [rf"  \caption{{{escape(' '.join(table.caption))}}}", rf"  \label{{tab:{table.name}}}"]
 
 
 def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
-    """The blocks of columns, with no more rows than a page is high enough for, float by float."""
+    """Yield the blocks of columns, with no more rows than a page is high enough for, float by float."""
     line = SMALL * _LINE if is_small else _LINE
     parts: list[Table] = []
     used = 0.0
@@ -113,7 +113,7 @@ def _floats(table: Table, *, is_small: bool) -> Iterator[list[Table]]:
 
 
 def _pieces(table: Table, room: float) -> Iterator[Table]:
-    """The table in as few pieces of rows as have no more lines than there is room for."""
+    """Yield the table in as few pieces of rows as have no more lines than there is room for."""
     begin = 0
     for end in range(1, len(table.rows) + 1):
         if end - begin > 1 and _num_lines(_rows_of(table, begin, end)) > room:
@@ -123,7 +123,6 @@ def _pieces(table: Table, room: float) -> Iterator[Table]:
 
 
 def _rows_of(table: Table, begin: int, end: int) -> Table:
-    """The table with some of its rows."""
     return replace(
         table,
         rows=table.rows[begin:end],
@@ -148,7 +147,6 @@ class _Fit(NamedTuple):
 
 
 def _fit(table: Table) -> _Fit:
-    """What a table needs to fit."""
     blocks = list(_blocks(table))
     natural = max(map(_width, blocks))
     is_over_columns = SMALL * natural > COLUMN_WIDTH
@@ -156,7 +154,7 @@ def _fit(table: Table) -> _Fit:
 
 
 def _blocks(table: Table) -> Iterator[Table]:
-    """The table in as few blocks of columns as a page is wide enough for, in the smallest type."""
+    """Yield the table in as few blocks of columns as a page is wide enough for, in the smallest type."""
     room = PAGE_WIDTH / SMALLEST - _row_names_width(table)
     widths = [_column_width(table, number) for number in range(len(table.columns))]
     if sum(widths) <= room:
@@ -173,7 +171,7 @@ def _blocks(table: Table) -> Iterator[Table]:
 
 
 def _inseparable(table: Table, widths: Sequence[float], room: float) -> Sequence[int]:
-    """How many columns stand together each time: those below one heading if there is room, or one."""
+    """Return how many columns stand together each time: those below one heading if there is room, or one."""
     for headings in table.heading_spans():
         counts = [count for _, count in headings]
         ends = list(accumulate(counts))
@@ -184,7 +182,6 @@ def _inseparable(table: Table, widths: Sequence[float], room: float) -> Sequence
 
 
 def _columns_of(table: Table, begin: int, end: int) -> Table:
-    """The table with some of its columns."""
     return replace(
         table,
         columns=table.columns[begin:end],
@@ -211,7 +208,7 @@ def _column_width(table: Table, number: int) -> float:
 
 
 def _tabular_lines(table: Table, form: CellForm) -> list[str]:
-    """The lines of one block of columns, shrunk to the line if they are wider."""
+    """Return the lines of one block of columns, shrunk to the line if they are wider."""
     numbers = range(len(table.columns))
     specification = "".join(form.columns(table, number) for number in numbers)
     spans = [form.spans(table, number) for number in numbers]
@@ -236,7 +233,7 @@ def _tabular_lines(table: Table, form: CellForm) -> list[str]:
 
 
 def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
-    """The headings above several columns, each with a rule below it."""
+    """Return the headings above several columns, each with a rule below it."""
     ends = [0, *accumulate(spans)]
     lines = []
     for headings in table.heading_spans():
@@ -252,7 +249,7 @@ def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
 
 
 def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm) -> list[str]:
-    """The line of a row and the paper's below it; just one if either has nothing."""
+    """Return the line of a row and the paper's below it; just one if either has nothing."""
     ours = " & ".join(map(form.ours, cells, spans))
     published = rf"{' & '.join(map(form.published, cells, spans))} \\ \addlinespace"
     if not any(cell.published_text for cell in cells):
@@ -263,22 +260,22 @@ def _row(name: str, cells: Sequence[Cell], spans: Sequence[int], form: CellForm)
 
 
 def marks_of(cell: Cell) -> str:
-    """The marks of a cell's footnotes, which take no width so that numbers are aligned."""
+    """Return the marks of a cell's footnotes, which take no width so that numbers are aligned."""
     return rf"\rlap{{\textsuperscript{{{','.join(cell.marks)}}}}}" if cell.marks else ""
 
 
 def small_published(cell: Cell) -> str:
-    """The paper's number in small type."""
+    """Return the paper's number in small type."""
     return rf"{{\footnotesize {escape(cell.published_text)}}}" if cell.published_text else ""
 
 
 def text_of(cell: Cell) -> str:
-    """All that a cell says, with its marks."""
+    """Return all that a cell says, with its marks."""
     return _bold(cell.full_text, cell) + marks_of(cell)
 
 
 def rest_of(cell: Cell) -> str:
-    """What follows the number and its spread: an interval, or a difference in parentheses."""
+    """Return what follows the number and its spread: an interval, or a difference in parentheses."""
     difference = f"({cell.difference_text})" if cell.difference_text else ""
     return " ".join(part for part in (cell.interval, difference) if part)
 
@@ -289,7 +286,7 @@ def spans_of(table: Table, number: int) -> int:
 
 
 def over(text: str, span: int) -> str:
-    """A text over all of LaTeX's columns for one of the table."""
+    """Return a text over all of LaTeX's columns for one of the table."""
     return text if span == 1 else rf"\multicolumn{{{span}}}{{c}}{{{text}}}"
 
 

@@ -52,11 +52,11 @@ def _cell(cell: Cell) -> str:
 
 
 def _escape_brackets(text: str) -> str:
-    """The text of a number with the brackets of its interval escaped."""
+    """Return the text of a number with the brackets of its interval escaped."""
     return text.replace("[", "\\[").replace("]", "\\]")
 
 
 def _escape(text: str) -> str:
-    """The text with markup escaped, which an underscore inside a word is not."""
+    """Return the text with markup escaped, which an underscore inside a word is not."""
     escaped = _SPECIAL.sub(lambda match: "\\" + match.group(), text)
     return "".join(_ENTITIES.get(char, char) for char in escaped)

@@ -53,7 +53,7 @@ def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
 
 
 def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
-    """The rows, beside as many columns as there is room for, and then beside the others."""
+    """Return the rows, beside as many columns as there is room for, and then beside the others."""
     lines, cells = list[str](), list(zip(*table.cells, strict=True))  # by column
     columns = [
         _column(head, column, tuple(line[number] for line in table.column_headings), ansi=ansi)
@@ -77,19 +77,19 @@ def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
 def _layout(
     table: Table, rows: Sequence[str], columns: Sequence[TextColumn], width: int
 ) -> tuple[tuple[str, ...], list[list[TextColumn]]]:
-    """The rows' names, indented under a heading, and the groups of columns beside them."""
+    """Return the rows' names, indented under a heading, and the groups of columns beside them."""
     headings = table.groups or ("",) * len(rows)
     names = tuple(" " * INDENT * bool(heading) + row for heading, row in zip(headings, rows, strict=True))
     return names, list(_groups(columns, width - INDENT - _name_width(table, names)))
 
 
 def _name_width(table: Table, names: Sequence[str]) -> int:
-    """The width of the column with the names of rows and groups."""
+    """Return the width of the column with the names of rows and groups."""
     return max(map(len, (table.corner, *table.groups, *names)))
 
 
 def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi: bool) -> TextColumn:
-    """The layout of a column of cells: a star, the right-aligned text, a star and marks."""
+    """Return the layout of a column of cells: a star, the right-aligned text, a star and marks."""
     texts = _texts(cells)
     published = [cell.published_text for cell in cells]
     star = " " if ansi else "*"
@@ -116,7 +116,7 @@ def _column(head: str, cells: Sequence[Cell], headings: tuple[str, ...], *, ansi
 
 
 def _texts(cells: Sequence[Cell]) -> list[str]:
-    """The cells' texts, each part as wide as the column's widest, so that numbers are aligned."""
+    """Return the cells' texts, each part as wide as the column's widest, so that numbers are aligned."""
     spread, interval, difference = (
         max(map(len, parts), default=0)
         for parts in zip(*((cell.spread, cell.interval, cell.difference_text) for cell in cells), strict=True)
@@ -172,12 +172,12 @@ def _fill_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[Tex
 
 
 def _total_width(columns: Sequence[TextColumn]) -> int:
-    """The width of columns side by side, with the gaps before them."""
+    """Return the width of columns side by side, with the gaps before them."""
     return sum(GAP + column.width for column in _fit_headings(columns))
 
 
 def _fit_headings(group: Sequence[TextColumn]) -> list[TextColumn]:
-    """The columns of one group, those below a heading together at least as wide as it is."""
+    """Return the columns of one group, those below a heading together at least as wide as it is."""
     columns = list(group)
     for depth in range(len(columns[0].headings)):
         end = 0
@@ -190,7 +190,7 @@ def _fit_headings(group: Sequence[TextColumn]) -> list[TextColumn]:
 
 
 def _shift_column(column: TextColumn, by: int) -> TextColumn:
-    """The column with `by` spaces before each of its texts."""
+    """Return the column with `by` spaces before each of its texts."""
     space = " " * by
     return replace(
         column,
@@ -220,7 +220,7 @@ def _lines(table: Table, names: Sequence[str], group: Sequence[TextColumn], name
 
 
 def _heading_lines(group: Sequence[TextColumn], name_width: int) -> Iterator[str]:
-    """The headings above several columns, each over a rule as wide as they are."""
+    """Yield the headings above several columns, each over a rule as wide as they are."""
     for depth in range(len(group[0].headings)):
         texts, rules = [], []
         for heading, columns in _runs(group, depth):
@@ -233,7 +233,7 @@ def _heading_lines(group: Sequence[TextColumn], name_width: int) -> Iterator[str
 
 
 def _runs(group: Sequence[TextColumn], depth: int) -> Iterator[tuple[str, list[TextColumn]]]:
-    """Each heading of a line with its columns."""
+    """Yield each heading of a line with its columns."""
     columns = iter(group)
     for heading, count in heading_runs([column.headings for column in group], depth):
         yield heading, list(islice(columns, count))

@@ -27,7 +27,7 @@ def _cells(table: Table, number: int) -> list[Cell]:
 
 
 def _columns(table: Table, number: int) -> str:
-    """A column of numbers with room for the longest of them, and one of text behind it."""
+    """Return a column of numbers with room for the longest of them, and one of text behind it."""
     cells = [cell for cell in _cells(table, number) if _number(cell)]
     parts = [part for cell in cells if (part := _number(cell))]
     behind = r"@{\enspace}l" if spans_of(table, number) > 1 else ""
