@@ -103,15 +103,18 @@ class Study:
 
     def with_later_seeds(self) -> Study:
         """Return the study with the trials of all seeds that may be added; its factors stay as they are."""
+        later, first = self.later_seeds, self.seeds[0]
+        starts = [trial for trial in self.cells if trial.levels[SEED] == first]
+        if not later or any(trial.levels[SEED] == later[0] for trial in self.cells):
+            return self  # there is nothing to add, or it is there already
         added = [
             Trial(
                 study=self.name,
                 levels={**trial.levels, SEED: seed},
                 settings=trial.settings.model_copy(update={"seed": seed}),
             )
-            for seed in self.later_seeds
-            for trial in self.cells
-            if trial.levels[SEED] == self.seeds[0]
+            for seed in later
+            for trial in starts
         ]
         return replace(self.with_trials(added), cells=(*self.cells, *added))
 

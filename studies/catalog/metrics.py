@@ -48,6 +48,17 @@ MeasureT = TypeVar("MeasureT", bound=Callable[[], Measure])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TitleTemplate:
+    """A title with holes for facts of a trial's settings, which holds in trials that have the fact `when`."""
+
+    title: str
+    when: str = ""  # always, if empty
+    short: str = ""  # on an axis, if that is not the whole title
+    heading: str = ""  # behind the name over a column
+    depends: tuple[str, ...] = ()  # facts that trials must share to be measured alike
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A measured quantity; `higher_is_better` is None where neither direction is better."""
 
@@ -57,6 +68,7 @@ class Metric:
     decimals: int
     is_share: bool = False  # whether it lies between 0 and 1, so that no interval of it goes beyond
     axis_title: str = ""  # on an axis, if shorter than the title
+    titles: tuple[TitleTemplate, ...] = ()  # titles that say more, where trials agree
     index_titles: tuple[str, ...] = ()  # what each index of a family is
     index_labels: tuple[str, ...] = ()  # families with the number to be written at each index
     noted: str = ""  # a family that is told below a figure, by the last of these indices

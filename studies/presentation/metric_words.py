@@ -1,12 +1,12 @@
-"""What the settings of trials make of a metric: titles that are true of them, and in what they differ.
+"""Titles of metrics that are true of the settings of trials, and in what these settings differ.
 
-The titles of `metrics.toml` hold for all settings. Where trials agree in what a metric depends on, theirs
-says more: "Longest length with at least 95 % accuracy" with `grow_at = 0.95`.
+The plain title of a metric holds for all settings. Where trials agree in what it depends on, one of the
+templates in `metrics.toml` says more: "Longest length with at least 95 % accuracy" with `grow_at = 0.95`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ..catalog.metrics import Metric, metric_family
@@ -63,7 +63,7 @@ def with_true_title(
 
 def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> tuple[str, ...]:
     """What each metric that depends on settings is in these trials, and in what they differ."""
-    depending = [metric for metric in metrics if metric_family(metric.name) in _RULES]
+    depending = [metric for metric in metrics if metric.titles]
     titles = {metric.name: with_true_title(metric, settings)[0].title for metric in depending}
     sentences = [f"{name}: {in_sentence(title)}." for name, title in titles.items()]
     difference = difference_sentence(depending, settings)
@@ -93,9 +93,9 @@ def _meanings(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Meaning, ...]:
     """What the metric is in each trial, each once."""
-    rule = _RULES.get(metric_family(metric.name))
-    found = (rule(metric, each, over_index) for each in settings) if rule else ()
-    return tuple(dict.fromkeys(found))
+    if not metric.titles:
+        return ()
+    return tuple(dict.fromkeys(_meaning(metric, each, over_index=over_index) for each in settings))
 
 
 def _index_words(metric: Metric) -> str:
@@ -115,59 +115,93 @@ def _listed(values: Sequence[str]) -> str:
     return " or ".join(values)
 
 
-_Rule = Callable[[Metric, TrialSettings, bool], Meaning]
-
-
-def _longest_length(metric: Metric, settings: TrialSettings, _: bool) -> Meaning:
-    """The accuracy at which the length grows, and on how many sequences it is taken."""
-    curriculum = settings.train.curriculum
-    if curriculum is None:
+def _meaning(metric: Metric, settings: TrialSettings, *, over_index: bool) -> Meaning:
+    """Return what the metric is in one trial, by the first of its templates that holds there."""
+    facts = _facts(metric, settings, over_index=over_index)
+    template = next((each for each in metric.titles if not each.when or facts.get(each.when)), None)
+    if template is None:
         return Meaning(title=metric.title)
-    percent = f"{100 * curriculum.grow_at:g} %"
-    is_all = curriculum.grow_at == 1
+    filled = facts | {"title": metric.title, "axis_title": metric.axis_title}
     return Meaning(
-        title=f"Longest length with {'' if is_all else 'at least '}{percent} accuracy",
-        heading="" if is_all else f"≥ {percent}",
-        details=(("grow_at", f"{curriculum.grow_at:g}"), ("sequences", _scored(settings))),
+        title=template.title.format_map(filled),
+        short=template.short.format_map(filled),
+        heading=template.heading.format_map(filled),
+        details=tuple((name, facts[name]) for name in template.depends if name in facts),
+        tells_index="lengths" in facts,
     )
 
 
-def _scored(settings: TrialSettings) -> str:
-    """How many fresh sequences an accuracy is of, where lengths grow."""
+def _facts(metric: Metric, settings: TrialSettings, *, over_index: bool) -> dict[str, str]:
+    """Return what titles can say of a trial: facts of its settings, of the split and index of a metric."""
+    train, task = settings.train, settings.task
+    is_regression = task.spec.kind is TaskKind.REGRESSION
+    facts = {
+        "unit": _loss_unit(task),
+        "of": "sequences" if is_regression else "symbols",
+        "regression": "yes" if is_regression else "",
+        "transduction": "yes" if task.spec.kind is TaskKind.TRANSDUCTION else "",
+        "batch_size": f"{train.batch_size}",
+        "label_smoothing": f"{train.label_smoothing:g}",
+        "smoothed": f", labels smoothed by {train.label_smoothing:g}" if train.label_smoothing else "",
+        **dict(_tokens(task)),
+        **_search_facts(task),
+    }
+    if train.curriculum is not None:
+        percent, is_all = f"{100 * train.curriculum.grow_at:g} %", train.curriculum.grow_at == 1
+        facts |= {
+            "curriculum": "yes",
+            "grow_at": f"{train.curriculum.grow_at:g}",
+            "at_least": percent if is_all else f"at least {percent}",
+            "above": "" if is_all else f"≥ {percent}",
+            "sequences": _fresh_sequences(settings),
+        }
+    split, is_split = (
+        metric_family(metric.name).partition("_")[0],
+        metric_family(metric.name) in _SPLIT_SCORES,
+    )
+    if is_split and isinstance(task, AlgorithmicSettings):
+        facts |= _length_facts(metric, settings, task, over_index=over_index)
+    elif is_split:
+        facts["where"] = f"on the {split} split"
+    return facts
+
+
+_SPLIT_SCORES = {f"{split}_{kind}" for split in ("dev", "test") for kind in ("loss", "accuracy", "exact")}
+"""The scores that are taken on sequences of certain lengths, of the algorithmic tasks."""
+
+
+def _length_facts(
+    metric: Metric, settings: TrialSettings, task: AlgorithmicSettings, *, over_index: bool
+) -> dict[str, str]:
+    """Return on which lengths and on how many sequences a score of a split is taken."""
+    split, index = metric.name.partition("_")[0], metric.name.partition("[")[2].removesuffix("]")
+    is_test = split == "test"
+    lengths = task.test_lengths if is_test else settings.train.lengths or ()
+    words = f"length {index}" if index else _length_words(lengths, is_range=not is_test)
+    counted = task.test_sequences if is_test else task.dev_sequences or DEV_SEQUENCES
+    return {
+        "algorithmic": "yes",
+        "where": f"on {split} sequences" + (f" of {words}" if words and not over_index else ""),
+        "lengths": words.removeprefix("lengths "),
+        "sequences": f"{counted}",
+    }
+
+
+def _search_facts(task: TaskSettings) -> dict[str, str]:
+    """Return how outputs are searched for, of tasks that write them."""
+    if not isinstance(task, SentencePairSettings):
+        return {}
+    penalties = (("length penalty", task.length_penalty), ("coverage penalty", task.coverage_penalty))
+    search = [f"beam {task.beam}", *(f"{name} {value:g}" for name, value in penalties if value)]
+    search += ["sizes estimated"] if task.sizes == "estimated" else []
+    search += ["trees preferred"] if isinstance(task, ParsingSettings) and task.prefer_trees else []
+    return {"search": ", ".join(search), "beam": "" if task.beam == 1 else f"beam {task.beam}"}
+
+
+def _fresh_sequences(settings: TrialSettings) -> str:
+    """Return on how many fresh sequences an accuracy is taken, where lengths grow."""
     assert isinstance(settings.task, AlgorithmicSettings), "only the algorithmic tasks have a curriculum"
     return f"{settings.task.dev_sequences or settings.train.batch_size}"
-
-
-def _accuracy(metric: Metric, settings: TrialSettings, _: bool) -> Meaning:
-    """Of symbols at the length that was reached, or of sequences."""
-    if settings.task.spec.kind is TaskKind.REGRESSION:
-        return Meaning(title="Accuracy, share of sequences that are right", details=(("of", "sequences"),))
-    if settings.train.curriculum is None:
-        return Meaning(title=metric.title)
-    return Meaning(
-        title="Accuracy at the length reached, share of symbols that are right",
-        details=(
-            ("of", "symbols"),
-            ("grow_at", f"{settings.train.curriculum.grow_at:g}"),
-            ("sequences", _scored(settings)),
-        ),
-    )
-
-
-def _training_loss(_: Metric, settings: TrialSettings, __: bool) -> Meaning:
-    """Of training, with what is done to it there."""
-    train, unit = settings.train, _loss_unit(settings.task)
-    at = " at the length reached" if train.curriculum else ""
-    smoothed = f", labels smoothed by {train.label_smoothing:g}" if train.label_smoothing else ""
-    return Meaning(
-        title=f"Loss in training{at}, {unit}{smoothed}" if at or smoothed else f"Loss, {unit}",
-        details=(
-            ("unit", unit),
-            *_tokens(settings.task),
-            ("label_smoothing", f"{train.label_smoothing:g}"),
-            *([("grow_at", f"{train.curriculum.grow_at:g}")] if train.curriculum else []),
-        ),
-    )
 
 
 def _loss_unit(task: TaskSettings) -> str:
@@ -196,62 +230,6 @@ def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
             yield "longest", f"{task.longest}"
 
 
-def _text_score(metric: Metric, settings: TrialSettings, _: bool) -> Meaning:
-    """Bits per character and perplexity: what they are does not depend on tokens, but on what is read."""
-    return Meaning(title=metric.title, details=tuple(_tokens(settings.task)))
-
-
-def _padded_loss(metric: Metric, settings: TrialSettings, _: bool) -> Meaning:
-    """Over positions of batches, whose size is that of training."""
-    size = settings.train.batch_size
-    return Meaning(
-        title=f"{metric.title} of {size}", details=(("batch_size", f"{size}"), *_tokens(settings.task))
-    )
-
-
-def _written(metric: Metric, settings: TrialSettings, _: bool) -> Meaning:
-    """Scores of outputs that a search writes."""
-    task = settings.task
-    if not isinstance(task, SentencePairSettings):
-        return Meaning(title=metric.title)
-    penalties = (("length penalty", task.length_penalty), ("coverage penalty", task.coverage_penalty))
-    search = [f"beam {task.beam}", *(f"{name} {value:g}" for name, value in penalties if value)]
-    if task.sizes == "estimated":
-        search.append("sizes estimated")
-    if isinstance(task, ParsingSettings) and task.prefer_trees:
-        search.append("trees preferred")
-    prefix = f"{metric.title} (sacrebleu, 13a)" if metric_family(metric.name) == "bleu" else metric.title
-    return Meaning(
-        title=", ".join([prefix, *search]),
-        short=", ".join([metric.axis_title, *search]) if metric.axis_title else "",
-        heading="" if task.beam == 1 else f"beam {task.beam}",
-        details=(("search", ", ".join(search)),),
-    )
-
-
-def _split_score(metric: Metric, settings: TrialSettings, over_index: bool) -> Meaning:
-    """A score of a split; of the algorithmic tasks that of sequences of certain lengths, or the mean."""
-    split, _, kind = metric_family(metric.name).partition("_")
-    task, title = settings.task, _SPLIT_TITLES[kind]
-    unit = (("unit", _loss_unit(task)),) if kind == "loss" else ()
-    if not isinstance(task, AlgorithmicSettings):
-        is_drawn = kind == "exact"
-        return Meaning(
-            title=metric.title if is_drawn else title(f"on the {split} split", task),
-            details=(*unit, *_tokens(task)),
-        )
-    index = metric.name.partition("[")[2].removesuffix("]")
-    is_test = split == "test"
-    lengths = task.test_lengths if is_test else settings.train.lengths or ()
-    words = f"length {index}" if index else _length_words(lengths, is_range=not is_test)
-    counted = task.test_sequences if is_test else task.dev_sequences or DEV_SEQUENCES
-    return Meaning(
-        title=title(f"on {split} sequences{f' of {words}' if words and not over_index else ''}", task),
-        details=(("lengths", words.removeprefix("lengths ")), ("sequences", f"{counted}")),
-        tells_index=True,
-    )
-
-
 def _length_words(lengths: Sequence[int], *, is_range: bool) -> str:
     """Lengths as a title names them: `length 40`, `lengths 40, 60 and 80`, `lengths 41 to 500`."""
     if len(set(lengths)) < 2:
@@ -262,45 +240,3 @@ def _length_words(lengths: Sequence[int], *, is_range: bool) -> str:
     if len(lengths) <= _MAX_LISTED:
         return f"lengths {', '.join(map(str, lengths[:-1]))} and {last}"
     return f"{len(lengths)} lengths from {first} to {last}"
-
-
-def _split_loss(where: str, task: TaskSettings) -> str:
-    return f"Loss {where}, {_loss_unit(task)}"
-
-
-def _split_accuracy(where: str, task: TaskSettings) -> str:
-    match task.spec.kind:
-        case TaskKind.TRANSDUCTION:
-            return f"Accuracy {where} with teacher forcing, share of symbols that are right"
-        case _:
-            return f"Accuracy {where}, share that is right"
-
-
-def _split_exact(where: str, task: TaskSettings) -> str:
-    del task
-    return f"Sequences without a fault {where}, as a share"
-
-
-_SPLIT_TITLES: Mapping[str, Callable[[str, TaskSettings], str]] = {
-    "loss": _split_loss,
-    "accuracy": _split_accuracy,
-    "exact": _split_exact,
-}
-"""The titles of scores of a split, from where they are taken."""
-
-_RULES: Mapping[str, _Rule] = {
-    "max_length": _longest_length,
-    "accuracy": _accuracy,
-    "loss": _training_loss,
-    **{f"{split}_{name}": _split_score for split in ("dev", "test") for name in _SPLIT_TITLES},
-    **{f"{split}_loss_padded": _padded_loss for split in ("dev", "test")},
-    **{
-        f"{split}_{name}": _text_score
-        for split in ("dev", "test")
-        for name in ("bits_per_byte", "bpc", "perplexity", "perplexity_without_ends")
-    },
-    **dict.fromkeys(
-        ("bleu", "bleu_tokenized", "f1", "f1_of_all", "precision", "recall", "tree_share"), _written
-    ),
-}
-"""What each metric that depends on settings is in a trial."""
