@@ -32,6 +32,9 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
 
 
 def settings_sentences(study: Study) -> tuple[str, ...]:
-    """What is other than in the study's file and, where the claims are a paper's, which settings are not."""
-    told = (overrides_sentence(study.overrides), study.source_sheet.summary() if study.paper else "")
+    """Return the overrides of a study and, where its claims are a paper's, how many settings are not."""
+    told = (
+        overrides_sentence(study.overrides),
+        study.source_sheet.summary(study.name) if study.paper else "",
+    )
     return tuple(sentence for sentence in told if sentence)

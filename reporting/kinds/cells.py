@@ -487,7 +487,7 @@ def _assemble_table(study: Study, filler: CellFiller, outcomes: pl.DataFrame) ->
             best=filler.best_of_columns,
             baseline=filler.baseline,
             published_match=filler.published_match,
-            source_sheet=study.source_sheet,
+            sources=study.source_sheet.summary(study.name),
             counts=filler.counts,
         ),
         corner="" if spec.rows == CHANGES else one_line(spec.rows),

@@ -13,7 +13,6 @@ from ...studies.presentation.selection import describe_levels
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
 from ...studies.schema.settings import Level, TrialSettings
-from ...studies.schema.source_sheet import SourceSheet
 from ...studies.text.units import number_range, plural
 from ..statistics.decided_differences import SIGNIFICANCE_LEVEL
 from .axes import TableColumn
@@ -49,7 +48,7 @@ def caption_sentences(
     published_match: PublishedMatch | None,
     settings: Collection[TrialSettings],
     fixed: Mapping[str, Level],
-    source_sheet: SourceSheet,
+    sources: str,
     counts: Sequence[int],
 ) -> tuple[str, ...]:
     """Return every sentence of a table's caption.
@@ -70,7 +69,7 @@ def caption_sentences(
     sentences += _best(spec, columns, cells, best)
     sentences += [looks_sentence(counts)] if len(counts) > 1 else []
     if published_match and any(cell.published for cell in cells):
-        sentences += [_published(spec, published_match, cells), source_sheet.summary()]
+        sentences += [_published(spec, published_match, cells), sources]
     if any(cell.status is CellStatus.BEGUN for cell in cells):
         sentences.append("begun: trials of it have begun, none has ended.")
     pending = {why for tally in tallies for status, why in tally.gaps if status == ValueStatus.PENDING}

@@ -68,14 +68,16 @@ class SourceSheet:
             if setting.source and setting.source.origin == origin and setting.is_default is is_default
         )
 
-    def summary(self) -> str:
-        """Return a sentence with the settings that are neither the paper's nor its program's."""
+    def summary(self, study: str) -> str:
+        """Return how many settings of a study come from neither the paper nor its program."""
         if not self.is_given:
             return "The study does not say where its settings come from."
-        ours, defaults = self.names("ours"), self.names("ours", is_default=True)
-        verb = "setting is" if len(ours) == 1 else "settings are"
-        first = f"{len(ours)} {verb} ours: {', '.join(ours)}" if ours else "No setting that it gives is ours"
-        return f"{first}; {plural(len(defaults), 'default')}."
+        ours, defaults = len(self.names("ours")), len(self.names("ours", is_default=True))
+        counts = [plural(count, noun) for count, noun in ((ours, "setting"), (defaults, "default")) if count]
+        if not counts:
+            return "All settings are from the paper."
+        verb = "is" if ours + defaults == 1 else "are"
+        return f"{' and '.join(counts)} {verb} not from the paper (activemem study show {study} --sources)."
 
 
 def read_source_sheet(diagnostics: Diagnostics) -> SourceSheet:

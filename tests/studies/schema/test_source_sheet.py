@@ -150,19 +150,23 @@ def sheet(*settings: tuple[str, str, bool]) -> SourceSheet:
     [
         (
             [("model.d_model", "paper", False), ("train.lr", "program", False), ("a", "ours", True)],
-            "No setting that it gives is ours; 1 default.",
+            "1 default is not from the paper (activemem study show it --sources).",
         ),
-        ([("train.epochs", "ours", False)], "1 setting is ours: train.epochs; 0 defaults."),
+        ([("train.epochs", "paper", False)], "All settings are from the paper."),
+        (
+            [("train.epochs", "ours", False)],
+            "1 setting is not from the paper (activemem study show it --sources).",
+        ),
         (
             [("train.epochs", "ours", False), ("factors.seed", "ours", False), ("b", "ours", True)],
-            "2 settings are ours: train.epochs, factors.seed; 1 default.",
+            "2 settings and 1 default are not from the paper (activemem study show it --sources).",
         ),
     ],
 )
-def test_settings_that_are_neither_the_papers_nor_its_programs_are_named(settings, sentence):
-    assert sheet(*settings).summary() == sentence
+def test_settings_that_are_neither_the_papers_nor_its_programs_are_counted(settings, sentence):
+    assert sheet(*settings).summary("it") == sentence
 
 
 def test_a_study_that_does_not_say_is_told_as_such():
     nothing = SourceSheet(settings=(), is_given=False)
-    assert nothing.summary() == "The study does not say where its settings come from."
+    assert nothing.summary("it") == "The study does not say where its settings come from."
