@@ -26,11 +26,11 @@ from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import level_names, one_line
 from ...studies.schema.settings import Level, Names
 from ...studies.text.units import degrees_of_freedom, number_range, plural
+from ..claims.terminal import format_p
 from ..curves.curve import Axis, Bar, Content, Curve, Panel
 from ..curves.draw.axis_scale import Scale, make_scale
 from ..curves.draw.panel import AXIS_COLOR, PanelLayout, Plot, measure_names
 from ..curves.draw.style import DIM, FAINT, INK, MAX_NAME_WIDTH, TEXT, TICK, text_width, wrap_text
-from ..statistics.effect_words import effect_words, format_p, format_share
 from ..statistics.estimates import mean
 from ..subject import ResultSubject, StudyModel, model_factors
 from ..tables.axes import metric_head
@@ -59,6 +59,23 @@ FACTORS, INTERACTIONS, BESIDES = "factors", "interactions", "besides"
 """The headings of rows."""
 
 _COLUMNS = ("effect", "p", "share")
+
+
+def _p_words(p: float) -> str:
+    """Return a p as a table prints it: `.03`, `< .001`."""
+    return format_p(p).removeprefix("p ").removeprefix("= ")
+
+
+def _share_words(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _effect_words(effect: TermEffect | None) -> str:
+    """Return the words beside a factor: `η² 30.4 %, p < .001`, without what is not known."""
+    if effect is None:
+        return ""
+    share = "" if effect.share is None else f"η² {_share_words(effect.share)}"
+    return ", ".join(filter(None, (share, "" if effect.p is None else format_p(effect.p))))
 
 
 class EffectsTable(TableKind):
@@ -236,7 +253,7 @@ def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], m
             told.append(
                 Bar(name=text, text=number, value=contrast.value, low=contrast.low, high=contrast.high)
             )
-        words = effect_words(effect.p, effect.share) if effect else ""
+        words = _effect_words(effect)
         groups.append(FactorMeans(name=one_line(name), text=words, means=tuple(told)))
     values = [each.value for each in found.observations.values]
     return Effects(factors=tuple(groups), center=mean(values) if values else None)
@@ -328,7 +345,7 @@ def _cells(
     metric, found = column.metric, column.found
     if row.besides:
         share = getattr(found.model.shares, row.besides) if found.model else None
-        return _empty(), _empty(), _number(share, format_share)
+        return _empty(), _empty(), _number(share, _share_words)
     effect = column.effects.get(row.term)
     if effect is None or not effect.contrasts:
         if row.level is not None:
@@ -346,7 +363,7 @@ def _cells(
         first = _effect(effect.contrasts[0], metric, len(found.observations.values), marks)
     else:
         first = Cell(status=CellStatus.DONE, marks=marks)
-    return first, _number(effect.p, format_p), _number(effect.share, format_share)
+    return first, _number(effect.p, _p_words), _number(effect.share, _share_words)
 
 
 def _level_effect(found: StudyModel, row: _Row, factors: Mapping[str, tuple[Level, ...]]) -> Contrast | None:

@@ -9,9 +9,8 @@ from ...studies.catalog.metrics import Metric
 from ...studies.schema.settings import Names
 from ...studies.searches.points import SearchPoints
 from ..curves.curve import Axis, Line, Point
-from ..search.fronts import front_of
 from .incumbent import PointsFigure, SearchFigure, axis_name
-from .pareto import Cloud
+from .pareto import Cloud, pareto_front
 from .scaling import against
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ class FrontFigure(SearchFigure):
         signs = found.sign(across), found.sign(up)
         known = [(point, point.mean(across.name), point.mean(up.name)) for point in found.complete]
         dots = [Point(x=x, y=y, n=point.seeds) for point, x, y in known if x is not None and y is not None]
-        front = [dots[number] for number in front_of([(dot.x, dot.y) for dot in dots], signs)]
         return PointsFigure(
             caption=against(axis_name(up), axis_name(across)),
             notes=("Dot: a point; steps: the front that no point passes.",),
@@ -40,7 +38,7 @@ class FrontFigure(SearchFigure):
             y=Axis(title=axis_name(up)),
             content=Cloud(
                 lines=tuple(Line(name="", points=(dot,)) for dot in dots),
-                front=tuple(front),
+                front=pareto_front(dots, signs),
                 steps="pre" if signs[0] > 0 else "post",
             ),
         )

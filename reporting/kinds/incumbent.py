@@ -130,7 +130,6 @@ def _search_notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iter
 
 def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) -> PointTrace:
     """Return every point in the order in which they ended, and the best so far."""
-    from ..search.fronts import best_so_far  # noqa: PLC0415 -- with NumPy, as the next
     from ..search.noise import find_baseline  # noqa: PLC0415 -- loads NumPy
 
     sign = found.sign(metric)
@@ -140,7 +139,8 @@ def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) ->
         for place, point in zip(places, found.points, strict=True)
         if (value := point.mean(metric.name)) is not None and point in found.complete
     ]
-    best = best_so_far([value for _, _, value in shown], sign)
+    better = max if sign > 0 else min
+    best = list(accumulate((value for _, _, value in shown), better))
     start = find_baseline(study, found)
     return PointTrace(
         points=tuple(Point(x=place, y=value, n=point.seeds) for place, point, value in shown),
