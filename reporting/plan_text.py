@@ -107,7 +107,7 @@ def format_plan(
 
 
 def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
-    """What cells stand for, how many seeds there may be, and the sizes solved for equal parameters."""
+    """Yield what cells stand for, how many seeds there may be, and the sizes solved for equal parameters."""
     yield "design", explain_design(study.design)
     aliases = alias_words(study.design)
     more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
@@ -129,7 +129,7 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 
 
 def _cost_notes(plan: Plan, machine: MachineNotes, width: int) -> Iterator[_Note]:
-    """The memory of a step, and what a test costs."""
+    """Yield the memory of a step, and what a test costs."""
     if plan.memory is not None:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
@@ -199,7 +199,7 @@ def _test(test: TrialTest) -> str:
 
 
 def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
-    """How many trials go on from each epoch, and from which trials; of many the first few."""
+    """Yield how many trials go on from each epoch, and from which trials; of many the first few."""
     by_epoch: dict[int, list[str]] = {}
     for each in shorter_trials:
         by_epoch.setdefault(each.epochs, []).append(each.trial)
@@ -211,7 +211,7 @@ def _going_on(shorter_trials: Iterable[ShorterTrial]) -> Iterator[str]:
 
 
 def count_to_run(study: Study, plan: Plan) -> int:
-    """The number of trials that a run would train, without those that a search has pruned."""
+    """Return the number of trials that a run would train, without those that a search has pruned."""
     if not study.search or study.fidelity is not None:
         return plan.num_remaining
     without = plan.total - sum(plan.counts.values()) + plan.counts.get("incomplete", 0)
@@ -254,7 +254,7 @@ def _axis(name: str, count: int) -> str:
 
 
 def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
-    """A line for each model: its label, size, cost and memory of a step, and time of a trial."""
+    """Yield a line for each model: its label, size, cost and memory of a step, and time of a trial."""
     unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
     solved = () if study.design.matched_size is None else (study.design.matched_size[0], "residual")
     heads = (_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "memory")
@@ -272,7 +272,7 @@ def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
 
 
 def _labels(texts: Sequence[str], max_width: int) -> list[str]:
-    """The first column; labels that are too wide lose shared arguments, then their middles."""
+    """Return the first column; labels that are too wide lose shared arguments, then their middles."""
     corner, *labels = texts
     shown = (
         corner,
@@ -297,12 +297,12 @@ def _row(model: ModelCost, size: float) -> tuple[str, ...]:
 
 
 def _signed(count: int) -> str:
-    """A difference with its sign, a true minus: `+12`, `−1,284`, `0`."""
+    """Return a difference with its sign, a true minus: `+12`, `−1,284`, `0`."""
     return f"{count:+,}".replace("-", "−") if count else "0"
 
 
 def _label_column_name(study: Study, plan: Plan) -> str:
-    """The factor whose levels name the models, or "model" if there is none."""
+    """Return the factor whose levels name the models, or "model" if there is none."""
     labels = {model.label for model in plan.models}
     factors = (
         name for name, levels in study.factors.items() if labels <= {level_name(each) for each in levels}

@@ -129,7 +129,7 @@ class StudyResults:
         return winners_text(self.study, found, best=best, seeds=seeds)
 
     def plan(self, only: Sequence[str] = ()) -> PlanDisplay:
-        """What a run will train and what that costs; of a part of the grid, as in `["task=sort"]`.
+        """Return what a run will train and what that costs; of a part of the grid, as in `["task=sort"]`.
 
         Its memory is that of the longest sequences that settings allow: `activemem study plan` looks into
         prepared data, too.

@@ -65,7 +65,7 @@ def format_costs(part: ModelPart, sizes: Sizes, size: float) -> tuple[str, str, 
 
 
 def as_data(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> dict[str, Any]:
-    """What `render` shows, with all digits; an unbounded reach is "all", memory is in bytes."""
+    """Return what `render` shows, with all digits; an unbounded reach is "all", memory is in bytes."""
     return {
         **summary(recipe, analysis, sizes),
         "parts": list(map(_part, analysis.tree_with_memory(sizes.batch).parts)),

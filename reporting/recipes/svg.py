@@ -184,7 +184,7 @@ def _brackets(parts: tuple[ModelPart, ...]) -> int:
 
 
 def _spread(part: ModelPart) -> tuple[ModelPart, ...]:
-    """The parts of one copy with their share of the figures of all copies."""
+    """Return the parts of one copy with their share of the figures of all copies."""
     ratios = {name: _ratio(part, name) for name in ("parameters", "flops", "kept")}
 
     def times(inner: ModelPart) -> ModelPart:
@@ -200,14 +200,14 @@ def _ratio(part: ModelPart, name: str) -> float:
 
 
 def _own_cost(part: ModelPart) -> ModelPart:
-    """The costs of a sum besides its parts: its normalisation, its input, its dropout."""
+    """Return the costs of a sum besides its parts: its normalisation, its input, its dropout."""
     names = ("parameters", "kept")
     figures = {name: getattr(part, name) - sum(getattr(one, name) for one in part.parts) for name in names}
     return ModelPart(label="", **figures)
 
 
 def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
-    """The label of a row, its figures, and a bar for each that is a share of the model's."""
+    """Yield the label of a row, its figures, and a bar for each that is a share of the model's."""
     part = row.part
     _, size = si_prefix(analysis.flops_per_token)
     *numbers, reach, _, _ = format_costs(part, sizes, size)
