@@ -18,6 +18,8 @@ import torch._functorch.config as autograd_settings
 from torch import Tensor, nn
 from torch._dynamo.exc import TorchDynamoException
 
+from ...errors import ActivememError
+from ...studies.schema.training import Compile
 from ..core.interruption import leave_if_asked
 
 NO_COMPILER = (
@@ -34,7 +36,19 @@ _MOST_PROGRAMS = 10_000
 _log = logging.getLogger(__name__)
 
 
-def compile_body(body: nn.Module) -> None:
+class CompileModeError(ActivememError):
+    """A device cannot use the mode of torch's compiler that the settings ask for."""
+
+
+def check_compile(mode: Compile, device: torch.device) -> None:
+    """Raise CompileModeError where a mode would silently have no effect."""
+    if mode == "reduce-overhead" and device.type != "cuda":
+        raise CompileModeError(
+            'compile = "reduce-overhead" needs a GPU, as it records CUDA graphs; on a CPU use compile = true'
+        )
+
+
+def compile_body(body: nn.Module, mode: Compile = True) -> None:
     """Have torch compile a model's body, with a program for each length that needs one.
 
     Torch's default is eight programs, earlier models included; it computes the rest without the compiler.
@@ -42,7 +56,7 @@ def compile_body(body: nn.Module) -> None:
     torch.compiler.reset()
     limits = torch._dynamo.config
     limits.recompile_limit = limits.accumulated_recompile_limit = _MOST_PROGRAMS
-    body._compiled_call_impl = _CompiledBody(body)
+    body._compiled_call_impl = _CompiledBody(body, None if mode is True else mode)
 
 
 class _CompiledBody:
@@ -51,11 +65,11 @@ class _CompiledBody:
     Torch compiles for any length from the second length on, which fails where a block branches on it.
     """
 
-    def __init__(self, body: nn.Module) -> None:
+    def __init__(self, body: nn.Module, mode: str | None) -> None:
         call = body._call_impl
         self._ways: tuple[Callable[..., Any], ...] = (
-            torch.compile(call),
-            torch.compile(call, dynamic=False),
+            torch.compile(call, mode=mode),
+            torch.compile(call, mode=mode, dynamic=False),
             call,
         )
         self._way_of: dict[object, int] = {}
@@ -69,9 +83,10 @@ class _CompiledBody:
                 # the backward pass too, which would be compiled, and fail, only in the middle of a step
                 with autograd_settings.patch(force_non_lazy_backward_lowering=True):
                     return self._ways[way](*args, **kwargs)
-            except TorchDynamoException as error:
-                leave_if_asked()  # whatever stops a run stops compilers as well
-                if way == len(self._ways) - 1 or any(text in str(error) for text in NO_COMPILER):
+            except Exception as error:
+                leave_if_asked()  # a Ctrl-C reaches compilers and torch's processes as well
+                is_last = way == len(self._ways) - 1 or any(text in str(error) for text in NO_COMPILER)
+                if is_last or not isinstance(error, TorchDynamoException):
                     raise
                 self._way_of[key] = way + 1
                 self._tell(error)

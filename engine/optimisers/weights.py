@@ -18,7 +18,7 @@ from ..core.models import AnyModel, build_model
 from ..core.seeds import derive_seed
 from .build import build_optimizer, change_settings, keep_steps_on_cpu
 from .clipped_steps import move_weights
-from .compiled_body import compile_body
+from .compiled_body import check_compile, compile_body
 
 
 class WeightAverage:
@@ -180,7 +180,8 @@ def draw_model(settings: TrialSettings, interface: ModelInterface) -> AnyModel:
 
 def make_weights(settings: TrialSettings, interface: ModelInterface, device: torch.device) -> Weights:
     """Return the weights of a trial on one device."""
+    check_compile(settings.train.compile, device)
     model = draw_model(settings, interface).to(device)
     if settings.train.compile:
-        compile_body(model.body)
+        compile_body(model.body, settings.train.compile)
     return Weights(model, settings.train)

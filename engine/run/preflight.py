@@ -24,6 +24,7 @@ from ...studies.schema.settings import TrialSettings
 from ..core.models import AnyModel, build_model
 from ..core.resources import Machine
 from ..data import DataError, open_corpus, open_labelled, open_pairs, open_treebank
+from ..optimisers.compiled_body import check_compile
 from ..trial.leaks import ROUNDING, LeakError
 from ..trial.precision import check_precision
 
@@ -103,14 +104,15 @@ def _try_model(settings: TrialSettings) -> AnyModel:
     return build_model(settings.model, settings.task.interface, torch.Generator().manual_seed(0)).eval()
 
 
-def check_precisions(all_settings: Iterable[TrialSettings], machine: Machine) -> None:
-    """Raise PrecisionError if this machine lacks a precision that trials ask for.
+def check_device(all_settings: Iterable[TrialSettings], machine: Machine) -> None:
+    """Raise PrecisionError or CompileModeError if this machine lacks what trials ask of their device.
 
     The machines of a cluster are unknown here: there each trial finds out by itself.
     """
     if machine.address is None:
         for settings in all_settings:
             check_precision(settings.train.precision, torch.device(machine.device))
+            check_compile(settings.train.compile, torch.device(machine.device))
 
 
 _OPEN = {

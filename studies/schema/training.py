@@ -24,6 +24,7 @@ from ..catalog.optimisers import (
 )
 from ..catalog.schedules import OwnScheduleSettings, ScheduleSettings, read_schedule_settings
 from ..catalog.tasks.algorithmic import Length
+from ..text.pydantic_messages import format_value
 from ..text.strict_model import StrictModel
 
 
@@ -129,6 +130,17 @@ CHANGEABLE = tuple(name for name in OptimizerChangeSettings.model_fields if name
 GradientMeasure = Literal["gradient_norm", "gradient_noise"]
 """A metric of the gradients of an epoch."""
 
+
+def _check_compile(value: object) -> object:
+    """Raise ValueError with all that is expected, which a union would tell in parts."""
+    if isinstance(value, bool) or value == "reduce-overhead":
+        return value
+    raise ValueError(f'expected true, false or "reduce-overhead", got {format_value(value)}')
+
+
+Compile = Annotated[bool | Literal["reduce-overhead"], BeforeValidator(_check_compile)]
+"""Whether torch compiles the body, and in which of its modes."""
+
 Precision = Literal["float32", "tf32", "bf16"]
 """The precision of products: 32 bits, or mantissas of 10 or 7 bits."""
 
@@ -177,8 +189,8 @@ class TrainSettings(StrictModel):
     """for pairs of sequences: the probability that is spread over all symbols of the target's vocabulary"""
     precision: Precision = "float32"
     """how exactly products are computed, in all operations alike; weights stay in 32 bits"""
-    compile: bool = False
-    """whether torch compiles the body"""
+    compile: Compile = False
+    """whether torch compiles the body; on a GPU also in its mode with CUDA graphs, for short steps"""
     stop: StopSettings | None = None
     """when training ends before the last epoch, since its loss is at rest"""
     early_stopping: EarlyStoppingSettings | None = None

@@ -2,11 +2,15 @@
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import nn
 from torch._dynamo.exc import TorchDynamoException
 
 from activemem.engine.core.interruption import StoppedMidway, forget_stop, stop_soon
-from activemem.engine.optimisers.compiled_body import NO_COMPILER, compile_body
+from activemem.engine.core.resources import Machine
+from activemem.engine.optimisers.compiled_body import NO_COMPILER, CompileModeError, compile_body
+from activemem.engine.run.preflight import check_device
+from activemem.engine.trial.training import Training
 
 
 @pytest.fixture
@@ -14,7 +18,7 @@ def body(monkeypatch):
     """A body that is compiled for any length from 4 on, and for itself from 2 on, and the ways it was run."""
     ways = []
 
-    def compiled(call, dynamic=None):
+    def compiled(call, mode=None, dynamic=None):
         def run(x):
             ways.append(dynamic)
             if x.shape[0] < (4 if dynamic is None else 2):
@@ -38,8 +42,14 @@ def test_a_length_that_cannot_be_compiled_with_others_is_tried_once_and_told_onc
     assert len(caplog.records) == 1
 
 
-def test_a_compiler_that_a_stop_has_ended_fails_no_trial(body):
+@pytest.mark.parametrize("error", [TorchDynamoException("the compiler ended"), OSError("a process ended")])
+def test_a_compiler_that_a_stop_has_ended_fails_no_trial(body, error):
     body, _ = body
+
+    def fail(_x):
+        raise error
+
+    body._compiled_call_impl._ways = (fail, fail, body._call_impl)
     stop_soon()
     try:
         with pytest.raises(StoppedMidway):
@@ -57,3 +67,38 @@ def test_a_machine_without_a_compiler_is_told(body, monkeypatch):
     body._compiled_call_impl._ways = (fail, fail, body._call_impl)
     with pytest.raises(TorchDynamoException, match=NO_COMPILER[0]):
         body(torch.randn(1, 3))
+
+
+@pytest.mark.parametrize("wrong", ["max", 1, "true"])
+def test_a_mode_that_is_not_known_is_told_with_those_that_are(settings, wrong):
+    with pytest.raises(ValidationError, match='expected true, false or "reduce-overhead", got'):
+        settings(compile=wrong)
+
+
+def test_cuda_graphs_are_refused_on_a_cpu_before_anything_is_trained(settings):
+    graphs = settings(compile="reduce-overhead")
+    with pytest.raises(CompileModeError, match=r"needs a GPU.*use compile = true"):
+        check_device([graphs], Machine(gpus=0.0))
+    with pytest.raises(CompileModeError):
+        Training(graphs, torch.device("cpu"))
+    check_device([graphs], Machine(gpus=0.0, address="elsewhere:6379"))  # whose machines are unknown
+
+
+def test_the_mode_is_handed_to_torch(monkeypatch):
+    modes = []
+    monkeypatch.setattr(torch, "compile", lambda call, mode=None, dynamic=None: modes.append(mode) or call)
+    compile_body(nn.Linear(3, 3), "reduce-overhead")
+    compile_body(nn.Linear(3, 3), True)
+    assert modes == ["reduce-overhead", "reduce-overhead", None, None]
+
+
+@pytest.mark.slow  # torch's compiler runs for a minute
+def test_lengths_below_a_kernel_train_compiled_as_they_do_eagerly(settings):
+    recipe = "conv(k=5) >> ff(8) + highway_conv(k=3)"
+    losses = []
+    for compiled in (True, False):
+        trial = settings(
+            recipe, "sort", compile=compiled, curriculum=None, lengths=[2, 4], epochs=1, steps_per_epoch=6
+        )
+        losses.append(Training(trial, torch.device("cpu")).advance()["loss"])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)

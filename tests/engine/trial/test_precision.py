@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.preflight import check_precisions
+from activemem.engine.run.preflight import check_device
 from activemem.engine.trial import training
 from activemem.engine.trial.precision import PrecisionError, check_precision, float32_products
 from activemem.engine.trial.training import Training
@@ -150,7 +150,7 @@ def test_a_study_is_refused_before_anything_is_trained(tiny, tmp_path, settings,
         run_study(study, store, Machine(gpus=0.0), notes, local=True)
     assert str(error.value) == NO_GPU
     assert store.records.latest() is None
-    check_precisions([settings(precision="tf32")], Machine(address="elsewhere:6379"))
+    check_device([settings(precision="tf32")], Machine(address="elsewhere:6379"))
 
 
 def test_the_row_has_the_precision(settings):
