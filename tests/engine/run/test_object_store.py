@@ -5,9 +5,12 @@ import subprocess
 import polars as pl
 import pytest
 
+from activemem.engine.core.events import Taken
 from activemem.engine.core.model_file import read_model_file
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
+from activemem.engine.trial.claims import Claims
+from activemem.engine.trial.outcome import Job
 from activemem.reporting.results import open_study
 from activemem.storage import Store, StoreError
 from activemem.studies.study import load_study
@@ -75,6 +78,8 @@ def test_a_study_in_a_bucket_survives_kills_and_ends_as_in_a_folder(tmp_path, se
     leftover = {name.split("/")[2] for name in left(server, "checkpoints")}
     assert leftover <= set(before["trial"])  # killed between the row and the removal
     assert len(left(server, "trials")) == 1  # merged
+    assert left(server, "leases") == ["shared/leases/sweeps"]
+    assert not left(server, "unfinished")
 
 
 @pytest.mark.slow  # CI has the faults of tests/chaos in a bucket
@@ -124,3 +129,14 @@ def test_nothing_is_trained_where_the_server_has_no_conditional_writes(tiny, ser
     with pytest.raises(StoreError, match="does not heed If-None-Match"):
         run_study(load_study(tiny), Store(ADDRESS), Machine(), notes, local=True)
     assert notes.events == []
+
+
+def test_a_driver_that_planned_before_another_ended_and_removed_its_leases_trains_nothing_again(tiny, server):
+    study, store = load_study(tiny), Store(ADDRESS)
+    first, second = (Job(trial=trial, attempt=0, run="early") for trial in study.trials[:2])
+    claims = Claims(store, "early")
+    _, lease = claims.claim(second)  # by when it has read the store
+    run_study(study, Store(ADDRESS), Machine(), local=True, trial_ids={first.trial.id})
+    assert left(server, "leases") == [f"shared/leases/{second.trial.id}-0", "shared/leases/sweeps"]
+    assert claims.claim(first) == Taken(trial=first.trial.id, attempt=0, ended=True)
+    lease.release()
