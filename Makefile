@@ -8,7 +8,12 @@ READY  := $(VENV)/.ready
 SHELL  := bash
 .SHELLFLAGS := -o pipefail -c
 INSTALL := PYTHONUNBUFFERED=1 $(BIN)/python -m pip install --constraint constraints.txt
-ONE_LINE := while read -r line; do printf '\r\033[K%.76s' "$$line"; done; echo
+# What an installer prints as one line that changes, and its errors in full.
+ONE_LINE := 2>&1 | { while read -r what which rest; do case "$$what" in \
+	ERROR*) printf '\r\033[K%s\n' "$$what $$which $$rest" ;; \
+	Collecting|Processing|Downloading|Building|Prepared|Resolved) printf '\r\033[K%.76s' "$$what $${which\#\#*/}" ;; \
+	Installing) set -- $$rest; printf '\r\033[Kinstalling %s packages …' $$(($$\# - 1)) ;; \
+	esac; done; printf '\r\033[K'; }
 OTHERS := $(VENV)/.others
 MINIMUM := .venv-minimum
 MINIMUM_TORCH ?= $(shell sed -n 's/^torch==//p' constraints-minimum.txt)
@@ -23,20 +28,20 @@ setup: $(READY)  ## make .venv with exact versions and install activemem into it
 # uv picks torch's build for this machine, a small one where there is no GPU; where it cannot, pip installs torch.
 $(RUNS): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	@echo "installing activemem into $(VENV): a few minutes"
-	@$(BIN)/python -m pip install --quiet uv && $(BIN)/python -m uv pip install --quiet --python $(BIN)/python \
-		--torch-backend=auto --constraint constraints.txt torch 2>/dev/null || true
-	@$(INSTALL) --editable . | $(ONE_LINE)
+	@echo "installing activemem and what it needs into $(VENV): a few minutes"
+	@{ $(BIN)/python -m pip install --quiet uv 2>/dev/null && $(BIN)/python -m uv pip install \
+		--python $(BIN)/python --torch-backend=auto --constraint constraints.txt torch; } $(ONE_LINE) || true
+	@$(INSTALL) --editable . $(ONE_LINE)
 	@touch $@
 
 $(READY): $(RUNS)
-	@$(INSTALL) --editable ".[dev]" | $(ONE_LINE)
+	@$(INSTALL) --editable ".[dev]" $(ONE_LINE)
 	@touch $@
 
 run: $(RUNS)     ## run the quickstart study: its table, one sentence of result, a figure and a page
 	@$(BIN)/activemem study run quickstart
 	@$(BIN)/activemem table render quickstart --published
-	@$(BIN)/activemem claim check quickstart || true
+	@$(BIN)/python -c "import activemem; print(*activemem.open_study('quickstart').check_claims(), sep='\n')"
 	@mkdir -p build
 	@$(BIN)/activemem curve render quickstart --out build/quickstart.svg
 	@$(BIN)/activemem report build quickstart --out build/quickstart.html

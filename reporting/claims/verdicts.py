@@ -9,6 +9,7 @@ from enum import StrEnum
 from ...errors import ActivememError
 from ...studies.claims.comparisons import AllOf, AnyOf, Comparison, NotOf, Statement
 from ...studies.claims.spec import ClaimSpec
+from ...studies.text.units import plural
 
 
 class ClaimError(ActivememError):
@@ -79,6 +80,19 @@ class ClaimResult:
 
     def __repr__(self) -> str:
         return f"<ClaimResult {self.spec.name!r}: {self.verdict}>"
+
+    def __str__(self) -> str:
+        """Return one sentence, such as `Confirmed with 2 seeds: conv is ahead (+4.0 [0.4, 7.6]).`."""
+        finding = self.deciding
+        would_do = f", {self.needed} would do" if self.needed else ""
+        effect = ""
+        if finding.effect is not None and finding.interval is not None:
+            number, low, high = (
+                f"{each:.{finding.decimals}f}" for each in (finding.effect, *finding.interval)
+            )
+            effect = f" ({'+' if finding.effect > 0 else ''}{number} [{low}, {high}])".replace("-", "−")
+        head = f"{self.verdict.capitalize()} with {plural(finding.n, 'seed')}{would_do}"
+        return f"{head}: {self.spec.name}{effect}."
 
 
 def combine_verdicts(statement: Statement, verdicts: Mapping[Comparison, Verdict]) -> Verdict:

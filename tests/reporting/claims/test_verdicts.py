@@ -51,6 +51,21 @@ def test_the_same_difference_in_every_seed_counts_as_known_to_rounding_only():
     assert (by_one.verdict, by_one.needed) == (UNDECIDED, 4)
 
 
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (pair((40, 41), (10, 12)), "Confirmed with 2 seeds: claim (+29.5 [23.1, 35.9])."),
+        (pair((10, 12), (40, 41)), "Refuted with 2 seeds: claim (−29.5 [−35.9, −23.1])."),
+        (pair((14, 14), (14, 14)), "Undecided with 2 seeds: claim (0.0 [−3.7, 3.7])."),
+        (pair((14,), (14,)), "Undecided with 1 seed: claim."),
+    ],
+    ids=["confirmed", "refuted", "undecided", "one seed"],
+)
+def test_a_result_is_one_sentence(found, sentence):
+    one = checked(SA_BEATS_CONV.format("reverse"), found, overrides=["factors.seed=[0, 1]"])
+    assert str(one) == sentence.replace("claim", one.spec.name)
+
+
 def test_the_other_way_round_it_is_refuted():
     one = checked(SA_BEATS_CONV.format("reverse"), pair((10, 11, 12), (40, 43, 43)))
     assert (one.verdict, one.deciding.effect) == (REFUTED, -31.0)
