@@ -57,12 +57,29 @@ def left_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+class StartLeft(BaseException):
+    """A start of Ray is left, as somebody has asked to stop."""
+
+
 @contextmanager
-def handlers_kept() -> Iterator[None]:
-    """A context that puts the handlers of `SIGNALS` back at its end: Ray takes that of SIGTERM for itself."""
+def left_when_asked() -> Iterator[None]:
+    """A context that the first Ctrl-C or SIGTERM leaves by StartLeft, after the handler before has run.
+
+    Ray takes the handler of SIGTERM for itself, which raises SystemExit. At the end all are put back.
+    """
     before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        if callable(handler := before[number]):
+            handler(number, frame)
+        raise StartLeft
+
+    for number in SIGNALS:
+        signal.signal(number, leave)
     try:
         yield
+    except SystemExit:
+        leave(signal.SIGTERM, None)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

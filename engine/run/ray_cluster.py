@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,7 @@ from .cluster_nodes import FitNodes, StorePlace, marked
 from .cohort_sources import CohortSource
 from .gpu_share import with_share
 from .head_watch import HeadWatch
-from .interrupts import Stop
+from .interrupts import StartLeft, Stop, left_when_asked
 from .ray_actor import COMPLETED, CohortActor, tell_to_stop
 from .ray_connection import connected
 from .worker_code import check_workers_here, look_at_code
@@ -200,19 +200,21 @@ def run_cohorts(
     """Run a source's cohorts to their end; return why some were given up, if any.
 
     With a metric each epoch is reported, and the source may give a cohort up. Where only so many can train
-    `at_once`, they are spread over all GPUs. Raises NodeError if the cluster of an address has nodes that
-    cannot train trials of these settings.
+    `at_once`, they are spread over all GPUs. A stop while Ray starts ends the run at once. Raises NodeError
+    if the cluster of an address has nodes that cannot train trials of these settings.
     """
-    run = uuid.uuid4().hex
-    with (
-        connected(machine, listener) as head,
-        _located(store, machine) as place,
-        tempfile.TemporaryDirectory(prefix="activemem-") as scratch,
-    ):
-        code = look_at_code()
-        if machine.address is None:
-            check_workers_here(code)
-        machine, nodes = _ready(machine, place, settings, listener, at_once)
+    run, code = uuid.uuid4().hex, look_at_code()
+    with ExitStack() as opened:
+        try:
+            with left_when_asked():
+                head = opened.enter_context(connected(machine, listener))
+                place = opened.enter_context(_located(store, machine))
+                if machine.address is None:
+                    check_workers_here(code)
+                machine, nodes = _ready(machine, place, settings, listener, at_once)
+        except StartLeft:
+            return []
+        scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="activemem-"))
         actor = tune.with_parameters(
             CohortActor,
             root=place.root,

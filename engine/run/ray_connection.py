@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import ray
 from ray.job_config import JobConfig
@@ -16,7 +19,6 @@ from ..core.gpus import count_gpus_of_processes
 from ..core.resources import Machine, cpus_here
 from ..trial.machine_failures import MachineError
 from .head_watch import HeadWatch
-from .interrupts import handlers_kept
 from .worker_code import search_path
 
 RAY_ENVIRONMENT = {
@@ -43,12 +45,20 @@ Ray waits 15 s for its agent and 30 s for its node, which cannot be set in versi
 later start is quicker, as all files are in memory then.
 """
 
+START_S = 300.0
+"""How long all these starts may take together."""
+
+
+class _StartTooSlow(BaseException):
+    """Ray has not started in time; no Exception, which Ray would catch."""
+
 
 @contextmanager
 def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
     """Connect to the machine's cluster, or start one for the time of the context.
 
-    Raises MachineError where none can be started, ConnectionError where none answers at the address.
+    Raises MachineError where none can be started, ConnectionError where none answers at the address. Ray
+    replaces the handler of SIGTERM.
     """
     for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -56,11 +66,10 @@ def connected(machine: Machine, listener: Listener) -> Iterator[HeadWatch]:
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # a worker's death is told by us
     mine = not ray.is_initialized()
     if mine:
-        with handlers_kept():
-            if machine.address is None:
-                _start(machine, listener)
-            else:
-                connect(machine.address)
+        if machine.address is None:
+            _start(machine, listener)
+        else:
+            connect(machine.address)
     head = HeadWatch(ray.get_runtime_context().gcs_address)
     try:
         yield head
@@ -92,26 +101,62 @@ def _start(machine: Machine, listener: Listener) -> None:
 
     Raises MachineError with the cause.
     """
-    for attempt in range(1, STARTS + 1):
-        listener.starting_ray(attempt)
-        try:
-            ray.init(
-                address="local",
-                job_config=_job(),
-                num_cpus=cpus_here(),
-                num_gpus=gpus_to_hand_out(machine),
-                include_dashboard=False,
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
-        except Exception as error:
-            ray.shutdown()
-            if "timed out" in str(error).lower() and attempt < STARTS:
-                continue
-            cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
-            told = f"Ray does not start here ({plural(attempt, 'attempt')}): {cause}"
-            raise MachineError(f"{told}; --local trains in this process, without Ray") from error
+    attempt = 0
+    try:
+        with _limited(START_S):
+            while True:
+                attempt += 1
+                listener.starting_ray(attempt)
+                try:
+                    ray.init(
+                        address="local",
+                        job_config=_job(),
+                        num_cpus=cpus_here(),
+                        num_gpus=gpus_to_hand_out(machine),
+                        include_dashboard=False,
+                        log_to_driver=False,
+                        logging_level=logging.CRITICAL,  # the error that it raises says the same
+                    )
+                    return
+                except Exception as error:
+                    if attempt == STARTS or "timed out" not in str(error).lower():
+                        raise
+                    ray.shutdown()
+    except Exception as error:
+        ray.shutdown()
+        cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise _start_failure(attempt, cause) from error
+    except _StartTooSlow:
+        ray.shutdown()
+        raise _start_failure(attempt, f"not within {START_S:g} s, perhaps as this machine is busy") from None
+    except BaseException:
+        ray.shutdown()
+        raise
+
+
+def _start_failure(attempts: int, cause: str) -> MachineError:
+    """Return the error of a Ray that does not start, with what to do instead."""
+    told = f"Ray does not start here ({plural(attempts, 'attempt')}): {cause}"
+    return MachineError(f"{told}; --local trains in this process, without Ray")
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """A context that _StartTooSlow leaves after so many seconds; only in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
         return
+
+    def ring(_signal: int, _frame: FrameType | None) -> None:
+        raise _StartTooSlow
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _job() -> JobConfig:

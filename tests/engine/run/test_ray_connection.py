@@ -1,5 +1,8 @@
 """How Ray starts on this machine, and which code its workers run."""
 
+import signal
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -9,9 +12,13 @@ import activemem
 from activemem.engine.core.events import NOBODY, Listener
 from activemem.engine.core.resources import Machine
 from activemem.engine.run import ray_connection
+from activemem.engine.run.driver import run_study
+from activemem.engine.run.interrupts import SIGNALS
 from activemem.engine.run.ray_connection import STARTS, connected
 from activemem.engine.run.worker_code import check_workers_here, code_fault, look_at_code
 from activemem.engine.trial.machine_failures import MachineError
+from activemem.storage import Store
+from activemem.studies.study import load_study
 
 HERE = Machine(gpus=0.0)
 SLOW = "The current node timed out during startup. This could happen because the raylet failed."
@@ -84,3 +91,28 @@ def test_a_start_that_fails_is_the_machines_failure_and_names_the_next_step(monk
         pass
     assert str(failed.value) == f"{told}; --local trains in this process, without Ray"
     assert attempts.numbers == list(range(1, number + 1))
+
+
+def test_a_start_without_an_end_is_left_with_what_to_do_instead(monkeypatch):
+    monkeypatch.setattr(ray_connection, "START_S", 0.2)
+    monkeypatch.setattr(ray, "init", lambda **_: time.sleep(60))
+    with pytest.raises(MachineError) as failed, connected(HERE, NOBODY):
+        pass
+    assert str(failed.value) == (
+        "Ray does not start here (1 attempt): not within 0.2 s, perhaps as this machine is busy; "
+        "--local trains in this process, without Ray"
+    )
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=["ctrl-c", "sigterm"])
+def test_a_stop_while_ray_starts_ends_the_run_in_order(monkeypatch, tiny, tmp_path, number):
+    def start(**_keys):
+        signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(number))  # as Ray does
+        signal.raise_signal(number)
+        time.sleep(60)
+
+    monkeypatch.setattr(ray, "init", start)
+    before = signal.getsignal(number)
+    summary = run_study(load_study(tiny), Store(tmp_path), HERE, local=False)
+    assert (summary.stopped, summary.ran, summary.left) == (True, 0, 8)
+    assert signal.getsignal(number) == before
