@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -35,18 +36,26 @@ def no_models_note(study: Study, store: Store) -> str:
 
 def train_command(study: Study, store: Store, *, max_trials: int | None = None) -> str:
     """Return the command that trains a study into a store, with the plug-in files that are loaded here."""
-    file = study.path
-    if file is None or shipped_studies().get(study.name) == file:
-        file = study.name if study.name in shipped_studies() else f"{study.name}.toml"
     return command_line(
         "study",
         "run",
-        str(file),
+        _study_argument(study, store),
         max_trials=max_trials,
         set=study.overrides,
         results=None if store.place == DEFAULT_RESULTS else store.place,
         plugin=[str(each.path) for each in loaded_files()],
     )
+
+
+def _study_argument(study: Study, store: Store) -> str:
+    """Return the file of a study as a command takes it: as given, or where it was when it last ran."""
+    shipped = shipped_studies().get(study.name)
+    if (path := study.path) is None:
+        recorded = (store.load_study_record(study.name) or {}).get("path")
+        path = Path(recorded) if recorded else shipped or Path(f"{study.name}.toml")
+    if shipped is not None and (path == shipped or not path.exists()):
+        return study.name
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def note_missing_results(results: StudyResults) -> bool:

@@ -15,7 +15,7 @@ LocalOption = Annotated[
     bool | None,
     typer.Option(
         "--local/--ray",
-        help="Train in this process, or with Ray; by default a grid of under two minutes trains here.",
+        help="Train in this process, or with Ray; by default a grid of a few minutes trains here.",
     ),
 ]
 

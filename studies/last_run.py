@@ -46,7 +46,7 @@ def _check_known(name: str, store: Store) -> None:
     if (damaged := store.records.find_damaged(name)) is not None:
         message = (
             f"its record in the store is damaged, and was moved to {damaged}; run the study again from its "
-            f"file, which writes the record anew: activemem study run {name}.toml"
+            f"file, which writes the record anew: activemem study run FILE"
         )
         raise StudyError(f"{name}, as it last ran", [StudyFault(message=message)])
     known = {*shipped, *store.trials()["study"].unique()}

@@ -62,11 +62,11 @@ def run(
     from ...studies.last_run import load_last_run
     from ...studies.text.command_line import command_line
     from ..machine_settings import load_settings
+    from ..missing_results import train_command
 
     settings = load_settings({"results": results, "data": data})
     last_run = load_last_run(study, settings.store)
-    train_command = command_line("study", "run", study, set=last_run.overrides, results=results)
-    _require_weights(last_run, settings.store, train_command)
+    _require_weights(last_run, settings.store, train_command(last_run, settings.store))
     from ...engine.run.interrupts import left_by_sigterm
     from ...engine.run.last_resort import killed_if_stuck
 
@@ -155,7 +155,7 @@ def _has_encoder(study: Study) -> bool:
     return not recipes or any(encoder_arguments(recipe) is not None for recipe in recipes)
 
 
-def _require_weights(study: Study, store: Store, train_command: str) -> None:
+def _require_weights(study: Study, store: Store, command: str) -> None:
     """End the command with a message if no trial is done, or if none that is done has its weights."""
     from ...studies.planning.status import study_outcomes
 
@@ -163,15 +163,14 @@ def _require_weights(study: Study, store: Store, train_command: str) -> None:
     done = [trial for trial, status in outcomes.select("trial", "status").iter_rows() if status == "done"]
     if not done:
         print_stderr(
-            f"study {study.name} has no trial that is done in {store.place}; "
-            f"train it first:\n  {train_command}"
+            f"study {study.name} has no trial that is done in {store.place}; train it first:\n  {command}"
         )
         raise typer.Exit(EXIT_WRONG_INPUT)
     if not store.files.trials_with_weights(done):
         them, are = ("it", "is") if len(done) == 1 else ("them", "are")
         how = "" if study.keep_weights else "say keep_weights = true in [study] and "
         what = f"no weights of its {plural(len(done), 'trial')} that {are} done are in {store.absolute_place}"
-        print_stderr(f"{study.name}: {what}; {how}train {them} again here:\n  {train_command}")
+        print_stderr(f"{study.name}: {what}; {how}train {them} again here:\n  {command}")
         raise typer.Exit(EXIT_FAILED)
 
 

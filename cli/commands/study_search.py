@@ -117,6 +117,7 @@ def promote(
     from ...reporting.results import open_study
     from ...reporting.search.promotion import PromotionError
     from ...studies.study import load_study
+    from ...studies.text.command_line import command_line
     from ...studies.text.units import plural
     from ..machine_settings import load_settings
     from ..missing_results import note_missing_results
@@ -129,4 +130,4 @@ def promote(
     out.write_text(text, encoding="utf-8")
     written = load_study(out)
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
-    print_stdout(f"activemem study run {out}")
+    print_stdout(command_line("study", "run", str(out)))

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...diagnostics import replace_unprintable
-from ...engine.core.events import ClusterNode, Ended, Event, Listener, Taken
+from ...engine.core.events import ClusterNode, Ended, Event, Listener, Started, Taken
 from ...engine.core.interruption import GRACE_S
 from ...engine.core.progress import Progress, StudyProgress
 from ...studies.resolve.trial import Trial
@@ -87,6 +87,7 @@ class Display(Listener):
         self._lock = threading.Lock()
         self._stopping = False
         self._others: tuple[Taken, ...] = ()
+        self._started: set[str] = set()
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Expect these trials."""
@@ -120,8 +121,11 @@ class Display(Listener):
         """Record an event."""
         with self._lock:
             self._progress.on_event(event, time.monotonic())
+            continued = _continued_line(event, self._progress, self._columns, self._started)
             if isinstance(event, Ended):
                 self._last = _ended_line(event, self._progress, self._columns, self._headline)
+        if continued is not None:
+            self._console.print(Text(replace_unprintable(continued)), soft_wrap=True)
 
     def render(self) -> Group:
         """Return the bar and the lines, within the terminal's width."""
@@ -138,6 +142,7 @@ class LineDisplay(Listener):
 
     def __init__(self, progress: StudyProgress, names: TrialNames, headline: Headline) -> None:
         self._progress, self._columns, self._headline = progress, names, headline
+        self._started: set[str] = set()
 
     def on_planned(self, trials: Sequence[Trial]) -> None:
         """Expect these trials."""
@@ -166,8 +171,11 @@ class LineDisplay(Listener):
             print_stderr(line)
 
     def on_event(self, event: Event) -> None:
-        """Print a line if a trial has ended."""
+        """Print a line if a trial has ended, or continues where an earlier run has left it."""
         self._progress.on_event(event, time.monotonic())
+        continued = _continued_line(event, self._progress, self._columns, self._started)
+        if continued is not None:
+            print_stderr(continued)
         if isinstance(event, Ended):
             print_stderr(_ended_line(event, self._progress, self._columns, self._headline))
 
@@ -178,6 +186,18 @@ def _ended_line(event: Ended, progress: StudyProgress, columns: TrialNames, head
     return trial_lines.format_ended(event, progress.trial(event.trial), count, columns, headline)
 
 
+def _continued_line(
+    event: Event, progress: StudyProgress, columns: TrialNames, started: set[str]
+) -> str | None:
+    """Return the line of a trial that continues an earlier run; note the trial as started in this run."""
+    if not isinstance(event, Started) or event.trial in started:
+        return None
+    started.add(event.trial)
+    if not event.epoch and not event.step:
+        return None
+    return trial_lines.format_continued(event, progress.trial(event.trial), columns)
+
+
 def _format_start(attempt: int) -> str:
     """Return the line that says that Ray is being started."""
     return RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt)
@@ -186,4 +206,6 @@ def _format_start(attempt: int) -> str:
 def _format_short_grid(trials: int, seconds: float) -> str:
     """Return the line that says that a short grid trains in this process."""
     each = format_duration(max(1.0, seconds / trials))
-    return f"{plural(trials, 'trial')} of at most about {each}: run in this process; --ray uses Ray"
+    return (
+        f"{plural(trials, 'trial')} of about {each}: run in this process, one after the other; --ray uses Ray"
+    )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from ...engine.core.events import Ended, Taken
+from ...engine.core.events import Ended, Started, Taken
 from ...engine.core.progress import Progress
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import WIDTH, format_duration
@@ -83,6 +83,13 @@ def format_ended(
     counted = f"{ended:>{len(str(total))}}/{total}"
     names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)
     return "  ".join([f"{counted}   {event.status:<6}", *names, *outcome]).rstrip()
+
+
+def format_continued(event: Started, trial: Trial, columns: TrialNames) -> str:
+    """Return `continues conv(k=3)  seed 1 from epoch 12` of a trial that an earlier run has begun."""
+    place = f"epoch {event.epoch}" if event.epoch else f"step {event.step}"
+    names = "  ".join(name.strip() for name in columns.cells(trial, _MAX_TRIAL_NAME_WIDTH))
+    return " ".join(["continues", *([names] if names else []), "from", place])
 
 
 def format_others(others: Sequence[Taken]) -> str:

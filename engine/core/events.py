@@ -10,10 +10,11 @@ from ...studies.resolve.trial import Trial
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A trial begins, or goes on after the given number of epochs."""
+    """A trial begins, or continues after the given number of epochs, or of steps amid its first epoch."""
 
     trial: str
     epoch: int
+    step: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

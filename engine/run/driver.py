@@ -34,7 +34,7 @@ from .last_resort import killed_if_stuck
 from .local_run import run_local
 from .notebook_progress import notebook_listener
 from .plugin_rehearsal import rehearse_plugins
-from .preflight import check_leaks, check_precisions, check_test_lengths, prepare_corpora
+from .preflight import check_device, check_leaks, check_test_lengths, prepare_corpora
 from .rounds import RunCounter, RunRounds, find_missing
 from .short_grids import short_grid_seconds
 
@@ -94,7 +94,7 @@ def run_study(
         LeakError: a causal model sees later tokens.
         ParameterGroupError, LossTermError: a model lacks what a group of weights or a loss term names.
         TaskError: a model cannot read its test.
-        PrecisionError: the device lacks a precision.
+        PrecisionError, CompileModeError: the device lacks a precision or a mode of torch's compiler.
         DataError: a corpus is missing or altered.
     Raises at any time:
         MachineError: the machine lacks a GPU or fails, as with a full disk; no outcome of that is stored.
@@ -137,6 +137,7 @@ def _run_round(
     last = store.last_numbers()
     missing = find_missing(study, store, trial_ids, retry_failed=retry_failed)
     settings = [trial.settings for trial in missing]
+    _prepare(study, settings, machine)
     if local is None:
         times = TimeEstimator(store.trials(), study.trials)
         seconds = short_grid_seconds(study, missing[:max_trials], times, machine)
@@ -144,7 +145,6 @@ def _run_round(
         if seconds is not None and missing:
             listener.training_here(len(missing[:max_trials]), seconds)
     machine = with_whole_gpu(machine) if local else machine
-    _prepare(study, settings, machine)
     run_id = uuid4().hex
     _save_record(study, store, run_id, machine)
     at_once = None
@@ -193,7 +193,7 @@ def _prepare(study: Study, settings: Sequence[TrialSettings], machine: Machine) 
     check_watched(settings)
     check_leaks(settings)
     check_test_lengths(settings)
-    check_precisions(settings, machine)
+    check_device(settings, machine)
     if study.own_corpus is not None:
         keep_files(study.own_corpus.files, machine.data / FOLDER)
     prepare_corpora(settings, machine.data)
@@ -211,7 +211,7 @@ def _save_record(study: Study, store: Store, run_id: str, machine: Machine) -> N
         {
             "text": study.text,
             "overrides": list(study.overrides),
-            "path": str(study.path) if study.path else None,
+            "path": str(study.path.absolute()) if study.path else None,
             "own_corpus": study.own_corpus and study.own_corpus.to_dict(),
             "run": datetime.now(UTC).isoformat(timespec="seconds"),
             "gpu": before.get("gpu") if free is None else {"run": run_id, "free": free},

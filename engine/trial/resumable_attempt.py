@@ -194,7 +194,7 @@ class Attempt:
         if self._has_started:
             return None
         self._has_started = True
-        return Started(trial=self.job.trial.id, epoch=training.epoch)
+        return Started(trial=self.job.trial.id, epoch=training.epoch, step=training.step)
 
     def _train_epoch(self, training: Training) -> Event:
         """Train one epoch and save it; save one that is left midway where it is."""

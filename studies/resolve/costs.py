@@ -116,7 +116,7 @@ def longest_tokens(settings: TrialSettings) -> int:
         return task.longest
     if curriculum is None or settings.train.lengths is not None or not isinstance(task, AlgorithmicSettings):
         return sequence_tokens(settings)
-    grown = require_algorithmic(task.name).sequence_length(_highest_length(settings))
+    grown = require_algorithmic(task.name).sequence_length(highest_length(settings))
     return min(grown, REFERENCE_TOKENS) if curriculum.end is None else grown
 
 
@@ -199,7 +199,7 @@ def longest_length(settings: TrialSettings) -> int:
     """
     train = settings.train
     assert isinstance(settings.task, AlgorithmicSettings)
-    trained = train.lengths[1] if train.lengths is not None else _highest_length(settings)
+    trained = train.lengths[1] if train.lengths is not None else highest_length(settings)
     return max(trained, *settings.task.test_lengths, 0)
 
 
@@ -245,7 +245,7 @@ def max_training_flops(settings: TrialSettings) -> float:
         if len(lengths) % 2 == 0:  # one more has a middle
             lengths = range(lengths.start, lengths.stop + lengths.step, lengths.step)
         return train.epochs * _mean_epoch_flops(settings, task, lengths)
-    start, top = _start_length(settings), _highest_length(settings)
+    start, top = _start_length(settings), highest_length(settings)
     bound = max_learnable_length(settings)
     if bound is not None:
         top = max(start, min(top, bound + task.length_step))
@@ -276,7 +276,7 @@ def _start_length(settings: TrialSettings) -> int:
     return settings.train.curriculum.start
 
 
-def _highest_length(settings: TrialSettings) -> int:
+def highest_length(settings: TrialSettings) -> int:
     """Return the last length of an algorithmic trial whose length grows in every epoch up to its end."""
     train, step = settings.train, require_algorithmic(settings.task.name).length_step
     assert train.curriculum is not None, "an algorithmic task without a curriculum"

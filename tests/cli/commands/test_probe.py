@@ -110,7 +110,7 @@ def test_without_any_weights_it_says_how_to_get_them(run):
     assert result.stderr == (
         f"memories: no weights of its 2 trials that are done are in {Path('results').absolute()}; "
         "train them again here:\n"
-        "  activemem study run memories.toml --results ./results\n"
+        "  activemem study run memories.toml\n"
     )
 
 

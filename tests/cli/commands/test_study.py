@@ -104,6 +104,14 @@ def test_a_status_without_results_names_the_store_and_the_command_that_fills_it(
     )
 
 
+def test_the_command_that_fills_a_store_names_the_file_that_the_study_ran_from(run, tiny):
+    file = Path(tiny).rename("my trials.toml")
+    record = {"text": file.read_text(encoding="utf-8"), "path": str(file.absolute())}
+    Store("results").save_study_record("tiny", record)
+    result = run("study", "status", "tiny")
+    assert result.stderr.endswith("train it: activemem study run 'my trials.toml'\n")
+
+
 @pytest.mark.parametrize("command", ["plan", "run"])
 def test_a_wrong_study_file_is_told_with_all_its_faults(run, tiny, command):
     text = Path(tiny).read_text(encoding="utf-8")

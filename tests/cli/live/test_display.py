@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from activemem.cli.live.display import STOPPING_MESSAGE, Display
+from activemem.cli.live.display import STOPPING_MESSAGE, Display, LineDisplay
 from activemem.cli.views.headline import Headline
 from activemem.cli.views.trial_names import TrialNameColumns
 from activemem.engine.core.events import Ended, EpochFinished, Started
@@ -61,3 +61,14 @@ def test_the_display_says_that_it_stops_until_it_has():
     assert ended.endswith("not a number at epoch 6")
     assert "1/2   0 running · 1 failed   ETA " in first
     assert last == STOPPING_MESSAGE
+
+
+def test_a_trial_of_an_earlier_run_is_told_once_with_where_it_continues(capsys):
+    shown = LineDisplay(StudyProgress(total=2, stored={}), TrialNameColumns(), PLAIN)
+    shown.on_planned(PAIR)
+    shown.on_event(Started(trial=PAIR[0].id, epoch=0))  # begins
+    for epoch in (4, 6):  # goes to another worker meanwhile
+        shown.on_event(Started(trial=PAIR[1].id, epoch=epoch))
+    assert [line.split() for line in capsys.readouterr().err.splitlines()] == [
+        ["continues", "sa", "not", "from", "epoch", "4"]
+    ]

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from activemem.cli.views import trial_lines
 from activemem.cli.views.headline import Headline
 from activemem.cli.views.trial_names import TrialNameColumns
@@ -65,6 +67,18 @@ def test_a_finished_trial_is_one_line():
     event = Ended(trial=PAIR[0].id, status="done", metrics=METRICS)
     assert trial_lines.format_ended(event, PAIR[0], (61, 144), TrialNameColumns(PAIR[:1]), PLAIN) == (
         " 61/144   done    sa + persistent_conv  multiply  seed 1  max 18  acc 0.998"
+    )
+
+
+@pytest.mark.parametrize(
+    ("epoch", "step", "place"),
+    [(3, 150, "epoch 3"), (0, 20, "step 20")],
+    ids=["after epochs", "amid the first"],
+)
+def test_a_trial_that_continues_says_where(epoch, step, place):
+    event = Started(trial=PAIR[0].id, epoch=epoch, step=step)
+    assert trial_lines.format_continued(event, PAIR[0], TrialNameColumns(PAIR[:1])) == (
+        f"continues sa + persistent_conv  multiply  seed 1 from {place}"
     )
 
 

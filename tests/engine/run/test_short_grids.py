@@ -6,7 +6,7 @@ import pytest
 
 from activemem.engine.core.events import Listener
 from activemem.engine.core.resources import Machine
-from activemem.engine.run import driver
+from activemem.engine.run import driver, short_grids
 from activemem.engine.run.driver import run_study
 from activemem.engine.run.short_grids import SHORT_S, short_grid_seconds
 from activemem.storage import Store
@@ -41,6 +41,26 @@ def test_a_short_grid_trains_in_this_process_and_says_so_once(tiny, tmp_path):
     assert trials == 2 and 0 < told < SHORT_S
     run_study(small, Store(tmp_path), HERE, said)  # nothing is left to train
     assert len(said.here) == 1
+
+
+@pytest.mark.parametrize("cores", [1, 2, 64])
+def test_a_grid_of_some_minutes_trains_here_where_few_cores_would_share_it(
+    monkeypatch, tiny, tmp_path, cores
+):
+    trials = [trial.settings.train for trial in load_study(tiny).trials]
+    steps = sum(train.epochs * train.steps_per_epoch for train in trials)
+    monkeypatch.setattr(short_grids, "cpus_here", lambda: cores)
+    monkeypatch.setattr(short_grids, "_measure_step", lambda *_: 2 * SHORT_S / steps)
+    found = seconds(tiny, Store(tmp_path))
+    assert found == (None if cores == 64 else pytest.approx(2 * SHORT_S))
+
+
+def test_a_grid_whose_steps_fail_is_estimated_by_a_slow_core(monkeypatch, tiny, tmp_path):
+    def fail(*_):
+        raise RuntimeError("no step")
+
+    monkeypatch.setattr(short_grids, "_measure_step", fail)
+    assert 0 < seconds(tiny, Store(tmp_path)) < SHORT_S
 
 
 def test_a_long_grid_a_search_a_cluster_and_a_limit_of_memory_are_for_ray(tiny, tmp_path):
