@@ -51,7 +51,7 @@ def _study_argument(study: Study, store: Store) -> str:
     """Return the file of a study as a command takes it: as given, or where it was when it last ran."""
     shipped = shipped_studies().get(study.name)
     if (path := study.path) is None:
-        recorded = (store.load_study_record(study.name) or {}).get("path")
+        recorded = (store.records.load(study.name) or {}).get("path")
         path = Path(recorded) if recorded else shipped or Path(f"{study.name}.toml")
     if shipped is not None and (path == shipped or not path.exists()):
         return study.name

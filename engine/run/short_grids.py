@@ -129,7 +129,7 @@ def _measure_step(settings: TrialSettings, machine: Machine) -> float:
         seconds = list[float]()
         while len(seconds) < settings.train.steps_per_epoch:
             began = clock()
-            training.take_step()
+            training.take_steps()
             if not is_cpu:
                 torch.cuda.synchronize()
             seconds.append(clock() - began)

@@ -107,7 +107,7 @@ def test_a_status_without_results_names_the_store_and_the_command_that_fills_it(
 def test_the_command_that_fills_a_store_names_the_file_that_the_study_ran_from(run, tiny):
     file = Path(tiny).rename("my trials.toml")
     record = {"text": file.read_text(encoding="utf-8"), "path": str(file.absolute())}
-    Store("results").save_study_record("tiny", record)
+    Store("results").records.save("tiny", record)
     result = run("study", "status", "tiny")
     assert result.stderr.endswith("train it: activemem study run 'my trials.toml'\n")
 
