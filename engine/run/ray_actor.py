@@ -17,8 +17,6 @@ from typing import Any
 
 import ray
 from ray import tune
-from ray._private.state import state as cluster_state
-from ray.experimental.internal_kv import _internal_kv_exists, _internal_kv_put
 
 from ...plugins import PluginFile, load_plugin_files
 from ...storage import Store
@@ -50,8 +48,15 @@ class _WorkerLeavesError(Exception):
 
 
 def tell_to_stop(run: str) -> None:
-    """Make all workers of a run leave their trials at the next step; the driver calls it."""
-    _internal_kv_put(_stop_key(run), b"1", overwrite=True)
+    """Make all workers of a run leave their trials at the next step; the driver calls it.
+
+    Ray's key-value store needs no process of its own, unlike an actor, which is what Ray offers in public.
+    Without it, Tune stops workers at the end of their epochs.
+    """
+    with suppress(ImportError):
+        from ray.experimental.internal_kv import _internal_kv_put  # noqa: PLC0415 -- private, so guarded
+
+        _internal_kv_put(_stop_key(run), b"1", overwrite=True)
 
 
 def share_cores(machine: Machine) -> None:
@@ -196,11 +201,23 @@ class _Leaving:
         never = threading.Event()
         while not never.wait(LOOK_S):
             with suppress(Exception):
-                if self._node in cluster_state.get_draining_nodes():
+                if self._is_draining():
                     self.is_preempted = True
-                if self.is_preempted or _internal_kv_exists(self._key):
+            with suppress(Exception):
+                if self.is_preempted or self._is_stopped():
                     stop_soon()
                     return
+
+    def _is_draining(self) -> bool:
+        """Return whether Ray is taking the node away, which nothing public says; SIGTERM comes later."""
+        from ray._private.state import state  # noqa: PLC0415 -- private, so guarded
+
+        return self._node in state.get_draining_nodes()
+
+    def _is_stopped(self) -> bool:
+        from ray.experimental.internal_kv import _internal_kv_exists  # noqa: PLC0415 -- private, so guarded
+
+        return bool(_internal_kv_exists(self._key))
 
 
 def _without_failures(found: dict[str, Any]) -> dict[str, Any]:
