@@ -10,7 +10,7 @@ from typing import Literal
 
 import polars as pl
 
-from ...grammar.positions import POSITIONS
+from ...grammar.positions import POSITIONS, LearnedPosition
 from ...storage import Store
 from ..resolve.costs import flops_of_test, max_training_flops, parameter_count, step_flops
 from ..resolve.parameter_matching import SizeMatch
@@ -242,7 +242,8 @@ def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
 def _learned_positions(trial: Trial) -> int:
     """Return how many numbers a trial's model learns for its positions."""
     model = trial.settings.model
-    return POSITIONS[model.position].sized_to(model.max_positions).parameters(model.d_model)
+    kind = POSITIONS[model.position].sized_to(model.max_positions)
+    return kind.count * model.d_model if isinstance(kind, LearnedPosition) else 0
 
 
 def model_costs(
