@@ -76,13 +76,18 @@ class FaultCollector:
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known name most like a word, or None if none is near.
 
-    First come names with a similar spelling, then those that share a beginning or a whole part with the word,
-    such as `conv` for `convolution` and `lstm` for `my_lstm_cell`. Capitals, `-` and `_` do not matter.
+    First come names that differ by a slip, then one that is a whole part of the word, such as `bleu` of
+    `test_bleu`, then names with a similar spelling, and last those that share a beginning, such as `conv` and
+    `convolution`, or a part. Capitals, `-` and `_` do not matter.
     """
     names = {_spelling(name): name for name in known}
     asked = _spelling(word)
-    if close := get_close_matches(asked, names, n=1):
-        return names[close[0]]
+    parts = [part for part in asked.split("_") if part in names and len(part) >= MIN_SHARED_LETTERS]
+    for cutoff in (0.8, 0.6):
+        if close := get_close_matches(asked, names, n=1, cutoff=cutoff):
+            return names[close[0]]
+        if parts:
+            return names[max(parts, key=len)]
     shared = [(_shared_letters(asked, name), name) for name in names]
     letters, name = max(shared, key=lambda each: (each[0], -len(each[1])), default=(0, ""))
     return names[name] if letters >= MIN_SHARED_LETTERS else None
