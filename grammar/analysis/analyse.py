@@ -194,6 +194,9 @@ def analyse(
 
 def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int = 0) -> ModelPart:
     """Return the cost and reach of a block by itself, without a normalisation around it."""
+    if spec_of(block.name).role is Role.TRANSDUCER:
+        whole = _Analyser(replace(config, vocab=config.vocab or 1), length).model(block, length)
+        return next(part for part in whole.parts if part.kind is PartKind.TRANSDUCER)
     return _Analyser(config, length, past=past).block(block, (), 1.0)
 
 
@@ -209,7 +212,8 @@ def block_memory(block: BlockNode, config: ModelConfig, *, length: int, batch: i
         input_dropout=0.0,
     )
     analysis = analyse(Recipe(block), alone, length=length)
-    return next(part.kept for part in analysis.tree_with_memory(batch).parts if part.kind is PartKind.BLOCK)
+    kinds = (PartKind.BLOCK, PartKind.TRANSDUCER)
+    return next(part.kept for part in analysis.tree_with_memory(batch).parts if part.kind in kinds)
 
 
 def count_parameters(recipe: str | Recipe, config: ModelConfig) -> int:
@@ -390,12 +394,12 @@ class _Analyser:
         recurrent = is_recurrent(decoder)
         attention, feed = as_word(settings, "attention"), as_bool(settings, "feed")
         units = recurrent_units(settings, self.config.d_model)
-        read = self._stack("encoder", encoder, found, causal=False, module="body.encoder")
+        read = self._stack("encoder", encoder, found, units=units, causal=False, module="body.encoder")
         read = replace(_without_state(read), predecessors=(SOURCE_EMBEDDING,))
         module = "body.decoder.block" if recurrent else "body.decoder"
         fed = "input and context" if feed else TARGET_EMBEDDING
         carried = ("encoder",) if not recurrent or is_recurrent(encoder) else ()
-        written = self._stack("decoder", decoder, found, causal=True, module=module)
+        written = self._stack("decoder", decoder, found, units=units, causal=True, module=module)
         parts = [read, replace(written, predecessors=(fed, *carried))]
         if feed:
             merge = _measured(fed, found, ("body.decoder.merge",), predecessors=(TARGET_EMBEDDING,))
@@ -409,16 +413,20 @@ class _Analyser:
             parts.append(replace(score, kind=PartKind.BLOCK, reach=_FULL_REACH, state=2 * units))
         return tuple(parts)
 
-    def _stack(self, label: str, node: Value, found: Numbers, *, causal: bool, module: str) -> ModelPart:
+    def _stack(
+        self, label: str, node: Value, found: Numbers, *, units: int, causal: bool, module: str
+    ) -> ModelPart:
         """Return the encoder or the decoder of a `seq2seq`: a recurrent block, or a residual stack."""
         total = _measured(label, found, (module,), kind=PartKind.STACK)
         walker = replace(self, config=replace(self.config, causal=causal))
         if is_recurrent(node):
             assert isinstance(node, BlockNode)
-            spec = spec_of(node.name)
-            reach = spec.reach(spec.settings(node), CostContext(config=walker.config, length=self.length))
-            block = replace(total, label=render(node), kind=PartKind.BLOCK, reach=reach)
-            return replace(total, reach=reach, parts=(block,))
+            spec, config = spec_of(node.name), replace(walker.config, d_model=units)
+            settings, context = spec.settings(node), CostContext(config=config, length=self.length)
+            state, window = spec.generation_state(settings, context)
+            reach = spec.reach(settings, context)
+            total = replace(total, reach=reach, state=state, window=window)
+            return replace(total, parts=(replace(total, label=render(node), kind=PartKind.BLOCK),))
         layers = walker.layers(node, ((f"{module}.body", 0),))
         parts = list(layers.parts if isinstance(node, SeriesNode) else (layers,))
         positions = _measured("positions", found, (f"{module}.positions",))

@@ -12,7 +12,7 @@ SIDE_BY_SIDE = """\
   parameters     1,582,868   2,894,100   +83 %       465,428   −71 %
   MFLOPs/token         3.5         6.1   +75 %           3.7  +5.7 %
   activations      97.2 MB    103.7 MB  +6.7 %       52.6 MB   −46 %
-  peak memory     136.6 MB    162.1 MB   +19 %       69.9 MB   −49 %
+  peak memory     118.3 MB    140.6 MB   +19 %       60.3 MB   −49 %
   state/token       8.2 kB      8.2 kB       =             0  −100 %
   window                 0     19.5 kB               19.5 kB
   reach                all         all           36 ← · → 40
@@ -22,7 +22,7 @@ SIDE_BY_SIDE = """\
   parameters     137,364   −91 %
   MFLOPs/token       0.3   −92 %
   activations    11.3 MB   −88 %
-  peak memory    23.3 MB   −83 %
+  peak memory    15.1 MB   −87 %
   state/token          0  −100 %
   window               0       =
   reach                0
@@ -60,7 +60,7 @@ def test_whole_models_stand_side_by_side(run):
         "  parameters     270,868    893,204     +230 %",
         "  MFLOPs/token       0.5      141.6  +26,640 %",
         "  activations    11.9 MB   996.9 MB   +8,261 %",
-        "  peak memory    21.5 MB     1.0 GB   +4,658 %",
+        "  peak memory    17.7 MB     1.0 GB   +5,632 %",
     ]
 
 
