@@ -10,7 +10,7 @@ from typing import Literal
 
 import polars as pl
 
-from ...grammar.positions import POSITIONS, LearnedPosition
+from ...grammar.positions import POSITIONS, LearnedPosition, PluginPosition
 from ...storage import Store
 from ..resolve.costs import flops_of_test, max_training_flops, parameter_count, step_flops
 from ..resolve.parameter_matching import SizeMatch
@@ -239,11 +239,11 @@ def group_by_model(trials: Iterable[Trial]) -> list[list[Trial]]:
     return list(groups.values())
 
 
-def _learned_positions(trial: Trial) -> int:
-    """Return how many numbers a trial's model learns for its positions."""
+def _learned_positions(trial: Trial) -> tuple[str, int] | None:
+    """Return the kind and number of the positions of a trial's model; None where it learns none."""
     model = trial.settings.model
-    kind = POSITIONS[model.position].sized_to(model.max_positions)
-    return kind.count * model.d_model if isinstance(kind, LearnedPosition) else 0
+    learns = isinstance(POSITIONS[model.position], LearnedPosition | PluginPosition)
+    return (model.position, model.max_positions) if learns else None
 
 
 def model_costs(
