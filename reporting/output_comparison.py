@@ -36,7 +36,7 @@ class _Translation:
 
     @property
     def pairing(self) -> tuple[int, tuple[str, ...]]:
-        """Return what it has in common with its baseline."""
+        """Return the key that it shares with its baseline."""
         return self.trial.settings.seed, self.references
 
 
@@ -99,7 +99,7 @@ def _row(
 
 
 def _translations(study: Study, store: Store, *, tuned: bool) -> list[_Translation]:
-    """Return what the store has of a study's trials, in the order of the study."""
+    """Return the stored translations of a study's trials, in the order of the study."""
     kept = store.outputs([trial.id for trial in study.trials], tuned=tuned)
     lines = kept.partition_by("trial", as_dict=True)
     return [

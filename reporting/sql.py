@@ -95,7 +95,7 @@ def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -
 
 
 def _read_fault(ended: subprocess.CompletedProcess[bytes]) -> Mapping[str, str]:
-    """Return what the answering process says went wrong; empty where nothing did."""
+    """Return the error that the answering process reports; empty if there is none."""
     if ended.returncode == 0:
         return json.loads(ended.stdout)
     if b"memory allocation" in ended.stderr or b"Cannot allocate memory" in ended.stderr:
@@ -104,7 +104,7 @@ def _read_fault(ended: subprocess.CompletedProcess[bytes]) -> Mapping[str, str]:
 
 
 def _explain_fault(fault: Mapping[str, str], tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -> str:
-    """Return what is wrong with a statement, and what to do."""
+    """Return the message on a wrong statement, with the next step."""
     message = fault.get("message", "")
     match fault["kind"]:
         case "statement":
@@ -119,7 +119,7 @@ def _explain_fault(fault: Mapping[str, str], tables: Mapping[str, pl.LazyFrame],
 
 
 def _read_when_asked(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:
-    """Return what a store has in a dataset of the latest attempts."""
+    """Return a dataset of a store's latest attempts."""
     return pl.defer(read, schema={name: kind for name, kind in SCHEMAS[dataset].items() if name != "study"})
 
 

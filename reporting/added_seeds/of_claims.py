@@ -42,7 +42,7 @@ _UNDECIDED = _Chances(0.0, 0.0)
 def claim_candidates(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, estimator: TimeEstimator
 ) -> Iterator[NextSeeds]:
-    """Yield what could be added for the undecided claims of a study; arguments as of `next_seeds`."""
+    """Yield candidates of seeds for the undecided claims of a study; arguments as of `next_seeds`."""
     if not study.claims:
         return
     judged = study.with_later_seeds()

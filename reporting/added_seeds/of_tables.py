@@ -59,7 +59,7 @@ def decided_differences(study: Study, outcomes: pl.DataFrame) -> tuple[int, int]
 
 
 def table_candidates(study: Study, outcomes: pl.DataFrame, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-    """Yield what could be added for the tables of a study."""
+    """Yield candidates of seeds for the tables of a study."""
     for spec in asks_for_seeds(study) if study.later_seeds else ():
         yield from _OpenTable(study, make_filler(study, spec, outcomes), outcomes).candidates(estimator)
 
@@ -90,7 +90,7 @@ class _OpenTable:
     outcomes: pl.DataFrame
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """Yield what could be added: seeds of one difference, of all of a column, or of all.
+        """Yield candidates: seeds of one difference, of a column, or of all.
 
         Where some have a single seed, and so no spread, it is these, whatever comes of it.
         """
@@ -171,7 +171,7 @@ class _OpenTable:
         return self.filler.counts[min(each.found.looks + ahead, len(self._looks)) - 1]
 
     def _trials(self, chosen: Sequence[JudgedDifference], ahead: int) -> tuple[Trial, ...]:
-        """Return what is left to train of differences for so many looks ahead."""
+        """Return the trials of differences that still need training, so many looks ahead."""
         found = {
             trial.id: trial
             for each in chosen

@@ -115,7 +115,7 @@ class CellResults:
         return found
 
     def gaps(self, comparison: Comparison) -> tuple[MissingTrials, ...]:
-        """Return what a comparison lacks of the seeds that the study has, and what became of added ones."""
+        """Return the missing trials of a comparison, and the fate of added seeds."""
         gaps = [gap for part in iter_quantities(comparison) for gap in self._answers[part].gaps]
         undefined = len(self.seeds) - len(self.differences(comparison, self.seeds))
         if undefined and not gaps:
@@ -204,7 +204,7 @@ class CellResults:
                 return max(self._step(part) for _, part in number.parts)
 
     def _variance(self, number: Number) -> float:
-        """Return what rounding adds to the variance of a number.
+        """Return the variance that rounding adds to a number.
 
         Rounding a value to steps of s adds an error between −s/2 and s/2, with the variance s²/12. The
         variance of a sum is that of its terms together, that of a mean of k is the sum over k², and that of a

@@ -80,7 +80,7 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
 
 
 def legend(checked: Sequence[ClaimResult]) -> list[str]:
-    """Return what the numbers are, how they were tested, and what the test assumes."""
+    """Return the legend: the numbers, their tests and the assumptions."""
     levels = sorted({each.level_of_look for each in checked})
     tests = {each.spec.test for each in checked}
     intervals = f"{' or '.join(f'{100 * level:.4g} %' for level in levels)}"
@@ -165,7 +165,7 @@ def _is_zero(finding: ComparisonResult) -> bool:
 
 
 def format_missing(findings: Sequence[ComparisonResult]) -> tuple[str, ...]:
-    """Return what a claim lacks, a note for all cells that lack the same."""
+    """Return the notes on missing trials, one for all cells that lack the same."""
     cells_by_gap: dict[str, list[str]] = {}
     for gap in dict.fromkeys(gap for finding in findings for gap in finding.gaps):
         cells_by_gap.setdefault(gap.what, []).append(gap.where)

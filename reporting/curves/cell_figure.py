@@ -205,12 +205,12 @@ class CellFigure(CurveKind):
         raise NotImplementedError
 
     def mark_notes(self, panels: Sequence[Panel], paper: str | None) -> Iterator[str]:
-        """Yield what a figure shows besides its centres."""
+        """Yield the notes on marks other than centres."""
         del panels, paper
         yield from ()
 
     def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-        """Yield what a mark stands for, and over how many seeds."""
+        """Yield the note on the centre and the number of seeds."""
         counts = cells.samples.frame.group_by(self.count_places).len()["len"]
         low, high, what = min(counts), max(counts), self.center_mark(panels[0].content)
         if high == 1:
@@ -355,12 +355,12 @@ class FigureCells:
         return dict(enumerate(numbers)), tuple(sorted(zip(numbers, texts, strict=True)))
 
     def placeholders(self, panel: int) -> dict[tuple[object, object], str]:
-        """Return what became of the places of a panel that have no value, by row and column."""
+        """Return the words for the places of a panel without a value, by row and column."""
         found = self.samples.placeholders.items()
         return {(y, x): word for (at, _, x, y), word in found if at == panel}
 
     def published_value(self, **at: object) -> float | None:
-        """Return what the paper prints at the levels of these roles and the selected ones, if anything.
+        """Return the paper's number at the levels of these roles and the selected ones, if any.
 
         Any of these levels may be the paper's row and any its column, as `match_published_keys` finds them; a
         table of one column is matched by its rows alone.
@@ -442,7 +442,7 @@ def word_faults(spec: CellFigure, design: Design) -> Iterator[KeyFault]:
 
 
 def _noted(panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-    """Yield what a metric has beside its figure, panel by panel."""
+    """Yield the notes of a metric beside its figure, panel by panel."""
     noted = cells.samples.noted
     if noted:
         title = find_metric(find_metric(cells.spec.value).noted).title

@@ -82,7 +82,7 @@ class Content:
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Any]) -> PanelLayout:
-        """Return what the panels of a figure need."""
+        """Return the room that the panels of a figure need."""
         raise NotImplementedError
 
     def draw(self, plot: Plot, curve: Curve) -> None:

@@ -89,7 +89,7 @@ class Bars(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return what bars need: names at the left, numbers at the right, an axis only below points."""
+        """Return the room for bars: names at the left, numbers at the right, an axis only below points."""
         every = [bar for content in contents for bar in content.bars]
         numbers = [n for bar in every for n in (bar.value, bar.low, bar.high, bar.published) if n is not None]
         points = contents[0].points

@@ -68,7 +68,7 @@ class BoxFigure(CellFigure):
         return Boxes(boxes=tuple(levels), rows=True)
 
     def value_notes(self, panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-        """Yield what the parts of a box are, and how many values or quantiles it has."""
+        """Yield the notes on the parts of a box and its number of values or quantiles."""
         of = "quantiles" if find_metric(self.value).has_quantiles else "values"
         boxes = [box for panel in panels if isinstance(panel.content, Boxes) for box in panel.content.boxes]
         counts = [box.n for box in boxes if box.n]
@@ -135,7 +135,7 @@ class Boxes(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return what boxes need: names or ticks at the left, the other axis below."""
+        """Return the room for boxes: names or ticks at the left, the other axis below."""
         every = [box for content in contents for box in content.boxes]
         numbers = [number for box in every for number in (*box.values, *(box.whiskers or ()))]
         values = make_scale(numbers, Axis(title=""), margin=0.03)
@@ -171,7 +171,7 @@ class Boxes(Content):
 
 
 def _measure_rows(content: Boxes, values: Scale) -> PanelLayout:
-    """Return what boxes in rows need, the same in every panel."""
+    """Return the room for boxes in rows, the same in every panel."""
     name_width, pitch = measure_names([box.name for box in content.boxes])
     count = max(len(content.boxes), 1)
     return PanelLayout(

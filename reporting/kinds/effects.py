@@ -215,7 +215,7 @@ def model_figure(
 
 
 def _model_notes(found: StudyModel) -> Iterator[str]:
-    """Yield what a point and its whisker are."""
+    """Yield the note on points and whiskers."""
     if found.model is None:
         yield "Nothing to draw: no factor has values at several levels."
         return
@@ -227,7 +227,7 @@ def _model_notes(found: StudyModel) -> Iterator[str]:
 
 
 def _figure_notes(found: StudyModel) -> Iterator[str]:
-    """Yield what the dotted line and the words beside factors are."""
+    """Yield the note on the dotted line and the words beside factors."""
     if found.model is None:
         return
     error, tests = found.model.error, sum(effect.p is not None for effect in found.model.effects())
@@ -440,7 +440,7 @@ def _sentences(
 def _what_effects_are(
     spec: EffectsTable, factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]
 ) -> Iterator[str]:
-    """Yield what is subtracted from what, over what."""
+    """Yield the definition of an effect."""
     counts = [len(levels) for levels in factors.values()]
     if 2 not in counts:
         what = "each level less the mean of all"
@@ -463,7 +463,7 @@ def _what_effects_are(
 
 
 def _how_found(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield what error intervals and tests have, and what they could have found."""
+    """Yield the notes on intervals and tests, with the detectable difference."""
     errors = [column.found.model.error for column in columns if column.found.model]
     known = [error for error in errors if error is not None]
     if not known:
@@ -484,7 +484,7 @@ def _how_found(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
 
 
 def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield what shares are of, and whether they add up."""
+    """Yield the note on shares."""
     found = [(column.found.model.shares, column.effects.values()) for column in columns if column.found.model]
     if not found:
         return
@@ -535,7 +535,7 @@ class Effects(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return what the means need: names at the left, numbers at the right, an axis below."""
+        """Return the room for means: names at the left, numbers at the right, an axis below."""
         content = contents[0]
         means = [each for factor in content.factors for each in factor.means]
         numbers = [n for each in means for n in (each.value, each.low, each.high) if n is not None]

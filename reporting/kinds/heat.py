@@ -122,7 +122,7 @@ class Matrix(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return what a heat map needs: names at the left and below, room for a number in every cell.
+        """Return the room for a heat map: names at the left and below, room for a number in every cell.
 
         Names of columns that are wider than a cell are steep; a map without numbers has small square cells.
         """

@@ -110,7 +110,7 @@ def axis_name(metric: Metric) -> str:
 
 
 def _search_notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iterator[str]:
-    """Yield what marks are, over how many points and seeds, and what is left out."""
+    """Yield the notes on marks, counts of points and seeds, and points left out."""
     counts = sorted({point.seeds for point in found.complete})
     if not counts:
         yield "Nothing to draw: no point of it is done."
@@ -188,7 +188,7 @@ class PointTrace(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return what a trace needs: ticks at the left and below, names at the right."""
+        """Return the room for a trace: ticks at the left and below, names at the right."""
         points = [
             point for content in contents for point in (*content.points, *content.best, *_baseline(content))
         ]

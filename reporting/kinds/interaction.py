@@ -145,7 +145,7 @@ class Interaction(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return what the lines need: ticks at the left, names of levels below, of series at the right."""
+        """Return the room for lines: ticks at the left, names of levels below, of series at the right."""
         content = contents[0]
         points = [point for line in content.lines for point in line.points]
         numbers = [n for point in points for n in (point.y, point.low, point.high) if n is not None]

@@ -120,7 +120,7 @@ class LineFigure(SeriesFigure):
 def _published(
     cells: FigureCells, panel: int, series: int, at: Mapping[object, float]
 ) -> tuple[tuple[float, float], ...]:
-    """Return what the paper has for a series at every level of x."""
+    """Return the paper's numbers for a series at every level of x."""
     if cells.paper is None:
         return ()
     numbers = ((place, cells.published_value(panel=panel, series=series, x=x)) for x, place in at.items())
@@ -144,7 +144,7 @@ class Lines(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return what lines need: ticks at the left and below, names at the right.
+        """Return the room for lines: ticks at the left and below, names at the right.
 
         In panels of one line each, with the others behind, the title is the name.
         """

@@ -99,7 +99,7 @@ def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
 
 
 def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> dict[str, list[Level | None]]:
-    """Return what describes points by the heading of its column: values of dimensions, or recipes."""
+    """Return the columns that describe points: values of dimensions, or recipes."""
     from ..search.promotion import RECIPE, outer_names  # noqa: PLC0415 -- loads NumPy
 
     taken = [name for name in study.dimensions if any(name in point.values for point in shown)]

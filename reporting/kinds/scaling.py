@@ -300,7 +300,7 @@ def fitted_cells(spec: LawKeys, cells: Sequence[LawCell]) -> Sequence[LawCell]:
 
 
 def _place(spec: LawKeys, one: Observation) -> tuple[str, ...]:
-    """Return what tells a cell from others but for the factors whose best level counts."""
+    """Return the levels that identify a cell, without the factors whose best level counts."""
     return tuple(
         level_key(level) for name, level in one.levels.items() if name != SEED and name not in spec.over
     )
@@ -385,7 +385,7 @@ def _has_offset(law: FittedLaw) -> TypeGuard[OffsetLaw]:
 
 
 def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str]:
-    """Yield what is fitted, and what brackets are."""
+    """Yield the caption: the fitted law and the intervals."""
     subject = one_line(spec.caption or f"{metric.title} by {cost.title[:1].lower()}{cost.title[1:]}")
     yield f"{subject.removesuffix('.')}."
     law = "y = offset + a xᵇ" if spec.offset else "y = a xᵇ"
@@ -452,7 +452,7 @@ def _law(law: FittedLaw, first: float, last: float) -> Law:
 
 
 def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -> Iterator[str]:
-    """Yield what points, lines and the numbers at their names are."""
+    """Yield the notes on points, lines and exponents."""
     if not series:
         yield "Nothing to draw: no trial has both numbers, above 0."
         return
@@ -512,7 +512,7 @@ class Scaling(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return what a figure of laws needs: ticks at the left and below, names with exponents beside."""
+        """Return the room for laws: ticks at the left and below, names with exponents beside."""
         every = [series for content in contents for series in content.series]
         points = [
             point for series in every for point in (*series.points, *(series.law.line if series.law else ()))

@@ -13,7 +13,7 @@ from ...studies.text.units import format_duration, plural
 
 
 def _finalize(value: object) -> object:
-    """Return what a template shows of a value."""
+    """Return a value as templates show it."""
     return replace_unprintable(value) if type(value) is str else value
 
 

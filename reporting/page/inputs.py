@@ -35,7 +35,7 @@ class PageInputs:
 
 
 def load_inputs(study: Study, store: Store) -> PageInputs:
-    """Return what a page is made of, from all trials of the store; raises StoreError."""
+    """Return the inputs of a page, from all trials of the store; raises StoreError."""
     outcomes = load_outcomes(store, study)
     return PageInputs(
         study=study,

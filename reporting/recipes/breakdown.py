@@ -111,7 +111,7 @@ def conditions(analysis: Analysis, sizes: Sizes) -> str:
 
 
 def generation_memory(analysis: Analysis) -> str:
-    """Return what generation keeps, if it keeps anything."""
+    """Return the sentence on the state that generation keeps, if any."""
     state, window = (format_bytes(STATE_BYTES * count) for count in (analysis.state, analysis.window))
     kept = [f"{state} for each token"] if analysis.state else []
     kept += [f"a window of {window}"] if analysis.window else []
@@ -119,7 +119,7 @@ def generation_memory(analysis: Analysis) -> str:
 
 
 def _training(memory: TrainingMemory) -> str:
-    """Return what a training step holds, item by item."""
+    """Return the memory of a training step, item by item."""
     return (
         f"training holds {format_bytes(memory.parameters)} of parameters, "
         f"{format_bytes(memory.gradients)} of gradients, {format_bytes(memory.optimizer)} of Adam's, "

@@ -123,7 +123,7 @@ def _sources(study: Study, data: Mapping[str, Any], factors: Mapping[str, Any]) 
 
 
 def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -> _Steps:
-    """Return what changes between two points, and what does not."""
+    """Return the changed and the fixed levels between two points."""
     root = study.template.expand(study.template.texts[RECIPE_PATH]).root
     own = {name for name, _ in Recipe(root).dimensions}
     recipe, inner = _recipe_steps(root, start, end, {*study.factors, *study.dimensions} - own)

@@ -123,7 +123,7 @@ def sources_table(
 def _preface(
     study: Study, found: SearchPoints, winners: int, seeds: int, *, has_baseline: bool
 ) -> Iterator[str]:
-    """Yield what the file is, for who opens it."""
+    """Yield the comment at the head of the file."""
     what = "The best point" if winners == 1 else f"The {winners} best points"
     beside = " beside its baseline" if has_baseline else ""
     yield toml_comment(
@@ -240,7 +240,7 @@ def _claim(point: str, other: str, goal: SearchGoal, against: str, across: Seque
 
 
 def _cell_of(goal: SearchGoal, point: str, across: Sequence[str]) -> str:
-    """Return what a point measures, the mean over all that it is trained at."""
+    """Return a point's result as a claim writes it, the mean over tasks."""
     if not across:
         return f"{goal.metric}[{POINT}={point}]"
     at = "".join(f", {name}=at_{name}" for name in across)

@@ -135,7 +135,7 @@ class Site:
         self._file_addresses = {"style": style_file, "script": script, "icon": icon}
 
     def answer(self, path: str, query: Mapping[str, str]) -> Answer:
-        """Return what stands at an address."""
+        """Return the answer to an address."""
         if path in self._files:
             name, data = self._files[path]
             return Answer(
@@ -263,7 +263,7 @@ class Site:
 
 
 def _study_line(now: StudyNow) -> dict[str, object]:
-    """Return what the list of studies says of one."""
+    """Return the entry of a study in the list."""
     found = study_progress(now)
     moments = [each.note.saved_at for each in now.begun if each.note] + now.outcomes["finished"].to_list()
     return {

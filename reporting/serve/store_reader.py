@@ -63,7 +63,7 @@ class StudyNow:
 
     @property
     def key(self) -> str:
-        """Return what differs if anything of the study has changed."""
+        """Return a version that differs if anything of the study has changed."""
         return f"{self.rows}-{self.begun_key}"
 
 

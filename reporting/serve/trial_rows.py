@@ -37,7 +37,7 @@ class TrialLine:
 
     @property
     def metrics(self) -> list[tuple[str, str]]:
-        """Return what it measured at its end."""
+        """Return its final metrics in words."""
         if self.row is None:
             return []
         measured = {each["name"]: each["value"] for each in self.row["metrics"]}
@@ -45,7 +45,7 @@ class TrialLine:
 
 
 def own_metrics(study: Study) -> list[str]:
-    """Return what a search optimises, or what the first table shows."""
+    """Return the metrics that a search optimises or the first table shows."""
     if study.search is not None:
         return [each.name for each in study.search.objectives]
     return [name for table in study.tables[:1] for path, name in table.named_metrics() if path[0] == "value"]

@@ -152,7 +152,7 @@ class FactorModel:
 
     @cached_property
     def shares(self) -> Shares:
-        """Return what the values are made of besides the terms."""
+        """Return the shares of variance besides the terms."""
         left = float((_left_over(self._y, self._model)[0] ** 2).sum())
         if not self._total:
             return Shares()
@@ -301,6 +301,6 @@ def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
 
 
 def _left_over(y: Floats, model: Floats) -> tuple[Floats, int]:
-    """Return what least squares leave of the values, and its degrees of freedom."""
+    """Return the residual sum of squares and its degrees of freedom."""
     fitted = model @ np.linalg.lstsq(model, y, rcond=1e-8)[0]
     return y - fitted, len(y) - matrix_rank(model)

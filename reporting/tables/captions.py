@@ -119,7 +119,7 @@ def _listed(words: Sequence[str]) -> str:
 def _best(
     spec: CellsTable, columns: Sequence[TableColumn], cells: Sequence[Cell], best: Sequence[BestOfColumn]
 ) -> list[str]:
-    """Return what bold means, if any cell is, and how it was decided."""
+    """Return the sentences on bold cells, if there are any."""
     if not any(cell.best for cell in cells):
         return []
     sides = {column.metric.higher_is_better for column in columns} - {None}

@@ -172,7 +172,7 @@ def significance_text(decided: DecidedDifference | None, significance: Significa
 def differences_sentences(
     columns: Sequence[ColumnDifferences], baseline: str, significance: Significance, counts: Sequence[int]
 ) -> list[str]:
-    """Return what the parentheses behind numbers are, how they were found, and what they could have shown."""
+    """Return the sentences on the differences in parentheses and their tests."""
     shown = [column for column in columns if column.by_row]
     if not shown:
         return []
@@ -194,7 +194,7 @@ def differences_sentences(
 
 
 def _test_sentence(tested: Sequence[ColumnDifferences], significance: Significance) -> str:
-    """Return what stars and p mean, and by which test they are."""
+    """Return the sentence on stars and p, with the test."""
     counts = sorted({column.tests for column in tested})
     family = f"{number_range(counts)} test{'' if counts == [1] else 's'} of the column"
     over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
@@ -207,7 +207,7 @@ def _test_sentence(tested: Sequence[ColumnDifferences], significance: Significan
 
 
 def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
-    """Return what the sign of small differences means, and how many differences are undecided."""
+    """Return the sentence on small differences, and how many are undecided."""
     margins = {column.metric.name: (column.metric, column.margin) for column in tested}
     known = [f"{name} {metric.format(margin)}" for name, (metric, margin) in margins.items() if margin]
     if not known:

@@ -275,7 +275,7 @@ def text_of(cell: Cell) -> str:
 
 
 def rest_of(cell: Cell) -> str:
-    """Return what follows the number and its spread: an interval, or a difference in parentheses."""
+    """Return the text behind a number and its spread: an interval, or a difference in parentheses."""
     difference = f"({cell.difference_text})" if cell.difference_text else ""
     return " ".join(part for part in (cell.interval, difference) if part)
 
