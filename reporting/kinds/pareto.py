@@ -139,7 +139,7 @@ class Cloud(Content):
 
     @classmethod
     def measure(cls, curve: Curve, contents: Sequence[Self]) -> PanelLayout:
-        """Return the room for a cloud: ticks at the left and below; names stand inside, or a little beyond."""
+        """Return the room for a cloud: ticks at the left and below; names inside or near it."""
         points = [point for content in contents for line in content.lines for point in line.points]
         across, up = point_scales(curve, points, margins=(0.05, 0.06))
         alone = len(contents) == 1
