@@ -70,8 +70,7 @@ def test_a_band_is_what_the_study_asks_for_and_the_note_says_which(drawn, band, 
 def plugged_in():
     register_metric("coverage", title="Coverage", is_share=True, kinds=["tagging"])(object)
     yield
-    METRICS._items.pop("coverage")
-    METRICS._owners.pop("coverage")
+    METRICS.unregister("coverage")
 
 
 @pytest.mark.parametrize("band", ["sd", "ci"])
