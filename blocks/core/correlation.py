@@ -14,10 +14,9 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
-from .torch_modes import are_operations_rewritten, one_gradient_at_a_time
+from .torch_modes import SavedContext, are_operations_rewritten, one_gradient_at_a_time
 
 GAIN = 1.25
 """Frequencies must need so many times fewer products: theirs are smaller, and more of them move memory."""
@@ -111,18 +110,13 @@ def _by_positions(x: Tensor, weight: Tensor, bias: Tensor | None, left: int, rig
     return functional.conv2d(image, weight.transpose(1, 2).unsqueeze(2), bias).squeeze(2).transpose(1, 2)
 
 
-class _Context(FunctionCtx):
-    padding: tuple[int, int]
-    transforms: tuple[Tensor, Tensor, Tensor]
-    saved_tensors: tuple[Tensor, ...]
-    needs_input_grad: tuple[bool, ...]
-
-
 class _ByFrequencies(torch.autograd.Function):
     """The same correlation by frequencies, up to rounding."""
 
     @staticmethod
-    def forward(ctx: _Context, x: Tensor, weight: Tensor, bias: Tensor, padding: tuple[int, int]) -> Tensor:
+    def forward(
+        ctx: SavedContext, x: Tensor, weight: Tensor, bias: Tensor, padding: tuple[int, int]
+    ) -> Tensor:
         """Return the outputs (batch, positions, outputs)."""
         ctx.padding, ctx.transforms = padding, _transforms(x.shape[1], weight.shape[1], *padding, x.dtype)
         of_inputs, of_weights, of_products = ctx.transforms
@@ -137,7 +131,7 @@ class _ByFrequencies(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     def backward(  # pyright: ignore -- one output
-        ctx: _Context, dy: Tensor
+        ctx: SavedContext, dy: Tensor
     ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
         """Return the gradients; position by position where these are to have gradients in turn."""
         if torch.is_grad_enabled():
@@ -151,7 +145,7 @@ class _ByFrequencies(torch.autograd.Function):
         return dx.contiguous(), dw.contiguous(), dy.sum((0, 1)), None
 
 
-def _gradients_by_positions(ctx: _Context, dy: Tensor) -> list[Tensor | None]:
+def _gradients_by_positions(ctx: SavedContext, dy: Tensor) -> list[Tensor | None]:
     """Return the gradients of inputs, weights and biases, which have gradients themselves."""
     x, weight, bias, *_ = ctx.saved_tensors
     given = [each.view_as(each) for each in (x, weight, bias)]  # which may depend on one another

@@ -16,6 +16,9 @@ from torch._C import (
 )
 from torch._C._functorch import is_legacy_batchedtensor
 
+SavedContext = Any
+"""The context of a `torch.autograd.Function`: its saved tensors, and what the forward pass has noted."""
+
 
 def without_autocast(device: torch.device) -> AbstractContextManager[object]:
     """Return a context in which operations on a device have the precision of their inputs.

@@ -20,13 +20,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx
 from torch.nn.functional import leaky_relu
 
 from ..core.activations import ACTIVATIONS
 from ..core.initialisation import Linear
 from ..core.residual_stack import PoolingLayer, ResidualStack, Sublayer
-from ..core.torch_modes import one_gradient_at_a_time, without_autocast
+from ..core.torch_modes import SavedContext, one_gradient_at_a_time, without_autocast
 from .feedforward import Activation
 from .pooling import AttentionPool, MeanPool
 
@@ -125,13 +124,6 @@ def _slopes(across: Tensor, weights: Tensor, above: Tensor, negative_slope: floa
     return torch.add(negative_slope * everywhere, above, alpha=1 - negative_slope)
 
 
-class _SavedContext(FunctionCtx):
-    """What the backward passes find."""
-
-    negative_slope: float
-    saved_tensors: tuple[Tensor, ...]
-
-
 class _FusedAttentionPool(torch.autograd.Function):
     """Σ α_t h_t of h = act(W x), α = softmax(e), e = tanh(w · h + b).
 
@@ -139,9 +131,7 @@ class _FusedAttentionPool(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: _SavedContext, x: Tensor, weight: Tensor, score: Tensor, negative_slope: float
-    ) -> Tensor:
+    def forward(ctx: SavedContext, x: Tensor, weight: Tensor, score: Tensor, negative_slope: float) -> Tensor:
         """Map (batch, length, columns) to (batch, width); the last column of x is 1, or 0 where masked."""
         ahead, bias, across = score[:, :-1], score[0, -1:], x.mT.contiguous()
         scores, parts = (x.new_empty(x.shape[:2]) for _ in range(2))
@@ -163,7 +153,7 @@ class _FusedAttentionPool(torch.autograd.Function):
 
     @staticmethod
     @one_gradient_at_a_time
-    def backward(ctx: _SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+    def backward(ctx: SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         """Return the gradients, by dL/dh_t = α_t g + u_t w, u_t = α_t (1 − e_t²) (g · h_t − g · y)."""
         x, across, weight, ahead, scores, shares, slopes, y = ctx.saved_tensors
         above, level = torch.zeros_like(slopes), -(gradient * y).sum(1).view(-1, 1, 1)
@@ -182,7 +172,7 @@ class _FusedMeanPool(torch.autograd.Function):
     """Σ h_t / T of h = act(W x)."""
 
     @staticmethod
-    def forward(ctx: _SavedContext, x: Tensor, weight: Tensor, negative_slope: float) -> Tensor:
+    def forward(ctx: SavedContext, x: Tensor, weight: Tensor, negative_slope: float) -> Tensor:
         """Map (batch, length, columns) to (batch, width); the last column is 1, or 0 where masked."""
         across = x.mT.contiguous()
         shares = across[:, -1] / across[:, -1].sum(1, keepdim=True)
@@ -195,7 +185,7 @@ class _FusedMeanPool(torch.autograd.Function):
 
     @staticmethod
     @one_gradient_at_a_time
-    def backward(ctx: _SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+    def backward(ctx: SavedContext, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         """Return the slopes of each row, weighted by its gradient."""
         (slopes,) = ctx.saved_tensors
         return None, torch.einsum("bw,bcw->wc", gradient, slopes), None

@@ -11,11 +11,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
 from ..core.initialisation import Initialisable
-from ..core.torch_modes import one_gradient_at_a_time
+from ..core.torch_modes import SavedContext, one_gradient_at_a_time
 from ..core.weight_roles import WeightRole, roles
 
 GATES: dict[str, Callable[[Tensor], Tensor]] = {
@@ -70,15 +69,6 @@ class ShortConvolution(Initialisable):
         return y, kept[:, kept.shape[1] - before :]
 
 
-class _SavedParts(FunctionCtx):
-    """What a part notes and saves for its gradient."""
-
-    length: int
-    active: bool
-    kind: str
-    saved_tensors: tuple[Any, ...]
-
-
 class _Convolution(torch.autograd.Function):
     """The last `length` outputs of a causal convolution of each channel, SiLU behind it if `active`."""
 
@@ -91,14 +81,14 @@ class _Convolution(torch.autograd.Function):
         return functional.silu(y) if active else y
 
     @staticmethod
-    def setup_context(ctx: _SavedParts, inputs: tuple[Any, ...], output: Tensor) -> None:
+    def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Keep what the gradient needs."""
         ctx.length, ctx.active = inputs[:2]
         ctx.save_for_backward(*inputs[2:])
 
     @staticmethod
     @one_gradient_at_a_time
-    def backward(ctx: _SavedParts, of_y: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+    def backward(ctx: SavedContext, of_y: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         """Return the gradients of positions and taps."""
         x, weight = ctx.saved_tensors
         length = of_y.shape[1]
@@ -182,14 +172,14 @@ class _GatedHeads(torch.autograd.Function):
         return opened * y if weight is None else opened * weight * y * _inverse_scale(y)
 
     @staticmethod
-    def setup_context(ctx: _SavedParts, inputs: tuple[Any, ...], output: Tensor) -> None:
+    def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: Tensor) -> None:
         """Keep what the gradient needs."""
         ctx.kind = inputs[0]
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     @one_gradient_at_a_time
-    def backward(ctx: _SavedParts, of_product: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
+    def backward(ctx: SavedContext, of_product: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore -- one output
         """Return the gradients of heads, gate and gains."""
         y, gate, weight = ctx.saved_tensors
         of_opened, of_y = of_product * y, of_product * GATES[ctx.kind](gate)

@@ -22,7 +22,8 @@ from torch.testing import assert_close
 
 from ...grammar import ModelConfig, ModelPart, Norm, Reach, Role, lookup, nodes
 from ...grammar.analysis.analyse import block_cost
-from ..core.block import Block
+from ..core.block import Block, BuildError
+from ..core.streaming import StreamState
 from .fixtures import (
     VOCAB,
     WIDTH,
@@ -48,10 +49,13 @@ from .module_checks import (
     run_stacked,
 )
 from .references import outputs_equal_the_reference
-from .step_checks import STEP_CHECKS
 
 LENGTHS = (8, 1, 3, 7)
 """The valid lengths of a padded batch."""
+
+
+PIECES = ((1,) * 29, (7, 7, 7, 7, 1), (1, 2, 5, 21), (20, 6, 2, 1))
+"""The lengths of the pieces of a sequence of 29 positions."""
 
 
 def shape_stays(text: str, *, causal: bool) -> None:
@@ -150,15 +154,6 @@ def gradients_come_several_at_once(text: str, *, causal: bool) -> None:
     block = make_block(parse_block(text), causal=causal, width=64, dtype=torch.float32)
     x = random_sequences(32, 20, width=64, dtype=torch.float32).requires_grad_()
     assert_gradients_come_several_at_once(block(x), (x, *block.parameters()))
-
-
-def parameters_are_counted(text: str, *, causal: bool) -> None:
-    """Check that the block has exactly as many numbers as its specification says."""
-    node = parse_block(text)
-    cost = _cost(node, causal=causal, length=9)
-    stated = cost.parameters + sum(cost.shared.values())
-    counted = sum(parameter.numel() for parameter in make_block(node, causal=causal).parameters())
-    assert counted == stated, f"expected {stated} parameters as stated, got {counted}"
 
 
 def flops_are_counted(text: str, *, causal: bool) -> None:
@@ -302,6 +297,84 @@ def gpu_gives_the_same(text: str, *, causal: bool) -> None:
         assert_close(torch.cat([y, z], 1).cpu(), here(x), rtol=1e-9, atol=1e-9)
 
 
+def outputs_with_past_are_right(text: str, *, causal: bool) -> None:
+    """Check that `forward_with_past` gives the whole sequence's outputs."""
+    if not causal or is_pool(text):
+        return
+    block = make_block(parse_block(text), causal=True)
+    past, x = random_sequences(2, 40), random_sequences(2, 6, seed=3)
+    expected = block(torch.cat([past, x], 1))[:, 40:]
+    assert_close(block.forward_with_past(x, past), expected, rtol=1e-9, atol=1e-9)
+    if block.context_length is not None:
+        seen = past[:, max(0, 40 - block.context_length) :]
+        assert_close(block.forward_with_past(x, seen), expected, rtol=1e-9, atol=1e-9)
+
+
+def steps_with_gradients_are_right(text: str, *, causal: bool) -> None:
+    """Check that `step_with_grad` gives the outputs and the gradients of the whole sequence."""
+    if not causal or is_pool(text):
+        return
+    block, x = make_block(parse_block(text), causal=True), random_sequences(3, 29).requires_grad_()
+    whole = block(x)
+    (expected,) = torch.autograd.grad(whole[:, -1].sum(), x)
+    for pieces in PIECES:
+        state, outputs = None, []
+        for piece in x.split(pieces, 1):
+            y, state = block.step_with_grad(piece, state)
+            assert state is None or len(state) == 3, "the batch is not the first dimension of the state"
+            outputs.append(y)
+        found = torch.cat(outputs, 1)
+        assert_close(found, whole, rtol=1e-9, atol=1e-9)
+        assert_close(torch.autograd.grad(found[:, -1].sum(), x)[0], expected, rtol=1e-9, atol=1e-9)
+
+
+def states_stay_small(text: str, *, causal: bool) -> None:
+    """Check that the state of `step` has no gradient, and one size after `context_length` inputs."""
+    if not causal or is_pool(text):
+        return
+    block = make_block(parse_block(text), causal=True)
+    if block.context_length is None and not block.state_is_bounded:
+        try:
+            block.step(random_sequences(2, 3), None)
+        except BuildError:
+            return
+        raise AssertionError("expected BuildError from the step of a block whose state grows")
+    length, state, sizes = max(block.context_length or 0, 1), None, list[int]()
+    for piece in (random_sequences(2, length), random_sequences(2, length), random_sequences(2, 1)):
+        _, state = block.step(piece, state)
+        assert state is None or not state.requires_grad, "the state of a stream has a gradient"
+        sizes.append(0 if state is None else state.numel())
+    assert len(set(sizes)) == 1, (
+        f"expected a state of one size, got {sizes} numbers after {length} inputs each"
+    )
+    assert block.context_length != 0 or state is None, "the state of a block that sees no past is not None"
+
+
+def stream_gives_what_one_pass_gives(text: str, *, causal: bool) -> None:
+    """Check that a model of two copies reads a text in pieces as at once."""
+    block = make_block(parse_block(text), causal=causal)
+    if not causal or is_pool(text) or (block.context_length is None and not block.state_is_bounded):
+        return
+    model, _ = build_and_analyse(f"2 * ({text} >> ff(5))", causal=True, width=8, length=29)
+    model, tokens = model.double().eval(), torch.randint(VOCAB, (2, 29), generator=make_generator(2))
+    with torch.no_grad():
+        expected = model(tokens)
+        for pieces in PIECES:
+            stream, outputs = StreamState(), []
+            for piece in tokens.split(pieces, 1):
+                y, stream = model.forward_stream(piece, stream)
+                outputs.append(y)
+            assert_close(torch.cat(outputs, 1), expected, rtol=1e-9, atol=1e-9)
+
+
+STEP_CHECKS: tuple[Callable[..., None], ...] = (
+    outputs_with_past_are_right,
+    steps_with_gradients_are_right,
+    states_stay_small,
+    stream_gives_what_one_pass_gives,
+)
+"""The checks of a causal block that reads in pieces; pools, and blocks that see the future, pass."""
+
 CHECKS: tuple[Callable[..., None], ...] = (
     shape_stays,
     reach_is_as_stated,
@@ -311,7 +384,6 @@ CHECKS: tuple[Callable[..., None], ...] = (
     sequences_are_independent,
     gradients_are_right,
     gradients_come_several_at_once,
-    parameters_are_counted,
     flops_are_counted,
     training_memory_is_stated,
     state_dict_restores,

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
 from torch.nn import functional
 
-from ...core.torch_modes import one_gradient_at_a_time
+from ...core.torch_modes import SavedContext, one_gradient_at_a_time
 from ..kernels.choice import product_dtype, with_kernel
 from ..kernels.recurrences import shared_keys
 from .chunked_recurrence import chunk_shape, longest_chunk
@@ -46,13 +45,6 @@ def sum_with_shared_keys(
     return y, states[-1].transpose(1, 2) if keep else None
 
 
-class _SavedSums(FunctionCtx):
-    """What the sums save for their gradient."""
-
-    low: torch.dtype
-    saved_tensors: tuple[Any, ...]
-
-
 class SharedKeySums(torch.autograd.Function):
     """The outputs, and the states behind chunks: behind all to `keep`, or all but the last."""
 
@@ -75,7 +67,7 @@ class SharedKeySums(torch.autograd.Function):
         return v * skip.unsqueeze(-1) + _join(y, v.shape[1]), states
 
     @staticmethod
-    def setup_context(ctx: _SavedSums, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         """Keep what the gradient needs."""
         ctx.low = inputs[1]
         ctx.set_materialize_grads(False)
@@ -84,7 +76,7 @@ class SharedKeySums(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     def backward(  # pyright: ignore -- two outputs
-        ctx: _SavedSums, of_y: Tensor | None, of_states: Tensor | None
+        ctx: SavedContext, of_y: Tensor | None, of_states: Tensor | None
     ) -> tuple[Tensor | None, ...]:
         """Return the gradients, within chunks and by the states between them."""
         q, k, v, steps, log_decay, skip, state, y, states = ctx.saved_tensors

@@ -14,9 +14,8 @@ import math
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx
 
-from ...core.torch_modes import one_gradient_at_a_time, without_autocast
+from ...core.torch_modes import SavedContext, one_gradient_at_a_time, without_autocast
 
 PIECE, HELD = 16, 2**20
 """On a CPU the positions of a piece, and the most numbers of states in a piece of several sequences."""
@@ -26,12 +25,6 @@ ACCELERATED_PIECE = 128
 
 ACCELERATED_HELD = 2**23
 """At most so many numbers of states has a piece of several sequences there; a gradient holds twelve such."""
-
-
-class _SavedScan(FunctionCtx):
-    """What a scan saves for its gradient."""
-
-    saved_tensors: tuple[Tensor, Tensor]
 
 
 class DiagonalScan(torch.autograd.Function):
@@ -45,13 +38,13 @@ class DiagonalScan(torch.autograd.Function):
         return _scan(decay, added)
 
     @staticmethod
-    def setup_context(ctx: _SavedScan, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    def setup_context(ctx: SavedContext, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
         """Keep what the gradient needs."""
         ctx.save_for_backward(inputs[0], output)
 
     @staticmethod
     @one_gradient_at_a_time
-    def backward(ctx: _SavedScan, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore -- one output
+    def backward(ctx: SavedContext, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore -- one output
         """Scan from the end for the gradient of what is added; times the state it is that of a decay."""
         decay, states = ctx.saved_tensors
         later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
@@ -95,13 +88,6 @@ def _pad(x: Tensor, missing: int) -> Tensor:
     return torch.cat([x, x.new_zeros(x.shape[0], missing, *x.shape[2:])], 1) if missing else x
 
 
-class _SavedRead(FunctionCtx):
-    """What a reading of states saves for its gradient: what it is of, and the state behind each piece."""
-
-    saved_tensors: tuple[Tensor, ...]
-    negative: bool
-
-
 class SelectiveRead(torch.autograd.Function):
     """y_t = h_t q_t with h_t = a_t ⊗ h_{t−1} + (Δ_t ⊗ u_t) k_tᵀ, a_t = exp(Δ_t ⊗ rates).
 
@@ -128,7 +114,7 @@ class SelectiveRead(torch.autograd.Function):
 
     @staticmethod
     def setup_context(
-        ctx: _SavedRead, inputs: tuple[bool, *tuple[Tensor, ...]], output: tuple[Tensor, Tensor]
+        ctx: SavedContext, inputs: tuple[bool, *tuple[Tensor, ...]], output: tuple[Tensor, Tensor]
     ) -> None:
         """Keep what the gradient needs."""
         ctx.negative, *given = inputs
@@ -137,7 +123,7 @@ class SelectiveRead(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     def backward(  # pyright: ignore -- two outputs
-        ctx: _SavedRead, of_reads: Tensor, of_ends: Tensor
+        ctx: SavedContext, of_reads: Tensor, of_ends: Tensor
     ) -> tuple[Tensor | None, ...]:
         """Return the gradients, from the last piece to the first."""
         steps, u, rates, k, q, before, ends = ctx.saved_tensors

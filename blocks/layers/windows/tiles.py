@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import FunctionCtx, once_differentiable
+from torch.autograd.function import once_differentiable
 
-from ...core.torch_modes import one_gradient_at_a_time
+from ...core.torch_modes import SavedContext, one_gradient_at_a_time
 from .pieces import Kept, QueryChunk, WindowForm, WindowInputs, masked_score, skew, unskew
 from .products import window_products
 
@@ -174,13 +174,6 @@ def _iter_tiles(form: WindowForm, given: WindowInputs, piece: QueryChunk) -> Ite
             yield tile, buffer[: tile.shape[0]]
 
 
-class _TilesContext(FunctionCtx):
-    """What the backward pass finds."""
-
-    form: WindowForm
-    saved_tensors: tuple[Tensor, ...]
-
-
 class _Tiles(torch.autograd.Function):
     """The function of `window_tiles`; under vmap it is that of `window_products`."""
 
@@ -209,7 +202,7 @@ class _Tiles(torch.autograd.Function):
         return (y, *every)
 
     @staticmethod
-    def setup_context(ctx: _TilesContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    def setup_context(ctx: SavedContext, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         """Note what the backward pass reads."""
         ctx.form, tensors = inputs[0], inputs[2:]
         ctx.mark_non_differentiable(*output[1:])
@@ -219,7 +212,7 @@ class _Tiles(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     @once_differentiable
-    def backward(ctx: _TilesContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
+    def backward(ctx: SavedContext, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:  # pyright: ignore -- decorated
         """Return the gradients; a weight p of a softmax has p (dp − Σ p dp), where Σ p dp = y · dy."""
         form, pieces = ctx.form, len(ctx.form.pieces)
         tensors, y, weights = (

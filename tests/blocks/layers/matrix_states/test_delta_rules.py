@@ -4,9 +4,12 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from activemem.blocks.testing.conformance import flops_are_counted, training_memory_is_stated
+from activemem.blocks.testing.conformance import (
+    flops_are_counted,
+    steps_with_gradients_are_right,
+    training_memory_is_stated,
+)
 from activemem.blocks.testing.fixtures import make_block, parse_block, random_sequences
-from activemem.blocks.testing.step_checks import steps_with_gradients_are_right
 
 from ..gradients import assert_outputs_and_gradients_are_those_of_the_reference
 

@@ -5,9 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from activemem.blocks.layers.vector_states.scan import scan
-from activemem.blocks.testing.conformance import training_memory_is_stated
+from activemem.blocks.testing.conformance import steps_with_gradients_are_right, training_memory_is_stated
 from activemem.blocks.testing.fixtures import make_generator
-from activemem.blocks.testing.step_checks import steps_with_gradients_are_right
 
 from ..gradients import assert_outputs_and_gradients_are_those_of_the_reference
 
