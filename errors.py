@@ -41,6 +41,7 @@ ActivememError              a ValueError
         CallbackError       a callback that reports others          activemem.engine.training_parts.callbacks
         OptimizerError      an optimiser that leaves out a weight     activemem.engine.optimisers.build
         PrecisionError      a device without the precision asked for  activemem.engine.trial.precision
+        CompileModeError    a compiler's mode that needs a GPU      activemem.engine.optimisers.compiled_body
     mend the machine
         TrackingError       a program that cannot be told of trials   activemem.tracking.contract
         MachineError        a full disk, no GPU, a module missing     activemem.engine.trial.machine_failures

@@ -12,7 +12,7 @@ from ...errors import ActivememError
 from ..core.gpus import gpu_fault
 from ..core.resources import Machine
 from ..corpora import DataError
-from ..optimisers.compiled_body import NO_COMPILER
+from ..optimisers.compiled_body import NO_COMPILER, CompileModeError
 from .precision import PrecisionError
 
 _ERRNOS = frozenset(
@@ -154,7 +154,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 def _told_by(error: BaseException) -> str | None:
     """Return what an exception says of the machine; None where it is a trial's, or follows from another."""
-    if isinstance(error, MachineError | DataError | PrecisionError):
+    if isinstance(error, MachineError | DataError | PrecisionError | CompileModeError):
         return " ".join(str(error).split())
     if isinstance(error, OSError) and error.errno in _ERRNOS:
         return describe_os_error(error)
