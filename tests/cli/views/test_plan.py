@@ -27,10 +27,10 @@ equal · Equal parameters
 4 mixers × 2 tasks = 8 trials · 0 in the store · 8 to run
 
   mixer           filter  residual  parameters  GFLOPs/step   memory  est./trial
-  sa                 512         0   1,603,428         13.4  62.9 MB           –
-  conv(k=20)         256      −512   1,602,916         12.2  41.6 MB           –
-  highway_conv     1,021       −12   1,603,416         12.2  65.7 MB           –
-  sa + conv(k=3)     320      −256   1,603,172         13.4  60.0 MB           –
+  sa                 512         0   1,603,428         13.4  52.7 MB           –
+  conv(k=20)         256      −512   1,602,916         12.2  33.4 MB           –
+  highway_conv     1,021       −12   1,603,416         12.2  55.1 MB           –
+  sa + conv(k=3)     320      −256   1,603,172         13.4  50.1 MB           –
 
   in all   no estimate before a first trial has run on this machine:
            activemem study run equal.toml --max-trials 1
@@ -40,8 +40,8 @@ equal · Equal parameters
   match  filter solved for the parameters of mixer=sa, filter=512; largest
          residual −512, 0.032 %
 
-  memory a step of highway_conv(k=4) holds 65.7 MB: weights 6.4 MB, gradients
-         6.4 MB, optimiser 12.8 MB, activations at 14 tokens 40.0 MB
+  memory a step of highway_conv(k=4) holds 55.1 MB: weights 6.4 MB, gradients
+         6.4 MB, optimiser 12.8 MB, activations at 14 tokens 29.4 MB
 
   note   highway_conv(k=4): 4 layers reach 4 to the left, so no length beyond 6
          on sort, 5 on reverse can be learnt
@@ -52,16 +52,16 @@ equal · Equal parameters
 2 cells × 1 seed = 2 trials · 0 in the store · 2 to run · 2 over budget
 
   mixer        parameters   GFLOPs/step    memory   est. per trial
-  sa            1,319,700          11.3   52.7 MB                –
-  conv(k=20)    1,582,356          12.1   41.1 MB                –
+  sa            1,319,700          11.3   43.3 MB                –
+  conv(k=20)    1,582,356          12.1   33.1 MB                –
 
   in all   no estimate before a first trial has run on this machine:
            activemem study run budget.toml --max-trials 1
 
   where  this machine's CPU: torch finds no GPU here
 
-  memory a step of sa holds 52.7 MB: weights 5.3 MB, gradients 5.3 MB, optimiser
-         10.6 MB, activations at 14 tokens 31.6 MB
+  memory a step of sa holds 43.3 MB: weights 5.3 MB, gradients 5.3 MB, optimiser
+         10.6 MB, activations at 14 tokens 22.2 MB
 
   over   highway_conv(k=20): 2,893,588 parameters, at most 1,600,000; 1 trial
          not run
