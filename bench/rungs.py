@@ -5,8 +5,7 @@ and with 48 steps, and with all 150, as `search_table.parquet` has it. What a se
 would do is done with its own code: a sampler proposes points, the best of each rung go on, one training at a
 time, and what is proposed is learnt from the highest rung with enough points. Work is counted in whole
 trainings, by steps. Regret is how far the best point with all of its steps is from the best of all, as a
-share of how far the median is; means over seeds, with 95 % intervals of the normal distribution. A good prior
-names the values of the 20th best point, a bad one those of the 20th worst.
+share of how far the median is; means over seeds, with 95 % intervals of the normal distribution.
 
 Run: python bench/rungs.py [SEEDS [WAY …]]
      python bench/rungs.py --make RESULTS, after these two with 16 and with 48 for STEPS:
@@ -32,13 +31,17 @@ import optuna
 import polars as pl
 from optuna.trial import TrialState, create_trial
 
-from activemem.engine.run.search.optuna_search import MAX_REJECTED_PROPOSALS
+from activemem.engine.run.search.ask_tell import (
+    MAX_REJECTED_PROPOSALS,
+    REJECTED_PROPOSALS,
+    ToldStudies,
+    UnseenPoints,
+    enough_points,
+)
 from activemem.engine.run.search.samplers.factory import make_sampler
 from activemem.engine.run.search.samplers.optuna_space import distribution, suggest
 from activemem.engine.run.search.schedulers.rungs import RungBoard
 from activemem.engine.run.search.stored_points import PointEnd
-from activemem.engine.run.search.told_studies import ToldStudies, enough_points
-from activemem.engine.run.search.unseen_points import UnseenPoints
 from activemem.storage import Store
 from activemem.studies.study import Study, load_study
 
@@ -49,39 +52,30 @@ SPACE = ("search.space.k=integer(9, 9)", "search.space.l=integer(9, 9)")
 STEPS = (16, 48, 150)
 METRIC = "dev_loss"
 BUDGETS = (4, 8, 16, 24, 32)
-"""What is looked at: regret after so many whole trainings' work."""
-
-RANK = 20
-"""The place, from the best or from the worst, of the point that a prior names."""
+"""Regret is shown after the work of so many whole trainings."""
 
 WAYS: dict[str, tuple[str, ...]] = {
     "random": ("random",),
-    "tpe": ("tpe",),
+    "gp_trees": ("gp_trees",),
     "asha": ("random", "asha"),
-    "asha, tpe": ("tpe", "asha"),
+    "asha, gp_trees": ("gp_trees", "asha"),
     "hyperband": ("random", "hyperband"),
     "BOHB": ("tpe", "hyperband"),
 }
-"""The sampler, the scheduler if points are trained less at first, and a prior."""
+"""The sampler, and the scheduler if points are trained less at first."""
 
 Losses = Mapping[str, Sequence[float]]
-"""The loss of each point on each rung."""
+"""The losses of each point by rung."""
 
 
 def load(way: Sequence[str], losses: Losses, seed: int) -> Study:
-    """The search of a way."""
-    sampler, *more = way
-    changes = [f"search.sampler={sampler}", f"search.seed={seed}"]
-    if more:
-        changes += [f"search.scheduler={more[0]}", "search.fidelity=data", f"search.min_fidelity={STEPS[0]}"]
-        changes += ["search.reduction=3"]
-    if more[1:]:
-        ranked = sorted(losses, key=lambda point: losses[point][-1], reverse=more[1] == "bad")
-        values = json.loads(ranked[RANK - 1])
-        changes += [
-            f"search.prior={{ {', '.join(f'{name} = {json.dumps(each)}' for name, each in values.items())} }}"
-        ]
-    study = load_study(STUDY, [*SPACE, f"search.trials={len(losses)}", *changes])
+    """Return the search of a way."""
+    sampler, *scheduler = way
+    changes = [f"search.sampler={sampler}", f"search.seed={seed}", f"search.trials={len(losses)}"]
+    if scheduler:
+        keys = f"fidelity = 'data', min_fidelity = {STEPS[0]}, reduction = 3"
+        changes.append(f"search.scheduler={{ name = '{scheduler[0]}', {keys} }}")
+    study = load_study(STUDY, [*SPACE, *changes])
     assert study.fidelity is None or study.fidelity.rungs == STEPS, study.fidelity
     return study
 
@@ -94,17 +88,17 @@ class Replay:
     losses: Losses
 
     def __post_init__(self) -> None:
-        """What a search knows before its first point."""
+        """Prepare the search."""
         study = self.study
         assert study.search is not None
         make = partial(optuna.create_study, sampler=make_sampler(study.search, study))
         self._told = ToldStudies(make, len(STEPS) if study.fidelity else 1, enough=enough_points(study))
         self._board = None if study.fidelity is None else RungBoard(study.fidelity)
         self._unseen, self._known = UnseenPoints(study, study.search.seed), set[str]()
-        self._refused = 0 if study.search.sampler == "random" else MAX_REJECTED_PROPOSALS
+        self._refused = REJECTED_PROPOSALS.get(study.search.sampler_name, MAX_REJECTED_PROPOSALS)
 
     def run(self, work: float) -> list[tuple[float, float]]:
-        """The work that was done and the best whole loss so far, after each training, up to so much work."""
+        """Return the work done and the best whole loss after each training, up to so much work."""
         done, best, course = 0.0, math.inf, list[tuple[float, float]]()
         while done < work:
             promoted = self._board.next_promoted() if self._board is not None else None
@@ -123,7 +117,7 @@ class Replay:
         return course
 
     def _begin(self) -> tuple[str, int, optuna.Trial]:
-        """A point that is not known, and where it begins; one that is left where so many in a row are."""
+        """Return a new point, its first rung and its trial, as a search finds it."""
         rung = 0 if self._board is None else self._board.next_first()
         asked = self._told.asked
         for _ in range(self._refused):
@@ -155,7 +149,7 @@ class Replay:
 
 
 def read_losses() -> Losses:
-    """The points of the table, by their values as JSON."""
+    """Return the losses of the table by the points' values as JSON."""
     table = pl.read_parquet(TABLE)
     return {point: losses for point, *losses in table.select("values", *map(str, STEPS)).iter_rows()}
 
@@ -212,7 +206,7 @@ def main() -> None:
 
 
 def interval(values: Sequence[float]) -> str:
-    """The mean of values with its 95 % interval."""
+    """Return the mean of values with its 95 % interval."""
     return f"{fmean(values):.3f} ± {1.96 * stdev(values) / math.sqrt(len(values)):.3f}"
 
 

@@ -26,9 +26,9 @@ from activemem.engine.run.driver import MERGED_TOGETHER
 from activemem.engine.run.rounds import ENDED_BETWEEN_LOOKS
 from activemem.engine.run.search.conformance import NUMBERS as STUDY_OF_NUMBERS
 from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.optuna_search import OptunaSearch
 from activemem.engine.run.search.samplers.numbers import draw
 from activemem.engine.run.search.samplers.optuna_space import distribution
+from activemem.engine.run.search.search import Search
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.storage import AttemptRows, MetricRow, Store
 from activemem.studies.resolve.trial import Trial
@@ -88,7 +88,7 @@ def fill(study: Study, store: Store, count: int) -> None:
 def search(study: Study, store: Store) -> tuple[float, float]:
     """The seconds of a point, and those of the beginning."""
     begun = time.process_time()
-    asked = OptunaSearch(study, store, "bench", NOBODY)
+    asked = Search(study, store, "bench", NOBODY)
     cohort = asked.next_cohort()
     first = time.process_time() - begun
     seconds = 0.0

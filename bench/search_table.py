@@ -1,7 +1,7 @@
-"""Makes the table that `search.py` replays: every architecture of `search_table.toml`, each trained once.
+"""Makes a table that `search.py` replays: every point of `SPACE.toml`, each trained once.
 
-Run: activemem study run bench/search_table.toml --local --results RESULTS
-     python bench/search_table.py RESULTS
+Run: activemem study run bench/SPACE.toml --local --results RESULTS
+     python bench/search_table.py RESULTS SPACE
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from activemem.storage import Store
 from activemem.studies.resolve.search_points import enumerate_points
 from activemem.studies.study import load_study
 
-STUDY = Path(__file__).with_suffix(".toml")
+STUDY = Path(__file__).with_name(f"{sys.argv[2]}.toml")
 TABLE = STUDY.with_suffix(".parquet")
 NOTES = STUDY.with_suffix(".json")
 METRICS = ("dev_loss", "dev_accuracy", "dev_exact", "loss")
 
 
 def read_row(row: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """What the table has of a trial: its point and recipe, what it measured, and its costs."""
+    """Return a trial's row of the table: its point and recipe, its metrics and its costs."""
     measured = {each["name"]: each["value"] for each in row["metrics"]}
     costs = {name: row[name] for name in ("parameters", "flops", "seconds")}
     return {
@@ -36,20 +36,20 @@ def read_row(row: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write the table, and beside it where it comes from."""
+    """Write the table, and beside it how it was made."""
     study, rows = load_study(STUDY), Store(sys.argv[1]).trials()
     done = {row["trial"]: row for row in rows.filter(status="done").iter_rows(named=True)}
     points = [(study.trial_for(values).id, values) for values in enumerate_points(study.choose)]
     missing = [trial for trial, _ in points if trial not in done]
     if missing:
-        sys.exit(f"expected all {len(points):,} architectures, {len(missing):,} are not trained")
+        sys.exit(f"expected all {len(points):,} points, {len(missing):,} are not trained")
     table = pl.DataFrame([read_row(done[trial], values) for trial, values in points])
     table.with_columns(pl.col("seconds").round(2)).write_parquet(TABLE, compression="zstd")
     used = rows.filter(pl.col("trial").is_in([trial for trial, _ in points]))
     notes = {
         "commands": [
-            "activemem study run bench/search_table.toml --local --results RESULTS",
-            "python bench/search_table.py RESULTS",
+            f"activemem study run bench/{STUDY.name} --local --results RESULTS",
+            f"python bench/search_table.py RESULTS {STUDY.stem}",
         ],
         "architectures": len(table),
         "activemem": sorted(set(used["commit"])),

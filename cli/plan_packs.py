@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..studies.schema.search_settings import RACE
+from ..studies.schema.search_parts import RACE
 from ..studies.text.units import plural
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def packs(study: Study, plan: Plan, machine: MachineSettings) -> str:
 
 def _told_of_search(study: Study, machine: MachineSettings) -> str:
     assert study.search is not None, "it was looked at before"
-    if len(study.seeds) == 1 or study.search.scheduler == RACE:
+    if len(study.seeds) == 1 or study.search.scheduler.name == RACE:
         return "the trials of a search train alone, as one comes after the other"
     measured = " and that is measured to be faster" if machine.pack == "auto" else ""
     return f"the {len(study.seeds)} seeds of a point train together, where its model can{measured}"

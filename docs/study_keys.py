@@ -17,7 +17,7 @@ from activemem.studies.catalog.tasks import require_task, task_names
 from activemem.studies.claims.spec import ClaimSpec
 from activemem.studies.ladder import LadderSettings
 from activemem.studies.presentation.kinds import kinds_of
-from activemem.studies.schema import search_settings, settings, training
+from activemem.studies.schema import search_parts, search_settings, settings, training
 from activemem.studies.text.key_words import default_words, type_words
 from activemem.studies.text.strict_model import StrictModel
 
@@ -128,8 +128,26 @@ def _default(field: FieldInfo) -> str:
     return words if words in ("required", "none", "empty", "its keys'") else f"`{words}`"
 
 
+def part_keys() -> str:
+    """Return a Markdown table of the keys of samplers and schedulers that have their own."""
+    kinds = {"sampler": search_parts.SAMPLER_KEYS, "scheduler": search_parts.SCHEDULER_KEYS}
+    models: dict[type[StrictModel], list[str]] = {}
+    for classes in kinds.values():
+        for name, model in classes.items():
+            models.setdefault(model, []).append(f"`{name}`")
+    rows = [
+        [" and ".join(names), *row]
+        for model, names in models.items()
+        for row in _rows(model, "")
+        if row[0] != "`name`"
+    ]
+    heads = ["of", "key", "type", "default", "meaning"]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, [":--"] * len(heads), *rows])
+
+
 KEYS = {f"keys_{table}": partial(keys, table) for table in TABLES} | {
     "keys_task": task_keys,
     "keys_curve": cell_figure_keys,
+    "keys_search_parts": part_keys,
 }
 """What can stand between the marks of a document, by name."""

@@ -25,7 +25,7 @@ from .schema.design import Design
 from .schema.design_checks import check_max_seeds
 from .schema.design_reader import read_design
 from .schema.objectives import is_known_before
-from .schema.search import check_search, read_search, search_dimensions, with_listed_prior
+from .schema.search import check_search, read_search, search_dimensions, with_sampler
 from .schema.search_settings import SearchSettings
 from .schema.settings import DecodeSettings, StudySettings
 from .schema.source_sheet import SourceSheet, read_source_sheet
@@ -94,7 +94,7 @@ def read_contents(diagnostics: Diagnostics, own_corpus: OwnCorpus | None) -> Stu
     if header is None or diagnostics.faults:
         return None
     if search is not None:
-        search = with_listed_prior(search, dimensions)
+        search = with_sampler(search, dimensions)
     return StudyContents(
         header=header,
         draft=draft,

@@ -70,9 +70,7 @@ SEARCH_OF_RUNGS = study_text(
         "sampler": "random",
         "trials": 18,
         "metric": "loss",
-        "scheduler": "asha",
-        "fidelity": "width",
-        "reduction": 3,
+        "scheduler": {"name": "asha", "fidelity": "width", "reduction": 3},
     },
     space={"k": "integer(2, 40)", "width": "integer(8, 72)"},
 )

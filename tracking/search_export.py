@@ -15,6 +15,7 @@ from typing import Any, Literal
 import optuna
 from optuna.trial import TrialState
 
+from ..engine.run.search.ask_tell import frozen_trial
 from ..engine.run.search.stored_points import SearchPoint, StoredPoints, mean_course
 from ..storage import Store
 from ..studies.planning.status import study_outcomes
@@ -63,7 +64,7 @@ def _add_points(
         if _key(notes[_OURS]) in known:
             continue
         course = mean_course(point, courses)
-        trial = points.frozen(point, course, notes)
+        trial = frozen_trial(study, point, points.end(point), course=course, notes=notes)
         if study.fidelity is not None and point.rung < study.fidelity.top:
             _cut_short(trial, study.fidelity.rungs[point.rung])
         trial.datetime_start = _local(min(row["started"] for row in attempts))

@@ -149,13 +149,13 @@ class RunRounds:
 
     def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
         """Search until its points are tried, with at most `max_trials` trials."""
-        from .search.optuna_search import OptunaSearch  # noqa: PLC0415 -- Optuna is loaded for searches only
+        from .search.search import Search  # noqa: PLC0415 -- Optuna is loaded for searches only
 
         given_up: list[str] = []
         gone: dict[str, int] = {}
         while True:
             left = None if max_trials is None else max_trials - len(self._counter.ended)
-            source = OptunaSearch(
+            source = Search(
                 self._study,
                 self._store,
                 self._id,

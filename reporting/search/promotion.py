@@ -15,7 +15,7 @@ from ...studies.resolve.template import HOLE_PATTERN, RECIPE_PATH, TRIAL_TABLES,
 from ...studies.schema.factors import SEED
 from ...studies.schema.level_names import one_line
 from ...studies.schema.objectives import is_known_before
-from ...studies.schema.search_settings import DATA, EPOCHS, LENGTH
+from ...studies.schema.search_parts import DATA, EPOCHS, LENGTH
 from ...studies.schema.settings import Level
 from ...studies.searches.points import FoundPoint, SearchGoal, SearchPoints, point_key
 from ...studies.study import Study

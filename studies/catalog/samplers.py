@@ -50,9 +50,6 @@ SAMPLERS: Registry[SearchPart[MakeSampler]] = Registry(
 ONE_OBJECTIVE = ("cmaes", "gp_trees")
 """The samplers that cannot weigh several objectives against each other."""
 
-WITH_PRIOR = ("random", "tpe", "evolution", "gp_trees")
-"""The samplers that can begin with likely values."""
-
 WITHOUT_CONDITIONS, NUMBERS_ALONE = ("cmaes", "gp"), ("cmaes",)
 """The samplers whose points all have the same dimensions, and those whose dimensions are numbers alone."""
 

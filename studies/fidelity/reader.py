@@ -11,13 +11,14 @@ from ...grammar import RecipeError
 from ...grammar.nodes import IntegerDimension
 from ..schema.factors import SEED
 from ..schema.search import read_dimension
-from ..schema.search_settings import DATA, EPOCHS, LENGTH, REDUCTIONS
+from ..schema.search_parts import DATA, EPOCHS, LENGTH, REDUCTIONS, part_table
 from ..text.diagnostics import Diagnostics
 from ..text.pydantic_messages import format_value
 from ..text.toml_positions import KeyPath
 from .rungs import Fidelity
 
-_PATH: KeyPath = ("search", "fidelity")
+_PATH: KeyPath = ("search", "scheduler", "fidelity")
+_FIRST_PATH: KeyPath = ("search", "scheduler", "min_fidelity")
 
 _BELOW = 2
 """So many times less by the reduction the first rung of lengths and data is by default."""
@@ -32,14 +33,15 @@ def expand_fidelity(diagnostics: Diagnostics) -> Fidelity | None:
     search, factors = data.get("search"), data.get("factors", {})
     if not isinstance(search, Mapping) or not isinstance(factors, Mapping):
         return None
-    name, scheduler = search.get("fidelity", EPOCHS), search.get("scheduler")
+    table = part_table(search.get("scheduler"))
+    name, scheduler = table.get("fidelity", EPOCHS), table.get("name")
     if (
         name == EPOCHS
         or not (isinstance(name, str) and isinstance(scheduler, str))
         or scheduler not in REDUCTIONS
     ):
         return None
-    reduction = _whole(search.get("reduction"), at_least=2) or REDUCTIONS[scheduler]
+    reduction = _whole(table.get("reduction"), at_least=2) or REDUCTIONS[scheduler]
     as_written = dict(data)
     found = _rungs(diagnostics, data, name, reduction)
     if found is not None and len(found) < 2:
@@ -73,7 +75,7 @@ def _rungs(diagnostics: Diagnostics, data: dict[str, Any], name: str, reduction:
     search = data["search"]
     space, factors = search.get("space", {}), data.get("factors", {})
     space = space if isinstance(space, Mapping) else {}
-    first = _whole(search.get("min_fidelity"), at_least=1)
+    first = _whole(part_table(search.get("scheduler")).get("min_fidelity"), at_least=1)
     if name in (LENGTH, DATA):
         return _settings_rungs(diagnostics, data, name, first, reduction)
     if name in factors and name != SEED:
@@ -110,9 +112,8 @@ def _settings_rungs(
 def _between(diagnostics: Diagnostics, first: int, top: int, reduction: int) -> list[int] | None:
     """Return the rungs from the first to the top, each `reduction` times the last."""
     if first >= top:
-        path = ("search", "min_fidelity")
         diagnostics.report_error(
-            path, f"expected less than {top:,}, which is trained in the end, got {first:,}"
+            _FIRST_PATH, f"expected less than {top:,}, which is trained in the end, got {first:,}"
         )
         return None
     rungs = [first]
@@ -133,7 +134,7 @@ def _levels(diagnostics: Diagnostics, name: str, levels: object, first: int | No
         return None
     if first is not None:
         message = f"the levels of {name} are the rungs: leave this key out"
-        diagnostics.report_error(("search", "min_fidelity"), message, key=True)
+        diagnostics.report_error(_FIRST_PATH, message, key=True)
     return numbers
 
 
@@ -153,7 +154,7 @@ def _dimension_ends(
         return None
     if first is not None:
         message = f"{name} begins with {dimension.low}: leave this key out"
-        diagnostics.report_error(("search", "min_fidelity"), message, key=True)
+        diagnostics.report_error(_FIRST_PATH, message, key=True)
     return dimension.low, dimension.high
 
 

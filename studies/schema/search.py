@@ -22,7 +22,17 @@ from .epoch_metrics import final_metrics, last_metrics, missing_metric
 from .factors import SEED
 from .level_names import NamedLevels
 from .objectives import find_quantity, is_known_before, quantity_fault, usual_direction
-from .search_settings import EPOCHS, RACE, SearchSettings
+from .search_parts import (
+    EPOCHS,
+    NONE,
+    RACE,
+    GpTreesSettings,
+    RungSettings,
+    SamplerSettings,
+    moved_keys,
+    read_sampler,
+)
+from .search_settings import SearchSettings
 from .settings import Level, StudySettings, TrialSettings
 
 _PROBES = 200
@@ -40,6 +50,11 @@ def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[s
     if not diagnostics.has_search:
         return None, {}
     given = diagnostics.document.data["search"]
+    if isinstance(given, Mapping):
+        moved = dict(moved_keys(given))
+        for path, message in moved.items():
+            diagnostics.report_error(path, message, key=True)
+        given = {key: value for key, value in given.items() if ("search", key) not in moved}
     settings = diagnostics.validate(SearchSettings, ("search",), given)
     if settings is None:
         _check_parts(diagnostics, given)
@@ -85,7 +100,7 @@ def check_search(
         diagnostics.report_error(
             ("search",), "nothing to search: no dimension in [search.space] or in the recipe"
         )
-    if real and settings.sampler == "grid":
+    if real and settings.sampler_name == "grid":
         diagnostics.report_error(
             ("search", "sampler"), f"a grid cannot enumerate real dimensions: {', '.join(real)}"
         )
@@ -95,12 +110,12 @@ def check_search(
             diagnostics.report_error(("search", "across"), f"expected factors, of {known}, got '{name}'")
         elif name in settings.across[:number]:
             diagnostics.report_error(("search", "across"), f"expected each factor once, got '{name}' twice")
-    if settings.scheduler == RACE and len(factors[SEED]) < 2:
+    if settings.scheduler.name == RACE and len(factors[SEED]) < 2:
         diagnostics.report_error(
             ("search", "scheduler"), f"{RACE} is over several seeds, got one in [factors]"
         )
     if not diagnostics.faults:
-        _check_values(diagnostics, ("search", "prior"), settings.prior, dimensions)
+        _check_values(diagnostics, ("search", "sampler", "prior"), settings.prior, dimensions)
     for name in settings.space:
         if name in factors:
             diagnostics.report_error(("search", "space", name), f"'{name}' is a factor already", key=True)
@@ -113,7 +128,7 @@ def check_search_space(
     choose: ChoosePoint,
 ) -> None:
     """Note dimensions that the sampler cannot treat."""
-    path, sampler = ("search", "sampler"), settings.sampler
+    path, sampler = ("search", "sampler"), settings.sampler_name
     choices = [name for name, each in dimensions.items() if isinstance(each, ChoiceDimension)]
     if choices and sampler in NUMBERS_ALONE:
         diagnostics.report_error(path, f"{sampler} is for numbers alone, got choices: {', '.join(choices)}")
@@ -150,10 +165,11 @@ def check_search_ends(
     for limit in settings.bounds:
         if fault := next(filter(None, (missing_metric(limit.name, [each]) for each in ends)), ""):
             diagnostics.report_error(("search", "limits", limit.name), fault)
-    first, epochs = settings.min_fidelity, max((each.train.epochs for each in ends), default=1)
+    first = settings.scheduler.min_fidelity if isinstance(settings.scheduler, RungSettings) else None
+    epochs = max((each.train.epochs for each in ends), default=1)
     if settings.compares_epochs and first is not None and first > (most := max(1, epochs - 1)):
         told = f"expected at most {most:,}, since all of {plural(epochs, 'epoch')} are trained in the end"
-        diagnostics.report_error(("search", "min_fidelity"), f"{told}, got {first:,}")
+        diagnostics.report_error(("search", "scheduler", "min_fidelity"), f"{told}, got {first:,}")
 
 
 def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> None:
@@ -170,23 +186,27 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
     for name in unknown:
         diagnostics.report_error(("search", "limits", name), quantity_fault(name), key=True)
     several = f"for one metric alone, got {', '.join(names)}"
-    if len(names) > 1 and settings.sampler in ONE_OBJECTIVE:
-        diagnostics.report_error(("search", "sampler"), f"{settings.sampler} is {several}")
-    if len(names) > 1 and settings.scheduler != "none":
-        diagnostics.report_error(("search", "scheduler"), f"{settings.scheduler} is {several}")
-    if settings.scheduler == RACE and is_known_before(names[0]):
+    if len(names) > 1 and settings.sampler_name in ONE_OBJECTIVE:
+        diagnostics.report_error(("search", "sampler"), f"{settings.sampler_name} is {several}")
+    if len(names) > 1 and settings.scheduler.name != NONE:
+        diagnostics.report_error(("search", "scheduler"), f"{settings.scheduler.name} is {several}")
+    if settings.scheduler.name == RACE and is_known_before(names[0]):
         diagnostics.report_error(
             path, f"{RACE} needs a metric that differs from seed to seed, got '{names[0]}'"
         )
     if settings.fidelity != EPOCHS and is_known_before(names[0]):
-        diagnostics.report_error(path, f"{settings.scheduler} needs a metric of trainings, got '{names[0]}'")
+        diagnostics.report_error(
+            path, f"{settings.scheduler.name} needs a metric of trainings, got '{names[0]}'"
+        )
     if settings.compares_epochs and len(names) == 1 and names[0] in (*COSTS, *MODEL_COSTS):
-        diagnostics.report_error(path, f"{settings.scheduler} needs a metric of each epoch, got '{names[0]}'")
+        diagnostics.report_error(
+            path, f"{settings.scheduler.name} needs a metric of each epoch, got '{names[0]}'"
+        )
     learnt = [each.name for each in settings.bounds if not is_known_before(each.name)]
-    if learnt and settings.sampler in WITHOUT_LIMITS:
+    if learnt and settings.sampler_name in WITHOUT_LIMITS:
         diagnostics.report_error(
             ("search", "sampler"),
-            f"{settings.sampler} learns no limits, but {', '.join(learnt)} is known after training alone",
+            f"{settings.sampler_name} learns no limits, but {', '.join(learnt)} is known only after training",
         )
 
 
@@ -195,7 +215,9 @@ def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) 
     for each in ends if search.compares_epochs else ():
         if name in (late := last_metrics(each)):
             early = [one for one in final_metrics(each) if one not in late]
-            return f"{search.scheduler} needs a metric of each epoch, of {', '.join(early)}, got '{name}'"
+            return (
+                f"{search.scheduler.name} needs a metric of each epoch, of {', '.join(early)}, got '{name}'"
+            )
     return ""
 
 
@@ -321,10 +343,24 @@ def options_by_name(dimension: ChoiceDimension) -> NamedLevels:
     return NamedLevels(representative_values(dimension), "among the options")
 
 
-def with_listed_prior(settings: SearchSettings, dimensions: Mapping[str, Dimension]) -> SearchSettings:
-    """Return a search whose checked prior has the options that its names stand for."""
-    prior = {name: as_listed(dimensions[name], value) for name, value in settings.prior.items()}
-    return settings.model_copy(update={"prior": prior})
+def with_sampler(settings: SearchSettings, dimensions: Mapping[str, Dimension]) -> SearchSettings:
+    """Return a checked search with its sampler, whose prior has the options that its names stand for."""
+    sampler = settings.sampler or default_sampler(settings)
+    if isinstance(sampler, GpTreesSettings):
+        prior = {name: as_listed(dimensions[name], value) for name, value in sampler.prior.items()}
+        sampler = sampler.model_copy(update={"prior": prior})
+    return settings.model_copy(update={"sampler": sampler})
+
+
+def default_sampler(settings: SearchSettings) -> SamplerSettings:
+    """Return the sampler of a search that names none: `gp_trees`, or `tpe` where `gp_trees` cannot search.
+
+    `gp_trees` knows neither several metrics nor limits that only a training shows.
+    """
+    learns_limits = any(not is_known_before(each.name) for each in settings.bounds)
+    found = read_sampler("tpe" if len(settings.metric) > 1 or learns_limits else "gp_trees")
+    assert isinstance(found, SamplerSettings)
+    return found
 
 
 def as_listed(dimension: Dimension, value: Level) -> Level:

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..planning.trial_values import ValueStatus
-from ..schema.search_settings import EPOCHS, RACE, SearchSettings
+from ..schema.search_parts import EPOCHS, RACE
+from ..schema.search_settings import SearchSettings
 from ..text.units import plural
 from .points import SearchPoints
 from .rung_costs import RungCost
@@ -81,11 +82,11 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
 
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
     """`20 points by tpe for the lowest loss, cut short by asha`, and how many other studies have trained."""
-    cut = f", cut short by {search.scheduler}" if search.compares_epochs else ""
+    cut = f", cut short by {search.scheduler.name}" if search.compares_epochs else ""
     if search.fidelity != EPOCHS:
-        cut = f", by {search.scheduler} over {search.fidelity}"
-    cut = ", further seeds for those that may be the best" if search.scheduler == RACE else cut
-    sampler = f"{search.sampler} with a prior" if search.prior else search.sampler
+        cut = f", by {search.scheduler.name} over {search.fidelity}"
+    cut = ", further seeds for those that may be the best" if search.scheduler.name == RACE else cut
+    sampler = f"{search.sampler_name} with a prior" if search.prior else search.sampler_name
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
     text = f"{plural(search.trials, 'point')} by {sampler} for {goal_words(search)}{mean}{cut}{end}"

@@ -1,8 +1,6 @@
-"""The store is a search's only memory: Optuna is told what is in it, and asked for the next point.
+"""Searches: points that Optuna proposes, trained as cohorts of trials.
 
-`optuna_search` makes cohorts of the points that Optuna proposes, `stored_points` are those that the store
-holds, as Optuna knows them, `begun_points` those that somebody has begun, and `unseen_points` those that are
-left; `told_studies` is what samplers learn from. `samplers` propose points, `schedulers` give them up,
-`conformance` is what these must hold to, and what is `plugged_in` is told by name. `proposals` is where a
-program asks what a search would try next, and `handed_in` reads what it would try itself.
+`search` is the driver, `ask_tell` asks Optuna for points and tells it how they ended, and `stored_points` is
+the store's view of the points. `samplers` propose points, `schedulers` give them up, and `conformance` has
+the checks that both must pass. `proposals` and `handed_in` serve programs that search as well.
 """

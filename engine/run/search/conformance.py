@@ -1,11 +1,11 @@
-"""What every sampler and every scheduler of a search must hold to, whoever wrote it.
+"""Conformance suite of samplers and schedulers, those of plug-ins as well.
 
     @pytest.mark.parametrize("check", SAMPLER_CHECKS)
     def test_my_sampler_conforms(check):
         check("my_sampler")
 
-A check takes a name and raises AssertionError where what has it does not keep to its contract. The search
-that is tried has all kinds of dimensions, one of which only half of the points have.
+A check takes a name and raises AssertionError if the sampler or scheduler breaks its contract. The search has
+all kinds of dimensions, and only half of the points have one of them.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ rate = "real(1e-4, 1e-1, log=true)"
 NUMBERS = STUDY.replace(
     'mixer = "choice(sa(heads={heads}), conv(k={kernel}) + conv(k={other}))"\n', ""
 ).replace("{mixer}", "sa(heads={heads}) + conv(k={kernel}) + conv(k={other})")
-"""The same without a choice, for samplers whose points all have the same dimensions."""
+"""A search without a choice, for samplers whose points must all have the same dimensions."""
 
 _POINTS = 25
-"""So many points are asked for: enough for samplers that begin at random."""
+"""The number of points: enough for samplers that begin with drawn points."""
 
 _EPOCHS = 8
 
 
 def points_are_within_the_space(name: str) -> None:
-    """Each point has the dimensions that it takes, each within its bounds."""
+    """Check that each point has the dimensions that it takes, each within its bounds."""
     for values in _search(name, 0, _POINTS):
         taken = {"rate", "heads", "kernel", "other"}
         if "mixer" in values:
@@ -80,12 +80,12 @@ def points_are_within_the_space(name: str) -> None:
 
 
 def points_are_not_all_one(name: str) -> None:
-    """More than one point is proposed."""
+    """Check that more than one point is proposed."""
     assert len({str(values) for values in _search(name, 0, _POINTS)}) > 1, "the same point is proposed always"
 
 
 def sampler_seed_decides(name: str) -> None:
-    """The same seed proposes the same points, wherever other random numbers stand, and leaves these alone."""
+    """Check that the seed alone decides the points, and that Python's own generator is left alone."""
     random.seed(1)
     before = random.getstate()
     first = _search(name, 3, _POINTS)
@@ -95,7 +95,7 @@ def sampler_seed_decides(name: str) -> None:
 
 
 def restarted_search_is_the_same(name: str) -> None:
-    """A search that is stopped after any point and restarted proposes what it would have proposed."""
+    """Check that a search stopped after any point and restarted proposes the same points."""
     whole = _study(name, 0)
     expected = [_ask(whole, name) for _ in range(_POINTS)]
     for stopped in range(1, _POINTS):
@@ -106,7 +106,7 @@ def restarted_search_is_the_same(name: str) -> None:
 
 
 def failed_points_are_survived(name: str) -> None:
-    """Points that failed or were given up come to no harm."""
+    """Check that failed and pruned points are accepted."""
     study = _study(name, 0)
     for place in range(_POINTS):
         trial = study.ask()
@@ -128,20 +128,20 @@ SAMPLER_CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def best_point_is_kept(name: str) -> None:
-    """A point that is better than all others at each epoch is trained to its end."""
+    """Check that a point that is better than all others at each epoch is trained to its end."""
     courses = [[place / 40 + epoch / 100 for epoch in range(_EPOCHS)] for place in range(_POINTS)]
     given_up = _given_up(name, courses)
     assert given_up[-1] is None, f"the best of {_POINTS} points is given up after epoch {given_up[-1]}"
 
 
 def first_point_is_kept(name: str) -> None:
-    """The first point is trained to its end, since there is nothing to compare it with."""
+    """Check that the first point, which has nothing to compare with, is trained to its end."""
     (given_up,) = _given_up(name, [[0.1] * _EPOCHS])
     assert given_up is None, f"the only point is given up after epoch {given_up}"
 
 
 def scheduler_is_repeatable(name: str) -> None:
-    """The same courses are given up at the same epochs: a search that goes on is told them again."""
+    """Check that the same courses are given up at the same epochs, as a resumed search replays them."""
     generator = random.Random(5)
     courses = [[generator.random() for _ in range(_EPOCHS)] for _ in range(_POINTS)]
     assert _given_up(name, courses) == _given_up(name, courses), "the same courses are given up otherwise"
@@ -156,7 +156,7 @@ SCHEDULER_CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _the_study(sampler: str) -> Study:
-    """A study whose space a sampler can treat."""
+    """Return a study whose space a sampler can search."""
     return _loaded(NUMBERS if sampler in WITHOUT_CONDITIONS else STUDY)
 
 
@@ -174,13 +174,13 @@ def _study(name: str, seed: int) -> optuna.Study:
 
 
 def _search(name: str, seed: int, points: int) -> list[Values]:
-    """The points that a search proposes one after the other."""
+    """Return the points that a search proposes one after the other."""
     study = _study(name, seed)
     return [_ask(study, name) for _ in range(points)]
 
 
 def _ask(study: optuna.Study, name: str) -> Values:
-    """One point of a sampler, told its value."""
+    """Return one point of a sampler, and tell its value."""
     trial = study.ask()
     values = _suggest(trial, name)
     study.tell(trial, float(values["rate"]) + len(values))
@@ -188,12 +188,12 @@ def _ask(study: optuna.Study, name: str) -> Values:
 
 
 def _suggest(trial: optuna.Trial, sampler: str) -> Values:
-    """A value of each dimension that the point takes."""
+    """Return a value of each dimension that the point takes."""
     return _the_study(sampler).choose(partial(suggest, trial))
 
 
 def _given_up(name: str, courses: Sequence[Sequence[float]]) -> list[int | None]:
-    """After which epoch each point is given up whose metric goes so; None for those that are not."""
+    """Return the epoch after which each course of a metric is given up; None for those that are not."""
     settings = SearchSettings(scheduler=name, trials=_POINTS, metric=("accuracy",), direction=("max",))
     study = optuna.create_study(
         study_name="courses",

@@ -1,4 +1,4 @@
-"""What a program hands in becomes a point of a search, or is refused with all that is wrong with it."""
+"""Reader of the points that a program hands in; all faults of a point are reported at once."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from ....studies.text.pydantic_messages import format_value
 from .stored_points import SearchPoint
 
 KEYS = ("values", "recipe", "id")
-"""What says which point is meant; values or a recipe are enough, and all that is given must agree."""
+"""The keys that identify a point; values or a recipe are enough, and all that is given must agree."""
 
 PROPOSAL_KEYS = ("schema", "recipe_id", "proposed_by", "parameters", "seeds", "trials", "settings")
-"""What a proposal has besides, so that it can be handed in as it came."""
+"""Further keys of a proposal, so that it can be handed in unchanged."""
 
 RESULT_KEYS = ("value", "metric", "metrics", "result", "results", "mean", "score", "loss", "accuracy")
-"""Names under which results come from elsewhere, besides those of metrics."""
+"""Keys that hold a result, besides names of metrics; they are refused."""
 
 
 class PointError(ActivememError):
-    """What is no point of a search, with everything that is wrong with it."""
+    """A line that is no point of a search, with all its faults."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -37,10 +37,10 @@ class PointError(ActivememError):
 
 
 def read_handed_in(study: Study, line: object) -> SearchPoint:
-    """The point that a line means, as JSON has it: its `values` by dimension, its `recipe`, or both.
+    """Return the point of a line of JSON: its `values` by dimension, its `recipe`, or both.
 
-    Dimensions that its recipe does not tell must be among the values. Raises PointError for what is no point
-    of the study's space, or comes with a result: results are those of trainings.
+    Dimensions that its recipe does not tell must be among the values. Raises PointError for a line that is no
+    point of the study's space, or that comes with a result: results are those of trainings.
     """
     if not isinstance(line, Mapping):
         raise PointError([f"expected an object with values or a recipe, got {_kind(line)}"])
@@ -74,7 +74,7 @@ def read_handed_in(study: Study, line: object) -> SearchPoint:
 
 
 def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[str, Level]:
-    """The values of the dimensions that a point takes; what is missing, too much or outside is noted."""
+    """Return the values of the dimensions that a point takes; collect what is missing or wrong."""
     missing: list[str] = []
 
     def take(name: str, dimension: Dimension) -> Level:
@@ -101,7 +101,7 @@ def _choose(study: Study, given: Mapping[str, Any], faults: list[str]) -> dict[s
 
 
 def _make_point(study: Study, values: dict[str, Level], faults: list[str]) -> SearchPoint:
-    """The point of these values, unless something is wrong with them or it is over the study's budget."""
+    """Return the point of these values. Raises PointError for faults, and for a point over the budget."""
     if faults:
         raise PointError(faults)
     try:
@@ -114,7 +114,7 @@ def _make_point(study: Study, values: dict[str, Level], faults: list[str]) -> Se
 
 
 def _level(dimension: Dimension, value: object) -> Level | None:
-    """The value of a dimension that is meant; None if it has none such."""
+    """Return the dimension's value for a value of JSON; None if it has none."""
     if not isinstance(value, str | int | float):
         return None
     if isinstance(dimension, ChoiceDimension):
@@ -126,7 +126,7 @@ def _level(dimension: Dimension, value: object) -> Level | None:
 
 
 def _read_recipe(text: object, faults: list[str]) -> Recipe | None:
-    """One architecture; what is wrong with it is noted."""
+    """Return the recipe of one architecture; collect its faults."""
     if not isinstance(text, str):
         faults.append(f"recipe: expected a text, got {_kind(text)}")
         return None
@@ -152,6 +152,6 @@ def _text(dimension: Dimension) -> str:
 
 
 def _kind(value: object) -> str:
-    """What a value of JSON is called."""
+    """Return the name of a JSON value's kind."""
     names = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")

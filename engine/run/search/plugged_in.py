@@ -1,4 +1,4 @@
-"""What a plug-in makes for a search is checked, and what its code raises is told with its name."""
+"""Samplers and schedulers of plug-ins: checked, and their errors reported with their names."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ....plugins import PluginError, Registry
 
 
 def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object], base: type[Any]) -> Any:  # noqa: ANN401 -- an instance of the base
-    """What a plug-in makes, if it is what it should be."""
-    with told_by_name(registry, name):
+    """Return what a plug-in makes. Raises PluginError if it is no instance of the base."""
+    with named_errors(registry, name):
         found = make()
     if not isinstance(found, base):
         raise PluginError(
@@ -22,8 +22,8 @@ def made_by_plugin(registry: Registry[Any], name: str, make: Callable[[], object
 
 
 @contextmanager
-def told_by_name(registry: Registry[Any], name: str) -> Iterator[None]:
-    """A context in which a plug-in's code runs: what it raises is told with its owner and its name."""
+def named_errors(registry: Registry[Any], name: str) -> Iterator[None]:
+    """Raise what a plug-in's code raises as a PluginError with its owner and its name."""
     try:
         yield
     except Exception as error:

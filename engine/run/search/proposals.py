@@ -1,7 +1,7 @@
-"""A search beside a program that searches too: what it would try next, and points that are handed in.
+"""Points that a search would try next, and points that a program hands in.
 
-Nothing is trained here. A point that was handed in waits in the store as one that was begun and not finished,
-so that the next run takes it up, and one that runs already learns of it. Results come from trainings alone.
+Nothing is trained here. A point that is handed in is stored as one that was begun and not finished: the next
+run trains it, and a search that runs already learns of it. Results come from trainings alone.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from ....studies.text.errors import StudyError, StudyFault
 from ...core.events import NOBODY
 from ...trial.checkpoints import checkpoint_of
 from .handed_in import PointError, read_handed_in
-from .optuna_search import OptunaSearch
+from .search import Search
 from .stored_points import SearchPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A point that a search would try next, and what proposes it: its sampler, "random" or "grid"."""
+    """A point that a search would try next, and its source: the sampler, "random", "grid" or "baseline"."""
 
     point: SearchPoint
     proposed_by: str
 
 
 class PointAnswer(StrEnum):
-    """What becomes of a point that was handed in."""
+    """The answers to a point that was handed in."""
 
     ACCEPTED = "accepted"  # the next run trains it
     WAITING = "waiting"  # it was handed in before, or begun by a run
@@ -50,15 +50,8 @@ class HandedIn:
     faults: tuple[str, ...] = ()
 
 
-class _WatchedSearch(OptunaSearch):
-    """A search that is looked at: only a run stores that points are given up."""
-
-    def _give_up_with_others(self, point: SearchPoint) -> None:
-        pass
-
-
 class SearchDesk:
-    """Where a program asks a study's search what to try next, and hands in what it would try itself.
+    """A study's search for programs: it proposes points, and takes those of the program.
 
     Raises StudyError for a study that is no search.
     """
@@ -68,10 +61,10 @@ class SearchDesk:
             message = f"expected a study with [search], got a grid of {study.total:,} trials"
             raise StudyError(study.name, [StudyFault(message=message)])
         self._study, self._store, self._limit = study, store, study.search.trials
-        self._search = _WatchedSearch(study, store, "desk", NOBODY)
+        self._search = Search(study, store, "desk", NOBODY, looks=True)
 
     def propose(self, count: int) -> list[Proposal]:
-        """The next points that nobody has begun, at most so many: as many as the search has left."""
+        """Return at most `count` of the next points that nobody has begun."""
         found: list[Proposal] = []
         while len(found) < count and (proposed := self._search.propose()) is not None:
             found.append(Proposal(point=proposed[0], proposed_by=proposed[1]))
@@ -90,7 +83,7 @@ class SearchDesk:
     def hand_in(self, line: object) -> HandedIn:
         """Take a point of the study's space, as JSON has it, for the next run; or say why not.
 
-        What is known already is answered with the outcomes of its trainings, and nothing is trained again.
+        A known point is answered with the outcomes of its trainings, and is not trained again.
         """
         found = self.look_up(line)
         if found.answer is PointAnswer.ACCEPTED and found.point is not None:
@@ -99,7 +92,7 @@ class SearchDesk:
         return found
 
     def look_up(self, line: object) -> HandedIn:
-        """What `hand_in` would answer; nothing is stored."""
+        """Return what `hand_in` would answer; store nothing."""
         try:
             point = read_handed_in(self._study, line)
         except PointError as error:

@@ -1,43 +1,46 @@
-"""The points of a search that a store holds: their trials, their values, and what Optuna is told of them."""
+"""The store's view of a search: the points whose trials have rows or checkpoints, and how they have ended."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any
 
-import optuna
 from optuna.trial import TrialState
 
 from ....storage import Store
+from ....storage.checkpoint_notes import STARTS_FILE
 from ....studies.catalog.metrics import COSTS
+from ....studies.planning.fitting_trials import FittingTrials
+from ....studies.planning.status import tried_point
 from ....studies.planning.trial_values import row_value
-from ....studies.planning.trials_to_run import DEVICE_COLUMNS
+from ....studies.planning.trials_to_run import DEVICE_COLUMNS, Spent, counts, unfinished_trials
 from ....studies.resolve.costs import model_cost
+from ....studies.resolve.plugin_code import changed_code
 from ....studies.resolve.search_points import read_point
 from ....studies.resolve.trial import Trial
 from ....studies.schema.objectives import is_known_before
-from ....studies.schema.search_settings import RACE
+from ....studies.schema.search_parts import RACE
 from ....studies.schema.settings import Level
 from ....studies.study import Study
 from ...trial.outcome import Job
-from .samplers.optuna_space import distribution
 
 COLUMNS = (
     *("trial", "attempt", "study", "task", "seed", "status", "reason", "factors", "settings"),
     *("metrics", "epochs", *COSTS, "started", "finished"),
 )
-"""What a search reads of rows: what they cost to read, it pays at every point."""
+"""The columns of rows that a search reads at every point."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPoint:
     """The values of the dimensions that a point takes, and its trials, those of the first seed first.
 
-    With rungs the trials are those of one `rung`, and `whole` has the id of the first trial of the last rung,
-    by which the point is known.
+    With rungs the trials are those of one `rung`, and `whole` is the id of the first trial of the last rung.
     """
 
     values: dict[str, Level]
@@ -47,20 +50,20 @@ class SearchPoint:
 
     @property
     def name(self) -> str:
-        """What points that mean the same have in common, on the same rung."""
+        """The id of the point on its rung: that of its first trial."""
         return self.trials[0].id
 
     @property
     def known_by(self) -> str:
-        """The same on whichever rung."""
+        """The id of the point on all rungs: that of the first trial of the last rung."""
         return self.whole or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class PointEnd:
-    """How Optuna is to take a point: its objectives, none if it failed, after so many epochs.
+    """How a point has ended: its objectives, none if it failed, after so many epochs.
 
-    `excess` says how far it is beyond each limit that is known after training alone.
+    `excess` is how far it is beyond each limit that only a training shows.
     """
 
     state: TrialState
@@ -70,7 +73,7 @@ class PointEnd:
 
 
 class StoredPoints:
-    """The points of a study's search, by the attempts at trials in the store as they were last read."""
+    """Points by the attempts at trials in the store, as they were last read."""
 
     def __init__(self, study: Study, store: Store) -> None:
         assert study.search is not None
@@ -84,12 +87,12 @@ class StoredPoints:
         self.attempts = store.follow((*COLUMNS, *(DEVICE_COLUMNS if needs_devices else ())))
 
     def read_ends(self, jobs: Iterable[Job]) -> None:
-        """Read how these trials have ended; where that is not in files of their own, all that is new."""
+        """Read how these trials have ended: from files of their own, else all new rows."""
         if not all(self.attempts.find(job.trial.study, job.trial.id, job.attempt) for job in jobs):
             self.attempts.refresh()
 
     def of_values(self, values: dict[str, Level], rung: int | None = None) -> SearchPoint:
-        """The point of these values, with its trials, of the last rung by default."""
+        """Return the point of these values, on the last rung by default."""
         if self._last is None or self._last.values != values:  # a point is often asked for twice in a row
             trials = self._study.point_trials(values)
             self._last = SearchPoint(values, trials, self._top, trials[0].id)
@@ -98,7 +101,7 @@ class StoredPoints:
         return replace(self._last, trials=self._study.point_trials(values, rung), rung=rung)
 
     def of_levels(self, levels: Iterable[Mapping[str, Level]]) -> list[SearchPoint]:
-        """The points that the levels of trials settle, each once on a rung; none of another space."""
+        """Return the points of trials with these levels, each once on a rung; none of another space."""
         fidelity = self._study.fidelity
         found = (
             (read_point(self._study.choose, each), fidelity.rung_of(each) if fidelity else None)
@@ -108,7 +111,7 @@ class StoredPoints:
         return list({point.name: point for point in points}.values())
 
     def courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
-        """The metric of the points' trials after each epoch."""
+        """Return the metric of points' trials by epoch."""
         courses: dict[str, dict[int, float]] = {}
         if points:
             rows = self.attempts.frame(trial.id for point in points for trial in point.trials)
@@ -118,36 +121,13 @@ class StoredPoints:
                     courses.setdefault(trial, {})[epoch] = value
         return courses
 
-    def frozen(
-        self,
-        point: SearchPoint,
-        course: Mapping[int, float],
-        notes: Mapping[str, object],
-        attributes: Mapping[str, object] | None = None,
-    ) -> optuna.trial.FrozenTrial:
-        """A point that the store holds whole, as Optuna remembers it, with the dimensions that it takes."""
-        end = self.end(point)
-        reported = {end.epoch: end.values[0]} if len(end.values) == 1 else {}
-        found = optuna.trial.create_trial(
-            params=point.values,
-            distributions={name: distribution(self._study.dimensions[name]) for name in point.values},
-            state=end.state,
-            values=end.values if end.state == TrialState.COMPLETE else None,
-            intermediate_values={**course, **reported},
-            user_attrs=dict(notes),
-            system_attrs=dict(attributes or {}),
-        )
-        for limit, excess in end.excess.items():
-            found.set_constraint(limit, excess)
-        return found
-
     def end(self, point: SearchPoint) -> PointEnd:
-        """How a point has ended, by the means over its trials.
+        """Return how a point has ended, by the means over its trials.
 
-        Of a point that was given up, all are taken at the last epoch that all have reached.
+        For a point that was given up, these are the means at the last epoch that all trials have reached.
         """
         rows = [self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts]
-        if self._search.scheduler == RACE:  # it stands for what its seeds have come to
+        if self._search.scheduler.name == RACE:  # it stands for what its seeds have come to
             rows = [row for row in rows if row["status"] != "pruned"]
         statuses, epochs = {row["status"] for row in rows}, [row["epochs"] for row in rows]
         epoch = max(epochs, default=0)
@@ -167,12 +147,12 @@ class StoredPoints:
         return PointEnd(state, epoch, tuple(values), excess)
 
     def is_given_up(self, point: SearchPoint) -> bool:
-        """Whether one of its trials has been."""
+        """Return whether a trial of a point was given up."""
         rows = (self.attempts[trial.id] for trial in point.trials if trial.id in self.attempts)
         return any(row["status"] == "pruned" for row in rows)
 
     def losses(self, point: SearchPoint) -> dict[int, float]:
-        """The first objective of each seed whose trials have ended, less being better; NaN for none."""
+        """Return the first objective as a loss by ended seed; NaN if its trials failed."""
         objective = self._search.objectives[0]
         losses: dict[int, list[float | None]] = {}
         for trial in point.trials:
@@ -186,31 +166,132 @@ class StoredPoints:
         return {seed: fmean(whole[seed]) for seed, of in losses.items() if None not in of}
 
     def rung_loss(self, point: SearchPoint) -> float:
-        """The first objective of a point that has ended on a rung, less being better; infinity for none."""
+        """Return the first objective of an ended point as a loss; infinity for a failure or excess."""
         end = self.end(point)
         if end.state != TrialState.COMPLETE or any(excess > 0 for excess in end.excess.values()):
             return math.inf
         return self._search.objectives[0].loss(end.values[0])
 
     def keeps_limits(self, point: SearchPoint) -> bool:
-        """Whether a point that has ended is within the limits that training tells."""
+        """Return whether an ended point is within the limits that only a training shows."""
         return all(excess <= 0 for excess in self.end(point).excess.values())
 
     def _mean(self, point: SearchPoint, rows: Sequence[Mapping[str, Any]], name: str) -> float:
-        """The mean of an objective or of what is limited over rows; NaN if one of them has none."""
+        """Return the mean of a metric or cost over rows; NaN if one of them has none."""
         if is_known_before(name):
             return fmean(model_cost(name, each.settings) for each in point.trials[: self._alike])
         return fmean(row_value(row, name) for row in rows)
 
     def _mean_at(self, epoch: int, rows: Sequence[Mapping[str, Any]]) -> float:
-        """The mean of the metric over rows after an epoch; NaN if one of them has none."""
+        """Return the mean of the metric over rows after an epoch; NaN if one of them has none."""
         frame = self.attempts.frame(row["trial"] for row in rows)
         values = self._store.metric_course(self._metric, frame).filter(epoch=epoch)["value"].to_list()
         return fmean(values) if len(values) == len(rows) else math.nan
 
 
 def mean_course(point: SearchPoint, courses: Mapping[str, Mapping[int, float]]) -> dict[int, float]:
-    """The mean over a point's trials after each epoch that all of them have."""
+    """Return the mean over a point's trials after each epoch that all of them have."""
     found = [courses.get(trial.id, {}) for trial in point.trials]
     shared = sorted(set.intersection(*(set(course) for course in found)))
     return {epoch: fmean(course[epoch] for course in found) for epoch in shared}
+
+
+MissingTrials = Callable[[SearchPoint], Sequence[object]]
+"""Returns the trials of a point that have no outcome."""
+
+
+class BegunPoints:
+    """Points of a search that a driver has begun, each found once; `own` are the trials of this driver.
+
+    `spent` adds up the costs of the study's stored trainings.
+    """
+
+    def __init__(self, study: Study, store: Store, points: StoredPoints, missing: MissingTrials) -> None:
+        assert study.search is not None
+        self._study, self._store, self._points, self._missing = study, store, points, missing
+        self._fitting = FittingTrials(study) if study.search.warm_start else None
+        self._read = 0  # the number of stored rows that were read
+        self._seen: set[str] = set()  # trials that the store holds or others have begun
+        taken = store.taken(study.name).select("trial", "factors", "at").iter_rows()
+        self._taken = {trial: (json.loads(factors), at) for trial, factors, at in taken}
+        self.own: set[str] = set()
+        self.spent = Spent()
+        self._counted: dict[str, Mapping[str, Any]] = {}  # the rows in it, by trial
+
+    def new(self) -> list[SearchPoint]:
+        """Return the points with new rows or checkpoints; of other studies, only whole points."""
+        stored, begun = self._points.attempts, dict[str, Mapping[str, Level]]()
+        elsewhere: set[str] = set()
+        arrived = stored.since(self._read)
+        self._read += len(arrived)
+        new = dict.fromkeys(arrived)
+        ends = {trial: (self._end(trial, stored[trial]), trial) for trial in new}
+        for trial in sorted(new, key=ends.__getitem__):  # samplers depend on the order
+            row, is_known = stored[trial], trial in self.own or trial in self._seen
+            self._seen.add(trial)
+            if self._is_taken(trial, row):
+                begun |= {} if is_known else {trial: self._taken[trial][0]}
+            elif trial in self.own or self._is_own(trial, row):
+                begun |= {} if is_known else {trial: json.loads(row["factors"])}
+                self._count(trial, row)
+            elif (
+                self._fitting is not None and not is_known and (found := self._fitting.find(row)) is not None
+            ):
+                begun[trial] = found.levels
+                elsewhere.add(trial)
+        begun |= self._unfinished()
+        points = self._points.of_levels(begun.values())
+        own = begun.keys() - elsewhere
+        return [
+            each
+            for each in points
+            if elsewhere.isdisjoint(ids := {trial.id for trial in each.trials})
+            or not own.isdisjoint(ids)
+            or not self._missing(each)
+        ]
+
+    def begin(self, point: SearchPoint, trials: Iterable[Trial]) -> None:
+        """Note that this driver trains trials of a point, and take over those of other studies."""
+        self.own.update(trial.id for trial in trials)
+        for trial in point.trials:
+            row = self._points.attempts.get(trial.id)
+            if row is not None and trial.id not in self._taken and not self._is_own(trial.id, row):
+                self._store.take(trial.id, self._study.name, json.dumps(dict(trial.levels)))
+                self._taken[trial.id] = dict(trial.levels), datetime.now(UTC)
+                self._seen.add(trial.id)
+
+    def _end(self, trial: str, row: Mapping[str, Any]) -> datetime:
+        """Return when this search learnt how a trial ended."""
+        return self._taken[trial][1] if self._is_taken(trial, row) else row["finished"]
+
+    def _is_taken(self, trial: str, row: Mapping[str, Any]) -> bool:
+        """Return whether this search has taken over a trial of another study."""
+        if trial not in self._taken or self._is_own(trial, row):
+            return False
+        return tried_point(self._study, trial, self._taken[trial][0]) is not None
+
+    def _count(self, trial: str, row: Mapping[str, Any]) -> None:
+        """Add the costs of a training, in place of those of an earlier attempt."""
+        if (before := self._counted.pop(trial, None)) is not None:
+            self.spent.add(before, times=-1)
+        if counts(row):
+            self.spent.add(row)
+            self._counted[trial] = row
+
+    def _unfinished(self) -> dict[str, Mapping[str, Level]]:
+        """Return the levels of unfinished trials of this search that were not known, by id."""
+        found: dict[str, Mapping[str, Level]] = {}
+        begun = unfinished_trials(self._store.files.checkpoints_folder(STARTS_FILE), self._study.name)
+        for trial in (each.trial for each in begun):
+            if trial.id not in self._seen:
+                self._seen.add(trial.id)
+                if tried_point(self._study, trial.id, trial.levels) is not None:
+                    found[trial.id] = dict(trial.levels)
+        return found
+
+    def _is_own(self, trial: str, row: Mapping[str, Any]) -> bool:
+        """Return whether a trial was stored as one of this search's points, maybe with other plug-in code."""
+        if row["study"] != self._study.name:
+            return False
+        levels = json.loads(row["factors"])
+        return tried_point(self._study, trial, levels) is not None or bool(changed_code(row["settings"]))

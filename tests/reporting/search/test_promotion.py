@@ -248,7 +248,7 @@ def test_the_winners_of_rungs_that_are_settings_are_trained_with_all_of_them(tmp
         ("{width}", "8"),
         ("[model]", "baseline = { k = 3 }\n[model]"),
     )
-    study, store = load_study(text, ["search.fidelity=data"]), Store(tmp_path)
+    study, store = load_study(text, ["search.scheduler.fidelity=data"]), Store(tmp_path)
     for loss, values in enumerate(({"k": 3}, {"k": 4})):
         for trial in study.point_trials(values):
             factors, settings = json.dumps(dict(trial.levels)), trial.settings.model_dump_json()

@@ -11,14 +11,18 @@ from ...study_texts import SEARCH_OF_RUNGS as SEARCH
 @pytest.mark.parametrize(
     ("changes", "rungs", "settings"),
     [
-        (["search.fidelity=data"], (3, 9, 27), lambda found: found.train.steps_per_epoch),
+        (["search.scheduler.fidelity=data"], (3, 9, 27), lambda found: found.train.steps_per_epoch),
         (
-            ["search.fidelity=length", "train.curriculum.end=50", "search.min_fidelity=6"],
+            [
+                "search.scheduler.fidelity=length",
+                "train.curriculum.end=50",
+                "search.scheduler.min_fidelity=6",
+            ],
             (6, 50),
             lambda found: found.train.curriculum.end,
         ),
         (
-            ["search.fidelity=width", "search.trials=27", "factors.width=[8, 16, 32, 64]"],
+            ["search.scheduler.fidelity=width", "search.trials=27", "factors.width=[8, 16, 32, 64]"],
             (8, 16, 32, 64),
             lambda found: found.model,
         ),
@@ -37,11 +41,11 @@ def test_a_rung_is_a_training_with_settings_of_its_own(changes, rungs, settings)
 
 
 WRONG = {
-    "search.fidelity=widht": "expected what grows from rung to rung, got 'widht'; nearest: width",
-    "search.min_fidelity=4": "width begins with 8: leave this key out",
-    "search.scheduler=none": "fidelity: for the schedulers asha and hyperband alone, got none",
-    "search.scheduler=race": "fidelity: for the schedulers asha and hyperband alone, got race",
-    "search.fidelity=length": "length is the longest of a training: expected lengths = [shortest, longest]",
+    "search.scheduler.fidelity=widht": "expected what grows from rung to rung, got 'widht'; nearest: width",
+    "search.scheduler.min_fidelity=4": "width begins with 8: leave this key out",
+    "search.scheduler={name='none', fidelity='data'}": "scheduler: unknown key 'fidelity'",
+    "search.fidelity=data": 'write scheduler = { name = "asha", fidelity = "data" }',
+    "search.scheduler.fidelity=length": "length is the longest of a training: expected lengths",
     "search.metric=parameters": "asha needs a metric of trainings, got 'parameters'",
     "search.space.width='choice(8, 72)'": "expected integer(lo, hi) as the fidelity, or its rungs as levels",
     "search.space.width='integer(60, 72)'": "expected room for two rungs at least, got width = 72 alone",
@@ -49,8 +53,8 @@ WRONG = {
     "search.space.width=3": "or its rungs as levels in [factors], got 3",
     "search.trials=8": "expected at least 9 points, of which one comes to the last of 3 rungs, got 8",
     "search.trials=1000000000000": "expected at most 100000, got 1000000000000",
-    "search.scheduler=['asha']": "scheduler: expected a text, got a list of 1",
-    "search.reduction=1": "reduction: expected at least 2, got 1",
+    "search.scheduler=['asha']": "scheduler: expected a text or a table, got a list of 1",
+    "search.scheduler.reduction=1": "reduction: expected at least 2, got 1",
     "train.curriculum.start=99999999": "expected at most 1048576, got 99999999",
     "train.lengths=[1, 99999999]": "expected at most 1048576, got 99999999",
     "factors.width=[true, false]": "expected whole numbers, a rung each, got a list of 2",
@@ -60,32 +64,36 @@ WRONG = {
 
 @pytest.mark.parametrize("change", WRONG)
 def test_what_can_be_no_fidelity_is_told_at_once(change):
-    more = ["search.fidelity=data"] if "data" in change else []
+    more = ["search.scheduler.fidelity=data"] if change.startswith("factors.data") else []
     with pytest.raises(StudyError) as told:
         load_study(SEARCH, [change, *more])
     assert WRONG[change] in str(told.value)
 
 
-@pytest.mark.parametrize("change", ["train.steps_per_epoch=2", "search.min_fidelity=27"])
+@pytest.mark.parametrize("change", ["train.steps_per_epoch=2", "search.scheduler.min_fidelity=27"])
 def test_rungs_that_have_no_room_are_the_only_fault(change):
     with pytest.raises(StudyError) as told:
-        load_study(SEARCH, ["search.fidelity=data", change])
+        load_study(SEARCH, ["search.scheduler.fidelity=data", change])
     assert str(told.value).startswith("study: 1 fault\n")
 
 
 def test_a_first_rung_of_epochs_at_which_all_have_ended_is_refused():
-    changes = ["search.fidelity=epochs", "train.epochs=4"]
-    assert load_study(SEARCH, [*changes, "search.min_fidelity=3"]).search.min_fidelity == 3
+    changes = ["search.scheduler.fidelity=epochs", "train.epochs=4"]
+    assert (
+        load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=3"]).search.scheduler.min_fidelity == 3
+    )
     with pytest.raises(StudyError, match="expected at most 3, since all of 4 epochs are trained in the end"):
-        load_study(SEARCH, [*changes, "search.min_fidelity=4"])
+        load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=4"])
 
 
 def test_rungs_of_many_points_are_counted_at_once():
-    changes = ["search.trials=100000", "search.fidelity=data", "train.steps_per_epoch=1000000000"]
-    many = load_study(SEARCH, [*changes, "search.min_fidelity=100000000", "search.scheduler=hyperband"])
+    changes = ["search.trials=100000", "search.scheduler.fidelity=data", "train.steps_per_epoch=1000000000"]
+    many = load_study(
+        SEARCH, [*changes, "search.scheduler.min_fidelity=100000000", "search.scheduler.name=hyperband"]
+    )
     assert sum(many.points_by_rung) > 100_000
     with pytest.raises(StudyError, match="expected at least 387,420,489 points"):
-        load_study(SEARCH, [*changes, "search.min_fidelity=1"])
+        load_study(SEARCH, [*changes, "search.scheduler.min_fidelity=1"])
 
 
 def test_brackets_have_hyperbands_shares_of_the_points():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from activemem.engine.core.events import NOBODY
-from activemem.engine.run.search.optuna_search import OptunaSearch
+from activemem.engine.run.search.search import Search
 from activemem.storage import Store
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.status import study_outcomes, study_status, tried_point
@@ -87,12 +87,12 @@ def test_a_plan_tells_how_many_and_a_switch_takes_them(store):
 
 def test_a_search_is_told_of_them_and_trains_none_again(store):
     told = {
-        len(changes): OptunaSearch(load_study(SEARCH, changes), store, "run", NOBODY)._optuna.trials
+        len(changes): Search(load_study(SEARCH, changes), store, "run", NOBODY)._ask_tell.told.asked.trials
         for changes in ([], WARM)
     }
     assert [len(each) for each in told.values()] == [0, 2]
     assert [trial.value for trial in told[1]] == [0.5, 2.5]
-    full = OptunaSearch(load_study(SEARCH, [*WARM, "search.trials=2"]), store, "run", NOBODY)
+    full = Search(load_study(SEARCH, [*WARM, "search.trials=2"]), store, "run", NOBODY)
     assert full.next_cohort() is None
 
 

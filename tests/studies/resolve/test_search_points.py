@@ -73,7 +73,7 @@ def test_a_search_has_dimensions_and_no_grid():
     assert study.dimensions == {"k": IntegerDimension(3, 40), "dropout": RealDimension(0.0, 0.5)}
     assert study.trials == ()
     assert study.search.trials == 30
-    assert (study.search.metric, study.search.direction, study.search.scheduler) == (
+    assert (study.search.metric, study.search.direction, study.search.scheduler.name) == (
         ("max_length",),
         ("max",),
         "asha",
@@ -213,20 +213,23 @@ def test_a_point_that_does_not_fit_is_told(values, told):
             "       [search] metric: unknown metric 'max_lenght'; nearest: max_length",
         ),
         (
-            ('sampler = "tpe"', 'sampler = "random"\npopulation = 9\ngroup = true'),
-            "  20 | [search]\n"
-            "       ^^^^^^^^\n"
-            "       [search] population: for the sampler evolution alone, got random; "
-            "group: for the sampler tpe alone, got random",
+            ('sampler = "tpe"', 'sampler = "random"\npopulation = 9'),
+            "  22 | population = 9\n"
+            "       ^^^^^^^^^^\n"
+            "       [search] unknown key 'population': write "
+            'sampler = { name = "evolution", population = 9 }',
         ),
         (
-            ('sampler = "tpe"', 'sampler = "evolution"\npopulation = 9\nsample = 10'),
-            "  20 | [search]\n       ^^^^^^^^  [search] sample: expected at most the population, 9, got 10",
+            ('"tpe"', '{ name = "evolution", population = 9, sample = 10 }'),
+            '  21 | sampler = { name = "evolution", population = 9, sample = 10 }\n'
+            "                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+            "       [search] sampler: sample: expected at most the population, 9, got 10",
         ),
         (
-            ('sampler = "tpe"', 'sampler = "tpe"\nmultivariate = false\ngroup = true'),
-            "  20 | [search]\n"
-            "       ^^^^^^^^  [search] group: expected multivariate = true with it, got false",
+            ('"tpe"', '{ name = "tpe", grup = true }'),
+            '  21 | sampler = { name = "tpe", grup = true }\n'
+            "                                 ^^^^\n"
+            "       [search] sampler: unknown key 'grup'; known: multivariate, n_startup_trials, name",
         ),
         (
             ("integer(3, 40)", "integer(40, 3)"),

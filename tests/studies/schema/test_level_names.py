@@ -141,8 +141,7 @@ mixer = ["conv(k=3)", "sa(heads=4, head_width=16)"]
 [search]
 metric = "dev_loss"
 trials = 2
-sampler = "random"
-prior = { mixer = "conv" }
+sampler = { name = "gp_trees", prior = { mixer = "conv" } }
 """
     )
     assert study.baseline == {"mixer": MIXERS[0]}

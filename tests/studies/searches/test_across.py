@@ -87,7 +87,10 @@ def test_a_baseline_of_5_0_is_the_point_of_5(study):
     ("override", "told"),
     [
         ("study.baseline.k=[5]", "[study] baseline.k: expected 3 to 9 in steps of 2, got a list of 1"),
-        ("search.prior.k=4", "[search] prior.k: expected 3 to 9 in steps of 2, got 4"),
+        (
+            "search.sampler={ name = 'gp_trees', prior = { k = 4 } }",
+            "[search] sampler.prior.k: expected 3 to 9 in steps of 2, got 4",
+        ),
         (
             "search.budget={}",
             "[search] budget: expected trainings, flops, hours or gpu_hours, got none of them",

@@ -27,7 +27,7 @@ from optuna.trial import FrozenTrial
 
 from .numbers import at, draw, place_of
 from .population import Population
-from .told_points import KnownOfShown
+from .told_points import KnownOfStudy
 
 CROSSOVER = 0.25
 """The share of points that have two parents."""
@@ -50,7 +50,7 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 
     def __init__(self, *, seed: int, population: int, sample: int) -> None:
         self._seed, self._population, self._sample = seed, population, sample
-        self._known = KnownOfShown(lambda shown: Population(shown, population))
+        self._known = KnownOfStudy(lambda shown: Population(shown, population))
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial

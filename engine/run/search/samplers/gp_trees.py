@@ -35,7 +35,7 @@ from .numbers import draw
 from .optuna_space import WholePointSampler
 from .prior import LASTING, Prior
 from .recipe_features import PLACES, RecipeFeatures
-from .told_points import BestAndLast, EndedPoint, KnownOfShown, PointKey, ToldPoints, point_key
+from .told_points import BestAndLast, EndedPoint, KnownOfStudy, PointKey, ToldPoints, point_key
 
 Numbers = NDArray[np.float64]
 Values = dict[str, Level]
@@ -82,7 +82,7 @@ class TreeSampler(WholePointSampler):
         choices = (name for name, each in study.dimensions.items() if isinstance(each, ChoiceDimension))
         self._choices = tuple(choices)  # which decide what other dimensions a point takes
         features = RecipeFeatures(study)
-        self._beliefs = KnownOfShown(lambda shown: Beliefs(features, ToldPoints(shown), self._pool))
+        self._beliefs = KnownOfStudy(lambda shown: Beliefs(features, ToldPoints(shown), self._pool))
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]

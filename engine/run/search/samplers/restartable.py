@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -13,10 +12,10 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
-from .told_points import KnownOfShown, Proposals, whole_study
+from .told_points import KnownOfStudy, Proposals, whole_study
 
-MakeSampler = Callable[[int], BaseSampler]
-"""Makes one of Optuna's samplers from a seed."""
+MakeSampler = Callable[[int, int], BaseSampler]
+"""Makes one of Optuna's samplers from a seed and from the number of points proposed before."""
 
 
 class RestartableSampler(BaseSampler):
@@ -28,13 +27,13 @@ class RestartableSampler(BaseSampler):
 
     def __init__(self, make: MakeSampler, seed: int) -> None:
         self._make, self._seed = make, seed
-        self._proposals = KnownOfShown(Proposals)
+        self._proposals = KnownOfStudy(Proposals)
         self._current: tuple[optuna.Study, int, BaseSampler] | None = None
 
     @property
     def genetic(self) -> optuna.samplers.BaseGASampler | None:
         """One of the samplers, if they are genetic."""
-        made = self._made(0)
+        made = self._made(0, 0)
         return made if isinstance(made, optuna.samplers.BaseGASampler) else None
 
     def infer_relative_search_space(
@@ -65,21 +64,15 @@ class RestartableSampler(BaseSampler):
         if self._current is None or self._current[0] is not whole or self._current[1] != trial.number:
             proposals = self._proposals.of(whole)
             proposals.read(trial.number)
-            seed = Random(f"{self._seed} {proposals.begun} {proposals.tries}").getrandbits(32)
-            self._current = whole, trial.number, (sampler := self._made(seed))
+            begun, tries = proposals.begun, proposals.tries
+            seed = Random(f"{self._seed} {begun} {tries}").getrandbits(32)
+            self._current = whole, trial.number, (sampler := self._made(seed, begun + tries))
             if isinstance(sampler, optuna.samplers.BaseGASampler):
                 # Optuna orders the parents otherwise for the proposal that selects them than for later ones.
                 sampler.get_parent_population(whole, sampler.get_trial_generation(whole, trial))
         return self._current[2]
 
-    def _made(self, seed: int) -> BaseSampler:
-        with _experiments_allowed():
-            return self._make(seed)
-
-
-@contextmanager
-def _experiments_allowed() -> Iterator[None]:
-    """Silence Optuna's warnings that parts of it may change: its version is pinned."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        yield
+    def _made(self, seed: int, place: int) -> BaseSampler:
+        with warnings.catch_warnings():  # Optuna's version is pinned
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return self._make(seed, place)

@@ -1,106 +1,61 @@
-"""The points of a search in the order in which they ended, read from Optuna as they come.
-
-Each is read once, so that asking for a point takes no longer after ten thousand.
-"""
+"""Points that Optuna has been told, in the order in which they ended; each trial is read once."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 import optuna
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 PointKey = frozenset[tuple[str, Any]]
-"""What equal points have in common."""
+"""The key of a point; equal points have the same."""
 
 ELSEWHERE = "elsewhere"
-"""What is noted of a trial which stands for a point that has ended on another rung: it has begun, no more."""
+"""The attribute of a trial whose point has ended on another rung: it has begun, but has no value here."""
 
 
 ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
-"""How trials are that points have ended with."""
+"""The states of trials whose points have ended."""
 
 KnownT = TypeVar("KnownT")
 
 
 def point_key(values: Mapping[str, Any]) -> PointKey:
-    """The values, whatever their order."""
+    """Return the key of a point's values, whatever their order."""
     return frozenset(values.items())
 
 
 def whole_study(study: optuna.Study) -> optuna.Study:
-    """The study of which Hyperband shows a bracket; all of Optuna's own samplers look at the whole."""
+    """Return the study of which Hyperband shows a bracket; samplers learn from the whole study."""
     return getattr(study, "_study", study)
 
 
-class TrialsOfStudy(Sequence[FrozenTrial]):
-    """The trials of a study in the order of their numbers, as far as `read` has counted them.
-
-    Each is read when it is asked for: lists that Optuna gives are copies of all, and take longer with each
-    trial. A bracket of Hyperband's, which has some of a study's trials, is read whole.
-    """
-
-    def __init__(self, study: optuna.Study) -> None:
-        self.study, self._count = study, 0
-        self._of_bracket: list[FrozenTrial] | None = None if whole_study(study) is study else []
-
-    def read(self) -> None:
-        """Look for new trials."""
-        if self._of_bracket is not None:
-            self._of_bracket = self.study.get_trials(deepcopy=False)
-            self._count = len(self._of_bracket)
-            return
-        with suppress(KeyError):
-            while self._id(self._count) >= 0:
-                self._count += 1
-
-    def _id(self, number: int) -> int:
-        """Optuna's id of a trial; raises KeyError if there is none of this number."""
-        study = self.study
-        return study._storage.get_trial_id_from_study_id_trial_number(study._study_id, number)
-
-    def __len__(self) -> int:
-        return self._count
-
-    @overload
-    def __getitem__(self, place: int) -> FrozenTrial: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[FrozenTrial]: ...
-    def __getitem__(self, place: int | slice) -> FrozenTrial | list[FrozenTrial]:
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(self._count))]
-        number = range(self._count)[place]
-        if self._of_bracket is not None:
-            return self._of_bracket[number]
-        return self.study._storage.get_trial(self._id(number))
-
-
-class KnownOfShown(Generic[KnownT]):
-    """What is known of the study that a sampler is shown; Hyperband shows another for each bracket."""
+class KnownOfStudy(Generic[KnownT]):
+    """What a sampler has read of the study that it was asked with last; a search with rungs has several."""
 
     def __init__(self, make: Callable[[optuna.Study], KnownT]) -> None:
         self._make = make
         self._last: tuple[optuna.Study, KnownT] | None = None
 
     def of(self, study: optuna.Study) -> KnownT:
-        """What is known of a study, made anew if it is not the last that was shown."""
-        if self._last is None or self._last[0] is not study:
-            self._last = study, self._make(study)
+        """Return what is known of a study, made anew if it is not the last one."""
+        whole = whole_study(study)
+        if self._last is None or self._last[0] is not whole:
+            self._last = whole, self._make(whole)
         return self._last[1]
 
 
 @dataclass(frozen=True, slots=True)
 class EndedPoint:
-    """A point that has ended; of two the better one has the greater `goodness`.
+    """A point that has ended; the greater its `goodness`, the better it is.
 
-    Those that were given up are worse than all others: those given up later are better, and then the value
-    that each had then. `excess` is how far it is beyond limits, and `worth` counts that first.
+    Points that were given up are worse than all others; among them, those given up later are better, and then
+    those with the better value. `excess` is how far a point is beyond limits, which `worth` counts first.
     """
 
     values: dict[str, Any]
@@ -109,12 +64,12 @@ class EndedPoint:
 
     @property
     def worth(self) -> tuple[float, tuple[bool, int, float]]:
-        """What the better point has more of where there are limits."""
+        """The goodness where there are limits."""
         return -self.excess, self.goodness
 
 
 class BestAndLast:
-    """So many of the last of the points that have ended, and of those before so many of the best."""
+    """Selects the last of the points that have ended, and the best of those before."""
 
     def __init__(self, *, best: int, last: int) -> None:
         self._most, self._last = best, last
@@ -122,7 +77,7 @@ class BestAndLast:
         self._read = 0
 
     def of(self, ended: Sequence[EndedPoint]) -> list[EndedPoint]:
-        """Those of all points so far, which begin with those of the last call, in their order."""
+        """Return the selected points in their order; `ended` only grows from call to call."""
         earlier = max(0, len(ended) - self._last)
         places = [*self._best, *range(self._read, earlier)]
         self._best = sorted(sorted(places, key=lambda place: ended[place].worth)[-self._most :])
@@ -131,20 +86,19 @@ class BestAndLast:
 
 
 class Proposals:
-    """Which points of a search have begun, on whichever rung, and what was proposed since and is none.
+    """The points of a search that have begun, on any rung, and the proposals rejected since the last of them.
 
-    A proposal that was rejected is none, nor is a point whose training failed.
+    A point whose training failed counts as rejected.
     """
 
     def __init__(self, study: optuna.Study) -> None:
-        self.trials = TrialsOfStudy(study)
-        self._end = 0
+        self._study, self._end = study, 0
         self._open = dict[int, PointKey]()  # by the places of the trials that have not ended
         self._here, self._elsewhere = Counter[PointKey](), set[PointKey]()
         self._rejected = Counter[PointKey]()  # since the last point has begun
 
     def __contains__(self, key: PointKey) -> bool:
-        """Whether a point has begun, or been rejected since the last that has."""
+        """Return whether a point has begun, or been rejected since the last that has."""
         return self._here[key] > 0 or key in self._elsewhere or key in self._rejected
 
     @property
@@ -158,9 +112,8 @@ class Proposals:
         return self._rejected.total()
 
     def read(self, before: int) -> list[FrozenTrial]:
-        """Take note of what is new among the trials of lower numbers: those that were open, and new ones."""
-        trials, end = self.trials, self._end
-        trials.read()
+        """Return the trials of lower numbers that are new, or were open before."""
+        trials, end = self._study.get_trials(deepcopy=False), self._end
         while end < len(trials) and trials[end].number < before:
             end += 1
         places = [*self._open, *range(self._end, end)]
@@ -173,7 +126,7 @@ class Proposals:
         return found
 
     def _take(self, place: int, trial: FrozenTrial) -> None:
-        """Take note of how a trial stands."""
+        """Count a trial as begun or not, by its state."""
         key = point_key(trial.params)
         if place in self._open:
             self._here[self._open.pop(place)] -= 1
@@ -193,7 +146,7 @@ def _is_no_point(trial: FrozenTrial) -> bool:
 
 
 class ToldPoints:
-    """What a study of Optuna's, of one objective, has been told."""
+    """The points of an Optuna study with one objective: those that have ended, and those in training."""
 
     def __init__(self, study: optuna.Study) -> None:
         self.study, self._proposals = study, Proposals(study)
@@ -201,7 +154,7 @@ class ToldPoints:
         self._training: list[FrozenTrial] = []
 
     def __contains__(self, key: PointKey) -> bool:
-        """Whether a point has begun, or been rejected since the last that has."""
+        """Return whether a point has begun, or been rejected since the last that has."""
         return key in self._proposals
 
     @property
@@ -220,7 +173,7 @@ class ToldPoints:
         return [each.params for each in self._training]
 
     def read(self, before: int) -> None:
-        """Take note of what is new among the trials of lower numbers."""
+        """Read the new trials of lower numbers."""
         found = self._proposals.read(before)
         self._training = [each for each in found if not each.state.is_finished()]
         sign = 1 if self.study.direction == StudyDirection.MAXIMIZE else -1
@@ -231,7 +184,7 @@ class ToldPoints:
 
 
 def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
-    """How good an ended trial is."""
+    """Return how good an ended trial is; the greater, the better."""
     if trial.state == TrialState.COMPLETE:
         assert trial.value is not None, "a trial that is complete"
         return True, 0, sign * trial.value
@@ -240,5 +193,5 @@ def goodness(trial: FrozenTrial, sign: int) -> tuple[bool, int, float]:
 
 
 def when_ended(trial: FrozenTrial) -> tuple[float, int]:
-    """By what trials are in the order in which they ended, those first that have not."""
+    """Return the sorting key of the order in which trials ended; open trials come first."""
     return trial.datetime_complete.timestamp() if trial.datetime_complete else 0.0, trial.number

@@ -1,5 +1,5 @@
-"""A scheduler gives points up by what the store holds of them, here and on Ray by the same rule.
+"""Schedulers, which give points up by what the store holds; the rules are the same with and without Ray.
 
-`factory` makes the scheduler of a search that compares points after each epoch, `race` compares them after
-each seed, and `rungs` after each rung that is a training of its own.
+`factory` makes the schedulers that compare points after each epoch. `race` compares points after each seed,
+and `rungs` after each rung, which is a training of its own.
 """

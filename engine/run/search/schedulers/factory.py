@@ -1,4 +1,4 @@
-"""The schedulers of a search, which Optuna calls pruners; plug-ins' are told by name where they fail."""
+"""Factory of the schedulers that compare points after each epoch; Optuna calls them pruners."""
 
 from __future__ import annotations
 
@@ -6,29 +6,24 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from .....studies.catalog.samplers import SCHEDULERS
-from .....studies.schema.search_settings import EPOCHS, REDUCTIONS, SearchSettings
-from ..plugged_in import made_by_plugin, told_by_name
+from .....studies.schema.search_parts import RungSettings
+from .....studies.schema.search_settings import SearchSettings
+from ..plugged_in import made_by_plugin, named_errors
 
 
 def make_pruner(settings: SearchSettings) -> optuna.pruners.BasePruner:
-    """Optuna's form of the scheduler. PluginError if it cannot be made."""
-    make = SCHEDULERS[settings.scheduler].make
+    """Return the pruner of a search. Raises PluginError if it cannot be made."""
+    scheduler = settings.scheduler
+    make = SCHEDULERS[scheduler.name].make
     if make is not None:
-        found = made_by_plugin(SCHEDULERS, settings.scheduler, make, optuna.pruners.BasePruner)
-        return PluginPruner(settings.scheduler, found)
-    if settings.fidelity != EPOCHS:  # rungs are trainings of their own
-        return optuna.pruners.NopPruner()
-    first = settings.min_fidelity or 1
-    reduction = settings.reduction or REDUCTIONS.get(settings.scheduler, 2)
-    match settings.scheduler:
-        case "asha":
-            return optuna.pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=reduction)
-        case "hyperband":
+        found = made_by_plugin(SCHEDULERS, scheduler.name, make, optuna.pruners.BasePruner)
+        return PluginPruner(scheduler.name, found)
+    if isinstance(scheduler, RungSettings) and settings.compares_epochs:
+        first, reduction = scheduler.min_fidelity or 1, scheduler.reduction_factor
+        if scheduler.name == "hyperband":
             return optuna.pruners.HyperbandPruner(min_resource=first, reduction_factor=reduction)
-        case "median":
-            return optuna.pruners.MedianPruner()
-        case _:
-            return optuna.pruners.NopPruner()
+        return optuna.pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=reduction)
+    return optuna.pruners.MedianPruner() if scheduler.name == "median" else optuna.pruners.NopPruner()
 
 
 class PluginPruner(optuna.pruners.BasePruner):
@@ -38,6 +33,6 @@ class PluginPruner(optuna.pruners.BasePruner):
         self._name, self._pruner = name, pruner
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Whether a point is given up."""
-        with told_by_name(SCHEDULERS, self._name):
+        """Return whether a point is given up."""
+        with named_errors(SCHEDULERS, self._name):
             return bool(self._pruner.prune(study, trial))

@@ -13,18 +13,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .....studies.schema.search_settings import RACE, RACE_RISK
+from .....studies.schema.search_parts import RaceSettings
 from .....studies.study import Study
 
 
 class SeedRace:
-    """The points that have all of the seeds so far, and who is still in the race with them.
+    """A race between points over seeds.
 
-    The noise is what points and seeds do not explain of the losses. It is taken as normal and alike for all
-    points; `bench/race.py` says how often the best is given up where it is neither.
+    The noise is the part of the losses that points and seeds do not explain. It is assumed to be normal and
+    equal for all points; `bench/race.py` measures how often the best is given up where it is neither.
     """
 
-    def __init__(self, seeds: Sequence[int], risk: float = RACE_RISK) -> None:
+    def __init__(self, seeds: Sequence[int], risk: float) -> None:
         self._seeds, self._risk = tuple(seeds), risk
         self._losses = np.empty((0, len(self._seeds)))  # of complete points, by seed, and room for more
         self._eligible = np.empty(
@@ -33,7 +33,7 @@ class SeedRace:
         self._count = 0
 
     def add(self, losses: Mapping[int, float], *, eligible: bool = True) -> None:
-        """Take note of a point that has ended; one without all seeds tells nothing."""
+        """Add the losses of an ended point by seed; a point without all seeds is ignored."""
         found = [losses.get(seed, math.nan) for seed in self._seeds]
         if all(map(math.isfinite, found)):
             if self._count == len(self._losses):
@@ -44,7 +44,7 @@ class SeedRace:
             self._count += 1
 
     def is_promising(self, losses: Mapping[int, float]) -> bool:
-        """Whether a point with losses on some of the seeds may be the best; never if one of them is none."""
+        """Return whether a point with these losses may be the best; not if a loss is NaN."""
         if not all(map(math.isfinite, losses.values())):
             return False
         places = [place for place, seed in enumerate(self._seeds) if seed in losses]
@@ -61,17 +61,17 @@ class SeedRace:
 
 
 def make_race(study: Study) -> SeedRace | None:
-    """The race of a study's search, if it has one."""
+    """Return the race of a study's search, if it has one."""
     search = study.search
-    if search is None or search.scheduler != RACE:
+    if search is None or not isinstance(search.scheduler, RaceSettings):
         return None
-    return SeedRace(study.seeds, RACE_RISK if search.risk is None else search.risk)
+    return SeedRace(study.seeds, search.scheduler.risk)
 
 
 def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
-    """The standard deviation that rows and columns do not explain, with its degrees of freedom.
+    """Return the standard deviation that rows and columns do not explain, and its degrees of freedom.
 
-    None where it cannot be known, and where nothing varies: that says too little of what comes.
+    Return None where it cannot be estimated, and where nothing varies.
     """
     rows, columns = losses.shape
     degrees = (rows - 1) * (columns - 1)
@@ -83,7 +83,7 @@ def residual_deviation(losses: NDArray[np.float64]) -> tuple[float, int] | None:
 
 
 def _t_quantile(chance: float, degrees: int) -> float:
-    """What Student's t exceeds with this chance."""
+    """Return the value that Student's t exceeds with this probability."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- only races need it
 
     return -float(stdtrit(degrees, chance))

@@ -2,7 +2,7 @@
 
 Asynchronous successive halving (Li et al. 2020, Algorithm 2) and, with brackets, Hyperband (Li et al. 2018).
 No point is given up: one that is not among the best of its rung may be once more points have ended there.
-All that is known is what has ended where, so that a search goes on by the rows of its store alone.
+The board follows from the rows in the store alone, so that a search can resume.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .....studies.fidelity import Fidelity, promoted_count
 
 
 class RungBoard:
-    """What the points of each bracket have come to on each rung, less being better, and who goes on."""
+    """The losses of the points of each bracket on each rung, and the points that go on."""
 
     def __init__(self, fidelity: Fidelity) -> None:
         self._fidelity = fidelity
@@ -25,23 +25,23 @@ class RungBoard:
         self._ended: dict[tuple[int, int], list[tuple[float, int, str]]] = {}  # the best first
 
     def next_first(self) -> int:
-        """The rung on which the next point begins."""
+        """Return the rung on which the next point begins."""
         return self._fidelity.next_first(self._counts)
 
     def begin(self, point: str, rung: int) -> None:
-        """A point is trained on a rung; the first that is heard of it is its bracket."""
+        """Note that a point is trained on a rung; its first rung is its bracket."""
         if point not in self._first:
             self._first[point] = rung
             self._counts[rung] += 1
         self._begun.add((point, rung))
 
     def end(self, point: str, rung: int, loss: float) -> None:
-        """A point has ended on a rung, with this loss; with infinity it never goes on."""
+        """Note the loss of a point on a rung; with infinity it never goes on."""
         ended = self._ended.setdefault((self._first[point], rung), [])
         insort(ended, (loss, len(ended), point))
 
     def next_promoted(self) -> tuple[str, int] | None:
-        """The point that goes on to a rung, the highest first; None as long as there is none."""
+        """Return the point that goes on, and its next rung, the highest first; None if there is none."""
         for rung in reversed(range(self._fidelity.top)):
             for first in range(rung + 1):
                 ended = self._ended.get((first, rung), [])

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from activemem.engine.run.search.optuna_search import OptunaSearch
+from activemem.engine.run.search.search import Search
 from activemem.engine.trial.outcome import Totals, trial_row
 from activemem.studies.study import load_study
 
@@ -13,7 +13,7 @@ def search(text, store, value, notes, changes=(), *, max_trials=None):
     Returns the points in the order in which their trainings ended: their values and the seed.
     """
     study = load_study(text, changes)
-    source = OptunaSearch(study, store, "run", notes, max_trials=max_trials)
+    source = Search(study, store, "run", notes, max_trials=max_trials)
     trained = []
     while (cohort := source.next_cohort()) is not None:
         name, jobs = cohort

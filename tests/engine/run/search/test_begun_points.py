@@ -2,9 +2,8 @@
 
 from datetime import UTC, datetime
 
-from activemem.engine.run.search.begun_points import BegunPoints
 from activemem.engine.run.search.conformance import STUDY
-from activemem.engine.run.search.stored_points import StoredPoints
+from activemem.engine.run.search.stored_points import BegunPoints, StoredPoints
 from activemem.engine.trial.outcome import Job, Totals, trial_row
 from activemem.storage import Store
 from activemem.studies.planning.status import study_outcomes

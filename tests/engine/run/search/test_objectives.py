@@ -6,8 +6,8 @@ from statistics import fmean
 import optuna
 import pytest
 
-from activemem.engine.run.search.optuna_search import OptunaSearch
 from activemem.engine.run.search.samplers.factory import make_sampler
+from activemem.engine.run.search.search import Search
 from activemem.engine.trial.checkpoints import Checkpoint
 from activemem.storage import Store
 from activemem.studies.planning.plan import make_plan
@@ -34,13 +34,13 @@ def store(tmp_path):
 
 def told(store, notes, changes=()):
     """What Optuna is told of a search in a store."""
-    return OptunaSearch(load_study(SEARCH, changes), store, "again", notes)._optuna
+    return Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell.told.asked
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2", "gp", "random", "evolution"])
 def test_a_search_for_trade_offs_goes_on_from_the_store(store, notes, sampler):
-    changes = [f"search.sampler={sampler}", "search.trials=4", 'search.limits.seconds="< 60"']
-    changes += ["search.population=2", "search.sample=2"] if sampler == "evolution" else []
+    chosen = "{ name = 'evolution', population = 2, sample = 2 }" if sampler == "evolution" else sampler
+    changes = [f"search.sampler={chosen}", "search.trials=4", 'search.limits.seconds="< 60"']
     changes += ["model.recipe=conv(k=integer(2, 9)) >> ff(integer(4, 12))"] if sampler == "gp" else []
     assert run(SEARCH, store, notes, changes, max_trials=3).ran == 3
     first = told(store, notes, changes)
@@ -62,7 +62,7 @@ def test_limits_that_the_text_tells_are_never_exceeded(store, notes):
 
 
 def test_an_evolution_for_trade_offs_goes_on_as_if_it_had_not_been_cut_off(tmp_path, notes):
-    changes = ["search.sampler=evolution", "search.population=4", "search.sample=3", "search.trials=10"]
+    changes = ["search.sampler={ name = 'evolution', population = 4, sample = 3 }", "search.trials=10"]
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
     run(SEARCH, whole, notes, changes)
     while run(SEARCH, parts, notes, changes, max_trials=3).ran:
@@ -93,7 +93,7 @@ def test_what_is_left_of_a_search_whose_budget_is_spent_are_the_points_that_have
 
 def test_what_another_driver_has_begun_and_ended_is_spent(store, notes):
     study = load_study(SEARCH, ["search.budget={ trainings = 1 }"])
-    other, mine = (OptunaSearch(study, store, name, notes) for name in ("other", "mine"))
+    other, mine = (Search(study, store, name, notes) for name in ("other", "mine"))
     _, [job] = other.next_cohort()
     Checkpoint(store.files.checkpoint_dir(job.trial.id)).record_start(job.trial.to_json(), "other", "here")
     assert mine.count_known() == 1

@@ -8,7 +8,7 @@ import pytest
 from activemem.engine.core.events import EpochFinished
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.search.optuna_search import OptunaSearch
+from activemem.engine.run.search.search import Search
 from activemem.storage import Store, TrialRow, latest_attempts
 from activemem.storage import store as store_module
 from activemem.studies.planning.status import study_status
@@ -156,7 +156,7 @@ def test_only_what_a_point_takes_is_stored_and_told(store, notes):
         {("k", "mixer", "choice", "seed"), ("choice", "conv.k", "seed")},
         {("k", "mixer", "choice", "seed"), ("choice", "conv.k", "seed"), ("mixer", "choice", "seed")},
     )
-    told = OptunaSearch(load_study(CONDITIONAL), store, "again", notes)._optuna.get_trials()
+    told = Search(load_study(CONDITIONAL), store, "again", notes)._ask_tell.told.asked.get_trials()
     assert len(told) == 6
     assert {(*trial.params, "seed") for trial in told} == stored
     assert all(trial.params.keys() == trial.distributions.keys() for trial in told)
@@ -246,7 +246,7 @@ def test_what_another_study_has_trained_is_a_point_like_any_other_once_it_is_pro
     assert points[0].values == other.baseline  # in the order in which this search had them
     assert study_status(other, store, outcomes).num_remaining == 0
     assert len(find_points(load_study(text), outcomes).points) == 6  # which keeps all of its own
-    asked = [OptunaSearch(other, store, run_, notes)._optuna.get_trials() for run_ in ("a", "b")]
+    asked = [Search(other, store, run_, notes)._ask_tell.told.asked.get_trials() for run_ in ("a", "b")]
     assert [[each.params for each in trials] for trials in asked] == [
         [dict(each.values) for each in points],
     ] * 2
@@ -286,7 +286,7 @@ def test_points_of_another_task_are_not_taken_up(store, notes):
 
 
 def test_evolution_goes_on_from_the_store_as_if_it_had_not_been_cut_off(tmp_path, notes):
-    overrides = ["search.sampler=evolution", "search.population=3", "search.sample=2", "search.trials=9"]
+    overrides = ["search.sampler={ name = 'evolution', population = 3, sample = 2 }", "search.trials=9"]
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
     run(SHORT, whole, notes, overrides)
     while run(SHORT, parts, notes, overrides, max_trials=4).ran:

@@ -23,10 +23,54 @@ def loss(values, seed=0):
     return (kernel - values["lr"]) ** 2 + 0.1 * (kernel - 0.8) ** 2 + (width - 0.3) ** 2
 
 
-@pytest.mark.parametrize(
-    ("sampler", "parts"),
-    [("tpe", (7, 9, 14)), ("nsga2", (20, 35, 10)), ("random", (7, 23)), ("quasi_random", (7, 23))],
+TREES = study_text(
+    study={"name": "trees", "title": "A mixer and its kernel"},
+    model={"recipe": "{mixer} >> ff({width})"},
+    task={"name": "addition"},
+    train={"epochs": 1, "steps_per_epoch": 1},
+    search={"trials": 24, "metric": "loss"},
+    space={
+        "mixer": "choice(sa, conv(k={k}), gru, conv(k={k}) >> sa)",
+        "k": "integer(1, 64)",
+        "width": "integer(4, 64)",
+    },
 )
+
+
+def depth(values, seed=0):
+    """A convolution of 16 is the best mixer."""
+    return abs(values.get("k", 64) - 16) / 16 + abs(values["width"] - 20) / 64
+
+
+def assert_restarts_are_equal(text, value, folder, notes, changes):
+    """Stop a search after each of its points, and compare it with one that was never stopped."""
+    changes = [*changes, "search.trials=24"]
+    whole = search(text, Store(folder / "whole"), value, notes, changes)
+    parts = Store(folder / "parts")
+    found = [point for _ in range(24) for point in search(text, parts, value, notes, changes, max_trials=1)]
+    assert len(whole) == 24
+    assert found == whole
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        *("gp_trees", "random", "quasi_random", "cmaes"),
+        pytest.param("{ name = 'evolution', population = 6, sample = 3 }", id="evolution"),
+        pytest.param("{ name = 'tpe', n_startup_trials = 4 }", id="tpe"),
+        pytest.param("gp", marks=pytest.mark.slow),
+    ],
+)
+def test_a_search_of_numbers_that_stops_after_each_point_proposes_the_same(tmp_path, notes, sampler):
+    assert_restarts_are_equal(SEARCH, loss, tmp_path, notes, [f"search.sampler={sampler}"])
+
+
+@pytest.mark.parametrize("sampler", ["gp_trees", "evolution", "tpe", "random", "grid"])
+def test_a_search_of_recipes_that_stops_after_each_point_proposes_the_same(tmp_path, notes, sampler):
+    assert_restarts_are_equal(TREES, depth, tmp_path, notes, [f"search.sampler={sampler}"])
+
+
+@pytest.mark.parametrize(("sampler", "parts"), [("nsga2", (20, 35, 10))])
 def test_a_resumed_search_proposes_the_same_points(tmp_path, notes, sampler, parts):
     changes = [f"search.sampler={sampler}", f"search.trials={sum(parts)}"]
     whole = search(SEARCH, Store(tmp_path / "whole"), loss, notes, changes)

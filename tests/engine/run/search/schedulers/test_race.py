@@ -87,7 +87,7 @@ def test_a_point_on_several_tasks_gets_a_seed_on_all_of_them(store, notes):
 
 
 def test_a_point_beyond_a_limit_is_no_rival():
-    race = SeedRace((0, 1))
+    race = SeedRace((0, 1), 0.05)
     for seeds in ({0: 5.0, 1: 5.3}, {0: 5.2, 1: 5.1}, {0: 5.1, 1: 5.2}):
         race.add(seeds)
     assert race.is_promising({0: 5.2})
@@ -101,7 +101,7 @@ def test_a_point_beyond_a_limit_is_no_rival():
 def test_the_best_is_given_up_as_seldom_as_the_risk_says():
     rng, wrong, kept = random.Random(0), 0, 0
     for _ in range(200):
-        race, true = SeedRace(range(3)), [rng.gauss(0, 3) for _ in range(20)]
+        race, true = SeedRace(range(3), 0.05), [rng.gauss(0, 3) for _ in range(20)]
         values = [[each + rng.gauss(0, 1) for _ in range(3)] for each in true]
         for losses in values[:-1]:
             race.add(dict(enumerate(losses)))
@@ -114,7 +114,7 @@ def test_the_best_is_given_up_as_seldom_as_the_risk_says():
 
 
 def test_what_cannot_race_is_told_at_once():
-    changes = ["factors.seed=[0]", "search.metric=parameters", "search.reduction=2"]
+    changes = ["factors.seed=[0]", "search.metric=parameters"]
     with pytest.raises(StudyError) as told:
         load_study(SEARCH, changes[:1])
     assert "race is over several seeds, got one in [factors]" in str(told.value)
@@ -122,5 +122,5 @@ def test_what_cannot_race_is_told_at_once():
         StudyError, match="race needs a metric that differs from seed to seed, got 'parameters'"
     ):
         load_study(SEARCH, changes[1:2])
-    with pytest.raises(StudyError, match="risk: for the scheduler race alone, got none"):
-        load_study(SEARCH, ["search.scheduler=none", "search.risk=0.1"])
+    with pytest.raises(StudyError, match="write scheduler"):
+        load_study(SEARCH, ["search.risk=0.1"])

@@ -11,10 +11,10 @@ from optuna.trial import TrialState
 from activemem.engine.core.events import NOBODY
 from activemem.engine.core.resources import Machine
 from activemem.engine.run.driver import run_study
-from activemem.engine.run.search.optuna_search import OptunaSearch
+from activemem.engine.run.search.ask_tell import ToldStudies
 from activemem.engine.run.search.samplers.told_points import Proposals
+from activemem.engine.run.search.search import Search
 from activemem.engine.run.search.stored_points import PointEnd
-from activemem.engine.run.search.told_studies import ToldStudies
 from activemem.storage import Store
 from activemem.studies.planning.plan import make_plan
 from activemem.studies.planning.status import study_status
@@ -30,7 +30,7 @@ from ..analytic import search
 K = IntDistribution(1, 400, log=True)
 WIDER = SEARCH.replace("integer(2, 40)", "integer(1, 400, log=true)")
 
-HYPERBAND = ["search.scheduler=hyperband", "search.trials=17"]
+HYPERBAND = ["search.scheduler.name=hyperband", "search.trials=17"]
 
 
 def loss(values, _seed):
@@ -107,9 +107,9 @@ def test_points_of_a_bracket_are_compared_among_themselves(store, notes):
 
 
 def test_the_sampler_learns_from_the_highest_rung_with_enough_points(store, notes):
-    changes = ["search.sampler=tpe", "search.trials=20", "search.reduction=2"]
+    changes = ["search.sampler=tpe", "search.trials=20", "search.scheduler.reduction=2"]
     search(SEARCH, store, loss, notes, changes)
-    told = OptunaSearch(load_study(SEARCH, changes), store, "again", notes)._told
+    told = Search(load_study(SEARCH, changes), store, "again", notes)._ask_tell.told
     sizes = {width: len(values) for width, values in places(store).items()}
     highest = max(width for width, count in sizes.items() if count >= 10)
     learnt = told.asked.get_trials(states=[TrialState.COMPLETE])
@@ -152,20 +152,19 @@ def test_a_point_of_another_rung_has_begun_and_is_no_rejected_proposal():
 def test_samplers_propose_what_is_new_on_any_rung_and_go_on_where_a_search_was_cut_off(
     tmp_path, notes, sampler
 ):
-    changes = [f"search.sampler={sampler}", "search.trials=30", "search.reduction=2"]
-    if sampler == "evolution":
-        changes.append("search.population=12")
+    chosen = "{ name = 'evolution', population = 12 }" if sampler == "evolution" else sampler
+    changes = [f"search.sampler={chosen}", "search.trials=30", "search.scheduler.reduction=2"]
     whole, parts = Store(tmp_path / "whole"), Store(tmp_path / "parts")
     at_once = search(WIDER, whole, loss, notes, changes)
     trained = []
     while more := search(WIDER, Store(parts.root), loss, notes, changes, max_trials=7):
         trained += more
     assert trained == at_once
-    told = OptunaSearch(load_study(WIDER, changes), whole, "again", notes)._told
+    told = Search(load_study(WIDER, changes), whole, "again", notes)._ask_tell.told
     assert told.asked is not told._studies[0]
     known = {values["k"] for values, _ in at_once}
     assert len(known) == 30
-    if sampler != "evolution":  # which may come back to a point
+    if sampler in ("tpe", "gp_trees"):  # others may come back to a point
         assert told.asked.ask({"k": K}).params["k"] not in known
 
 
@@ -183,9 +182,9 @@ def test_a_rung_of_epochs_goes_on_from_the_one_before_where_its_state_is_kept(st
     text = SEARCH.replace("epochs = 1", 'epochs = "{passes}"').replace("{width}", "8")
     text = text.replace('width = "integer(8, 72)"', 'passes = "integer(1, 4)"')
     changes = [
-        "search.fidelity=passes",
+        "search.scheduler.fidelity=passes",
         "search.trials=4",
-        "search.reduction=2",
+        "search.scheduler.reduction=2",
         "study.keep_checkpoints=true",
     ]
     run_study(load_study(text, [*changes, "train.steps_per_epoch=1"]), store, Machine(), notes, local=True)

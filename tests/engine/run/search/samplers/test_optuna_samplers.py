@@ -1,14 +1,8 @@
-"""CMA-ES learns from generations of points that have ended, and from the store alone."""
+"""Optuna's samplers refuse spaces that they cannot search, and keep their generations over a restart."""
 
-from functools import partial
-from statistics import fmean
-
-import optuna
 import pytest
 
-from activemem.engine.run.search.optuna_search import OptunaSearch
-from activemem.engine.run.search.samplers.factory import make_sampler
-from activemem.engine.run.search.samplers.optuna_space import suggest
+from activemem.engine.run.search.search import Search
 from activemem.storage import Store
 from activemem.studies.study import StudyError, load_study
 
@@ -31,33 +25,8 @@ def loss(values, seed=0):
     return (kernel - values["lr"]) ** 2 + 0.1 * (kernel - 0.8) ** 2 + (width - 0.3) ** 2
 
 
-def best(sampler, seed, points=100):
-    """The lowest loss of so many points."""
-    study = load_study(SEARCH, [f"search.sampler={sampler}", f"search.seed={seed}"])
-    asked = optuna.create_study(sampler=make_sampler(study.search, study))
-    for _ in range(points):
-        trial = asked.ask()
-        asked.tell(trial, loss(study.choose(partial(suggest, trial))))
-    return asked.best_value
-
-
-def test_it_finds_lower_places_of_a_valley_than_chance():
-    found, drawn = (fmean(best(name, seed) for seed in range(2)) for name in ("cmaes", "random"))
-    assert found < 0.3 * drawn
-
-
-def test_a_search_that_was_killed_goes_on_as_it_would_have(tmp_path, notes):
-    changes = ["search.trials=16", "search.space.lr=integer(1, 2)", "search.space.width=integer(4, 5)"]
-    whole = search(SEARCH, Store(tmp_path / "whole"), loss, notes, changes)
-    parts = Store(tmp_path / "parts")
-    begun = [
-        point for count in (6, 6) for point in search(SEARCH, parts, loss, notes, changes, max_trials=count)
-    ]
-    assert [*begun, *search(SEARCH, parts, loss, notes, changes)] == whole
-
-
 @pytest.mark.parametrize("sampler", ["cmaes", "gp"])
-def test_spaces_that_it_cannot_treat_are_refused(sampler):
+def test_spaces_that_a_sampler_cannot_search_are_refused(sampler):
     conditional = ["model.recipe={mixer}", "search.space.mixer=choice(conv(k={k}), ff({width}))"]
     with pytest.raises(
         StudyError, match=f"{sampler} is for points that all .* but some lack k, width: tpe, evo"
@@ -74,7 +43,7 @@ def test_spaces_that_it_cannot_treat_are_refused(sampler):
 def test_generations_of_optunas_genetic_samplers_are_restored_from_the_store(tmp_path, notes):
     store, changes = Store(tmp_path / "results"), ["search.sampler=nsga2", "search.trials=70"]
     search(SEARCH, store, loss, notes, changes, max_trials=52)
-    again = OptunaSearch(load_study(SEARCH, changes), store, "again", notes)
+    again = Search(load_study(SEARCH, changes), store, "again", notes)
     (_, jobs) = again.next_cohort()
-    first = [trial.system_attrs["NSGAIISampler:generation"] for trial in again._optuna.trials]
+    first = [trial.system_attrs["NSGAIISampler:generation"] for trial in again._ask_tell.told.asked.trials]
     assert (len(jobs), first[:52], first[-1]) == (1, [*[0] * 50, 1, 1], 1)

@@ -1,0 +1,374 @@
+"""Search driver: a source of cohorts, each the trials of a point that Optuna proposes.
+
+The store is the source of truth. A search replays the stored points into Optuna, resumes unfinished points,
+and then asks for new ones. A point is known by the id of its first trial, so that values that make the same
+model are one point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+import optuna
+
+from ....storage import Store
+from ....studies.planning.shorter_trials import ShorterTrials
+from ....studies.planning.trials_to_run import is_spent
+from ....studies.resolve.trial import Trial
+from ....studies.schema.settings import Level
+from ....studies.study import Study
+from ...core.events import Event, Listener, Taken
+from ...trial.claims import store_pruned
+from ...trial.outcome import Job
+from .ask_tell import AskTell
+from .schedulers.race import make_race
+from .schedulers.rungs import RungBoard
+from .stored_points import BegunPoints, SearchPoint, StoredPoints, mean_course
+
+BASELINE = "baseline"
+"""The source of the point with which a study begins."""
+
+
+class PointState(Enum):
+    """Where a point of a search stands."""
+
+    PROPOSED = auto()  # begun and not finished by an earlier run, handed in, or still in a race
+    RUNNING_HERE = auto()
+    RUNNING_ELSEWHERE = auto()  # another driver has it, or its workers died too often
+    ENDED = auto()
+
+
+@dataclass(slots=True)
+class TrackedPoint:
+    """A point on one of its rungs; `trial` is Optuna's, if the point was asked for."""
+
+    point: SearchPoint
+    trial: optuna.Trial | None = None
+    jobs: list[Job] = field(default_factory=list[Job])
+    judged: int = 0
+    """the last epoch that was reported to the scheduler"""
+
+
+class TrackedPoints:
+    """The points of a search by their state; points on different rungs are tracked apart."""
+
+    def __init__(self) -> None:
+        self._points: dict[PointState, dict[str, TrackedPoint]] = {state: {} for state in PointState}
+        self.begun: dict[str, dict[str, Level]] = {}
+        """the values of the points that a driver has begun on some rung, by `SearchPoint.known_by`"""
+
+    def __contains__(self, point: SearchPoint) -> bool:
+        return any(point.name in several for several in self._points.values())
+
+    def of(self, state: PointState) -> list[TrackedPoint]:
+        """Return the points in a state, in the order in which they came to it."""
+        return list(self._points[state].values())
+
+    def running_here(self, name: str) -> TrackedPoint:
+        """Return a point whose trials this driver trains."""
+        return self._points[PointState.RUNNING_HERE][name]
+
+    def move(self, tracked: TrackedPoint, state: PointState) -> None:
+        """Put a point into a state; from PROPOSED on it counts as begun."""
+        for several in self._points.values():
+            several.pop(tracked.point.name, None)
+        self._points[state][tracked.point.name] = tracked
+        if state is not PointState.PROPOSED:
+            self.begun[tracked.point.known_by] = tracked.point.values
+
+    def drop(self, tracked: TrackedPoint) -> None:
+        """Forget a point that cannot be trained."""
+        for several in self._points.values():
+            several.pop(tracked.point.name, None)
+
+    def count(self) -> int:
+        """Return the number of points, each on whichever rungs."""
+        return len(self.begun.keys() | {each.point.known_by for each in self.of(PointState.PROPOSED)})
+
+
+class Search:
+    """The points of a study's search, as a source of cohorts.
+
+    Points over the study's budget are passed over. In a race over seeds a cohort is one training. With rungs
+    it is a point on one of them. Other drivers may search the same study: their points count, and Optuna is
+    told how they ended. Of trials that other drivers had, `gone` has the attempts up to which these drivers
+    are dead. A search that only `looks` stores nothing.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        store: Store,
+        run: str,
+        listener: Listener,
+        *,
+        max_trials: int | None = None,
+        retry_failed: bool = False,
+        gone: Mapping[str, int] | None = None,
+        looks: bool = False,
+    ) -> None:
+        assert study.search is not None
+        self._study, self._store, self._run, self._settings = study, store, run, study.search
+        self._listener, self._left, self._retry, self._looks = listener, max_trials, retry_failed, looks
+        self._gone = gone or {}
+        self._ask_tell = AskTell(study)
+        self._tracked = TrackedPoints()
+        self._rungs = None if study.fidelity is None else RungBoard(study.fidelity)
+        self._race = make_race(study)
+        self._points, self._shorter = StoredPoints(study, store), ShorterTrials(store)
+        self._stored = self._points.attempts
+        self._baseline = self._points.of_values(dict(study.baseline)) if study.baseline else None
+        self._others = BegunPoints(study, store, self._points, self._missing)
+        self._replay_stored()
+
+    def next_cohort(self, workers: int = 1) -> tuple[str, list[Job]] | None:
+        """Return the missing trials of the next point, or None; unfinished points come first."""
+        while (self._left is None or self._left > 0) and (tracked := self._next_point()) is not None:
+            point, tracked.jobs = tracked.point, self._trials_to_run(tracked.point)
+            self._begin(tracked)
+            self._others.begin(point, [job.trial for job in tracked.jobs])
+            if not tracked.jobs:  # another study has trained it, or it is out of the race
+                self._end(tracked)
+                continue
+            self._left = None if self._left is None else self._left - len(tracked.jobs)
+            self._listener.on_planned([job.trial for job in tracked.jobs])
+            return point.name, tracked.jobs
+        return None
+
+    def may_have_more(self) -> bool:
+        """Return whether a point in training may get another seed, or get on to another rung."""
+        has_more = self._race is not None or self._rungs is not None
+        return has_more and bool(self._tracked.of(PointState.RUNNING_HERE))
+
+    def propose(self) -> tuple[SearchPoint, str] | None:
+        """Return the next point that nobody has begun, and what proposes it; None when there are no more.
+
+        The point counts as one in training from now on.
+        """
+        while (proposed := self._ask()) is not None:
+            tracked, source = proposed
+            self._begin(tracked)
+            if not self._missing(tracked.point):  # another study has trained it
+                self._end(tracked)
+            elif source:
+                return tracked.point, source
+        return None
+
+    def count_known(self) -> int:
+        """Return how many points have been tried or begun, by any driver."""
+        self._learn_from_others()
+        return self._tracked.count()
+
+    def missing_trials(self, point: SearchPoint) -> list[Trial]:
+        """Return the trials of a point that a run would train."""
+        return [job.trial for job in self._missing(point)]
+
+    def outcomes(self, point: SearchPoint) -> tuple[Mapping[str, Any], ...]:
+        """Return the stored rows of a point's trials."""
+        return tuple(self._stored[trial.id] for trial in point.trials if trial.id in self._stored)
+
+    def should_prune(self, name: str, epoch: int, value: float) -> bool:
+        """Return whether the scheduler gives a point up after an epoch with this value of the metric."""
+        if not self._settings.compares_epochs:
+            return False
+        tracked = self._tracked.running_here(name)
+        assert tracked.trial is not None, "a point that was asked for"
+        if math.isnan(value) or not epoch:
+            return tracked.trial.should_prune()
+        tracked.judged = epoch
+        return self._ask_tell.should_prune(tracked.trial, {epoch: value})
+
+    def cohort_ended(self, name: str, *, completed: bool) -> list[Event]:
+        """Tell Optuna the point's value; trials that were given up are stored as pruned."""
+        tracked = self._tracked.running_here(name)
+        jobs, events = tracked.jobs, list[Event]()
+        if not completed:
+            self._points.read_ends(jobs)
+            events = [
+                store_pruned(job, self._store, self._reason)
+                for job in jobs
+                if self._stored.last_number(job.trial.id) < job.attempt
+            ]
+        self._points.read_ends(jobs)
+        if self._race is not None and all(job.trial.id in self._stored for job in jobs):
+            self._tracked.move(tracked, PointState.PROPOSED)
+        else:
+            self._end(tracked)
+        return events
+
+    def _next_point(self) -> TrackedPoint | None:
+        """Return a point in the race, one that goes on to another rung, or a new one."""
+        for tracked in self._tracked.of(PointState.PROPOSED):
+            if tracked.trial is not None:
+                return tracked
+        if (promoted := self._next_promoted()) is not None:
+            return promoted
+        proposed = self._ask()
+        return None if proposed is None else proposed[0]
+
+    def _next_promoted(self) -> TrackedPoint | None:
+        """Return an unfinished point, or one that goes on to another rung; None without one, or budget."""
+        if self._rungs is None:
+            return None
+        self._learn_from_others()
+        for tracked in self._tracked.of(PointState.PROPOSED):
+            return tracked
+        if self._is_spent or (found := self._rungs.next_promoted()) is None:
+            return None
+        return TrackedPoint(self._points.of_values(self._tracked.begun[found[0]], found[1]))
+
+    def _begin(self, tracked: TrackedPoint, state: PointState = PointState.RUNNING_HERE) -> None:
+        """Count a point as begun, on its rung as well."""
+        self._tracked.move(tracked, state)
+        point = tracked.point
+        if self._rungs is not None and point.values != self._study.baseline:
+            self._rungs.begin(point.known_by, point.rung)
+
+    def _trials_to_run(self, point: SearchPoint) -> list[Job]:
+        """Return the trials of a point that still need training. In a race, only the next seed, or none."""
+        missing = self._missing(point)
+        if self._race is None or not missing or point.values == self._study.baseline:
+            return missing
+        if not self._points.is_given_up(point) and self._race.is_promising(self._points.losses(point)):
+            return [job for job in missing if job.trial.settings.seed == missing[0].trial.settings.seed]
+        self._give_up(missing)
+        return []
+
+    def _end(self, tracked: TrackedPoint) -> None:
+        """Tell Optuna how a point has ended, or wait for the driver that has it."""
+        if self._missing(tracked.point):
+            self._tracked.move(tracked, PointState.RUNNING_ELSEWHERE)
+            return
+        self._tracked.move(tracked, PointState.ENDED)
+        self._tell(tracked, self._courses([tracked.point]) if tracked.trial is None else {})
+
+    def _give_up(self, jobs: Sequence[Job]) -> None:
+        """Store trials as pruned, and report it."""
+        for job in jobs:
+            self._listener.on_planned([job.trial])
+            self._listener.on_event(store_pruned(job, self._store, self._reason))
+        self._stored.refresh()
+
+    @property
+    def _reason(self) -> str:
+        """The reason why a trial is pruned."""
+        return f"given up by {self._settings.scheduler.name}"
+
+    def _ask(self) -> tuple[TrackedPoint, str] | None:
+        """Return an unfinished point, or a new one and what proposes it."""
+        self._learn_from_others()
+        waiting = self._tracked.of(PointState.PROPOSED)
+        begun = len(self._tracked.begun)
+        if begun >= self._settings.trials or (self._is_spent and not waiting):
+            return None
+        for tracked in waiting:
+            if self._accept(tracked.point.values) is not None:
+                tracked.trial = self._ask_tell.ask_for(tracked.point.values)
+                return tracked, ""
+            self._tracked.drop(tracked)
+        if self._baseline is not None and (point := self._accept(self._baseline.values)) is not None:
+            return TrackedPoint(point, self._ask_tell.ask_for(point.values)), BASELINE
+        if (proposed := self._ask_tell.propose(self._accept, begun)) is None:
+            return None
+        point, trial, source = proposed
+        if self._rungs is not None:
+            point = self._points.of_values(point.values, self._rungs.next_first())
+        return TrackedPoint(point, trial), source
+
+    def _accept(self, values: dict[str, Level]) -> SearchPoint | None:
+        """Return the point of values that are new and within the study's budget; they are not drawn again."""
+        self._ask_tell.unseen.note(values)
+        point = self._points.of_values(values)
+        is_new = point.known_by not in self._tracked.begun
+        return point if is_new and self._study.budget.allows(point.trials[0].settings) else None
+
+    @property
+    def _is_spent(self) -> bool:
+        """Whether this search's trainings, with those that run, have used up its budget."""
+        running = sum(len(each.jobs) for each in self._tracked.of(PointState.RUNNING_HERE))
+        return is_spent(self._settings.budget, self._others.spent, running)
+
+    def _learn_from_others(self) -> None:
+        """Track the points that other drivers have begun, and tell Optuna those that they have ended."""
+        self._stored.refresh()
+        for point in self._others.new():
+            if point not in self._tracked:
+                self._begin(TrackedPoint(point), PointState.RUNNING_ELSEWHERE)
+                for job in self._missing(point):
+                    self._listener.on_event(Taken(trial=job.trial.id, attempt=job.attempt, ended=False))
+        for tracked in self._tracked.of(PointState.RUNNING_ELSEWHERE):
+            if not self._missing(tracked.point):
+                self._end(tracked)
+
+    def _replay_stored(self) -> None:
+        """Tell Optuna every point that the store holds whole; unfinished points become PROPOSED."""
+        ended: list[TrackedPoint] = []
+        for point in self._others.new():
+            if not self._looks:
+                self._give_up_with_others(point)
+            tracked = TrackedPoint(point)
+            if self._missing(point):
+                self._tracked.move(tracked, PointState.PROPOSED)
+            else:
+                ended.append(tracked)
+        courses = self._courses([each.point for each in ended])
+        for tracked in ended:
+            self._begin(tracked, PointState.ENDED)
+            self._ask_tell.unseen.note(tracked.point.values)
+            self._tell(tracked, courses)
+
+    def _courses(self, points: Sequence[SearchPoint]) -> dict[str, dict[int, float]]:
+        """Return the metric of points' trials by epoch, if the scheduler compares epochs."""
+        return self._points.courses(points) if self._settings.compares_epochs else {}
+
+    def _tell(self, tracked: TrackedPoint, courses: Mapping[str, Mapping[int, float]]) -> None:
+        """Tell Optuna, the rungs and the race how a point has ended.
+
+        A scheduler hears of each epoch of a restored point in turn: it compares other points with them.
+        """
+        point = tracked.point
+        if tracked.trial is None and self._settings.compares_epochs:
+            tracked.trial = self._ask_tell.ask_for(point.values)
+            course = mean_course(point, courses)
+            self._ask_tell.should_prune(tracked.trial, course)
+            tracked.judged = max(course, default=0)
+        self._ask_tell.tell(point, self._points.end(point), tracked.trial, tracked.judged)
+        tracked.trial, tracked.jobs = None, []
+        if self._rungs is not None and point.values != self._study.baseline:
+            self._rungs.end(point.known_by, point.rung, self._points.rung_loss(point))
+            for trial in point.trials if self._study.keep_checkpoints else ():
+                self._shorter.add(trial)  # a rung of epochs goes on from the one before
+        if self._race is not None:
+            self._race.add(self._points.losses(point), eligible=self._points.keeps_limits(point))
+
+    def _give_up_with_others(self, point: SearchPoint) -> None:
+        """Store the begun trials of a point as pruned if others of it are, as its driver would have.
+
+        The driver was killed in between; trained on, they would be compared with trials of fewer epochs.
+        """
+        stored = [self._stored[trial.id] for trial in point.trials if trial.id in self._stored]
+        if any(row["status"] == "pruned" for row in stored):
+            missing = self._missing(point)
+            begun = self._store.files.trials_with_checkpoint(job.trial.id for job in missing)
+            self._give_up([job for job in missing if job.trial.id in begun])
+
+    def _missing(self, point: SearchPoint) -> list[Job]:
+        """Return the trials of a point that have no outcome, or one that is to be tried again."""
+        again = {"incomplete", *(["failed"] if self._retry else [])}
+        return [
+            Job(
+                trial=trial,
+                attempt=self._stored.last_number(trial.id) + 1,
+                run=self._run,
+                gone=self._gone.get(trial.id, -1),
+                keep_weights=self._study.keep_weights,
+                keep_checkpoint=self._study.keep_checkpoints,
+                shorter=self._shorter.find(trial),
+            )
+            for trial in point.trials
+            if trial.id not in self._stored or self._stored[trial.id]["status"] in again
+        ]
