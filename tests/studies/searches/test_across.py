@@ -99,5 +99,6 @@ def test_a_baseline_of_5_0_is_the_point_of_5(study):
 )
 def test_lists_steps_that_miss_and_empty_budgets_are_refused(override, told):
     with pytest.raises(StudyError) as caught:
-        load_study(replaced(SEARCH, ("integer(2, 9)", "integer(3, 9, step=2)")), [override])
+        one_metric = ["search.metric=max_length"] if "gp_trees" in override else []
+        load_study(replaced(SEARCH, ("integer(2, 9)", "integer(3, 9, step=2)")), [override, *one_metric])
     assert [fault.message for fault in caught.value.faults] == [told]
