@@ -10,6 +10,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from ..grammar.model_config import ModelConfig
 from ..grammar.nodes import BlockNode
+from ..grammar.positions import RandomisedPairs
 from ..grammar.recipe import parse
 from ..grammar.vocabulary.registry import spec_of
 from ..grammar.vocabulary.spec import CostContext
@@ -74,6 +76,8 @@ def measure_frame(config: ModelConfig, length: int, scored: int) -> Numbers:
     Outputs are computed at `scored` positions. With a clustered vocabulary all targets are in the first
     cluster, which most tokens are of.
     """
+    if isinstance(config.position_kind, RandomisedPairs):  # which need a mixer, and add nothing to the frame
+        config = replace(config, position="none")
     with torch.device("meta"):
         model = build_on_meta(parse("ff(1)"), config)
         assert isinstance(model, Model)
