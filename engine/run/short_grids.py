@@ -17,7 +17,7 @@ from ..core.gpus import count_gpus
 from ..core.resources import Machine, cpus_here
 from ..trial.training import Training
 
-SHORT_S = 150.0
+SHORT_S = 200.0
 """Ray is used where it saves so many seconds, besides as many of a core's time that its start takes."""
 
 MEASURED_FLOPS = 1e10

@@ -66,7 +66,7 @@ def test_a_grid_whose_steps_fail_is_estimated_by_a_slow_core(monkeypatch, tiny, 
 def test_a_long_grid_a_search_a_cluster_and_a_limit_of_memory_are_for_ray(tiny, tmp_path):
     store = Store(tmp_path)
     assert seconds(tiny, store) < SHORT_S
-    assert seconds(tiny.replace("epochs = 4", "epochs = 4000"), store) is None
+    assert seconds(tiny.replace("epochs = 4", "epochs = 40000"), store) is None
     assert seconds(SEARCH_OF_RUNGS, store) is None
     assert seconds(tiny, store, replace(HERE, address="127.0.0.1:1")) is None
     assert seconds(tiny, store, replace(HERE, memory_limit=10**9)) is None
