@@ -371,6 +371,8 @@ class _Analyser:
         parts = self._encoder_decoder(settings, found) if root.name == "seq2seq" else ()
         state, window = spec.generation_state(settings, context)
         block = _measured(render(root), found, ("body",), kind=PartKind.TRANSDUCER)
+        # A plain Neural GPU writes all outputs at once, from the source alone.
+        read = (SOURCE_EMBEDDING,) if root.name == "neural_gpu" else (TARGET_EMBEDDING, SOURCE_EMBEDDING)
         return series(
             "model",
             (
@@ -382,7 +384,7 @@ class _Analyser:
                     state=state + sum(part.state for part in parts),
                     window=window + sum(part.window for part in parts),
                     parts=parts,
-                    predecessors=(TARGET_EMBEDDING, SOURCE_EMBEDDING),
+                    predecessors=read,
                 ),
                 _measured("output", found, ("output",)),
             ),

@@ -111,11 +111,11 @@ class _StreamLayout:
             match part.kind:
                 case PartKind.COPIES | PartKind.STACK:
                     self._draw_repeated(part, x)
-                case PartKind.SERIES | PartKind.TRANSDUCER:
+                case PartKind.SERIES | PartKind.TRANSDUCER if part.parts:
                     self.series(part.parts, x)
                 case PartKind.SUM:
                     self._sum(part, x)
-                case PartKind.BLOCK:
+                case PartKind.BLOCK | PartKind.TRANSDUCER:
                     self.strokes.append(_path(f"M{x} {self.y - 9}c17 0 17 18 0 18"))
                     self._add(part, part.label, x + 22)
                 case PartKind.FRAME:
@@ -163,7 +163,11 @@ class _StreamLayout:
 
 def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
     """The parts of a model, those of transducers by themselves, each input before the part that reads it."""
-    found = [one for part in parts for one in (part.parts if part.kind is PartKind.TRANSDUCER else (part,))]
+    found = [
+        one
+        for part in parts
+        for one in (part.parts if part.kind is PartKind.TRANSDUCER and part.parts else (part,))
+    ]
     followed = {label for part in found for label in part.predecessors or ()}
     inputs = {part.label: part for part in found if part.predecessors == ()}
     yield from (part for label, part in inputs.items() if label not in followed)

@@ -94,7 +94,7 @@ def test_what_a_papers_verdict_hangs_on_is_told_beside_it(run, claiming):
     assert "Other than in the study's file: train.epochs=3. The study does not say where its settings" in told
     path.write_text(path.read_text() + _sources(path.read_text()))
     told = " ".join(run("claim", "check", str(path)).stdout.split())
-    assert "1 setting is ours: train.batch_size; " in told
+    assert "1 setting and " in told and "not from the paper" in told
     assert json.loads(run("claim", "check", str(path), "--json").stdout)["ours"] == ["train.batch_size"]
 
 

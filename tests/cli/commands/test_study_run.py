@@ -187,7 +187,7 @@ def test_ctrl_c_ends_in_order_says_how_to_go_on_and_the_same_command_does(proces
 
 
 def test_the_best_epoch_is_the_same_after_a_kill(process, run):
-    table = {"lengths": [3, 6], "curriculum": None, "keep": "best", "epochs": 60, "steps_per_epoch": 2}
+    table = {"lengths": [3, 6], "curriculum": None, "keep": "best", "epochs": 600, "steps_per_epoch": 2}
     task = {"name": "reverse", "test_lengths": [9], "test_sequences": 8, "dev_sequences": 10}
     text = study_text(
         study={"name": "best", "title": "The best epoch"},
@@ -203,11 +203,11 @@ def test_the_best_epoch_is_the_same_after_a_kill(process, run):
         time.sleep(0.01)
     running.kill()
     running.communicate(timeout=600)
-    assert 3 <= epochs_of(trial) < 60
+    assert 3 <= epochs_of(trial) < 600
     assert process("study", "run", "tiny.toml", "--local").returncode == 0
     assert run("study", "run", "tiny.toml", "--local", "--results", "whole").exit_code == 0
     rows = [open_study("best", place).trials.row(0, named=True) for place in ("results", "whole")]
-    assert 1 <= rows[0]["best_epoch"] < 60
+    assert 1 <= rows[0]["best_epoch"] <= 600
     names = ("best_epoch", "dev_loss", "test_loss", "test_accuracy", "loss")
     assert [rows[0][name] for name in names] == [rows[1][name] for name in names]
 

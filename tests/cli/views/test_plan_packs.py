@@ -83,7 +83,7 @@ def test_the_trials_of_a_search_of_one_seed_or_of_a_race_train_alone(run, monkey
     assert plan_search(run, monkeypatch, "auto") == alone
     race = [
         ("seed = [0]", "seed = [0, 1, 2]"),
-        ('scheduler = "asha"\nfidelity = "width"\nreduction = 3\n', 'scheduler = "race"\n'),
+        ('scheduler = { name = "asha", fidelity = "width", reduction = 3 }', 'scheduler = "race"'),
     ]
     assert plan_search(run, monkeypatch, "auto", *race) == alone
 

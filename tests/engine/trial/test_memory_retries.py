@@ -112,7 +112,7 @@ def test_a_trial_begins_in_as_many_parts_as_the_plan_tells_of_a_gpu(tmp_path, jo
         (2, {}, 2),
         (8, {}, 8),
         (None, {}, 1),  # a sequence at a time is too much: it is tried as it is
-        (4, {"accumulate": 2}, 4),
+        (4, {"accumulate": 2}, 8),  # gradients of earlier parts are held as well
         (4, {"measure": ["gradient_noise"], "accumulate": 2}, 2),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -39,15 +38,6 @@ def test_what_remains_of_a_large_space_is_an_estimate_and_says_so():
     assert remaining.within == round(remaining.share * ESTIMATE_SAMPLES) * 39**5 // ESTIMATE_SAMPLES
     assert str(remaining) == (
         "about 3.0e+7 of 90,224,199 architectures are within the budget: 32.7% ± 1.5%, from 1,000 draws"
-    )
-
-
-def test_of_a_space_without_end_a_share_remains(blend: Callable[[str], Space]):
-    recipe = blend("choice(sa, blend(rate=real(0, 1)), ff(8), ff(9))").recipe
-    remaining = Space(recipe, Budget(max_parameters=2_000, d_model=8, vocab=4)).remaining(Random(0))
-    assert remaining.within is None
-    assert str(remaining) == (
-        "infinitely many architectures of 4 forms: 73.7% ± 1.4% are within the budget, from 1,000 draws"
     )
 
 

@@ -1,6 +1,7 @@
 """Files of one's own: a trial is known by their content, and faults are told before it runs."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -143,10 +144,10 @@ def test_a_study_that_ran_is_read_without_its_files(folder):
     (folder / "my.txt").unlink()
 
     class Kept:
-        def load_study_record(self, name):
+        def load(self, name):
             return json.loads(json.dumps(record))
 
-    assert load_last_run("tiny", Kept()).trials == found.trials
+    assert load_last_run("tiny", SimpleNamespace(records=Kept())).trials == found.trials
 
 
 def test_a_byte_order_mark_is_no_part_of_a_text(folder):
