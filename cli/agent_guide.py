@@ -9,4 +9,4 @@ from .output import print_stdout
 
 def agent_guide() -> None:
     """Print one page that tells a coding agent how to plan, run, search and read verdicts."""
-    print_stdout(files(__package__).joinpath("agent_guide.md").read_text(encoding="utf-8").rstrip())
+    print_stdout(files("activemem.cli").joinpath("agent_guide.md").read_text(encoding="utf-8").rstrip())

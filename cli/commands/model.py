@@ -67,7 +67,7 @@ def list_(
     if as_json:
         print_json({"models": [models.kept_model_to_dict(model) for model in kept]})
     else:
-        shown = metric or next((name for table in last_run.tables for name in table.value), None)
+        shown = metric or next((name for table in last_run.tables for _, name in table.named_metrics()), None)
         print_stdout("\n".join(models.format_kept_models(kept, shown)))
 
 

@@ -50,4 +50,4 @@ def _compared(study: Study) -> list[str]:
     """Return the metrics that a search optimises, or that the tables of a grid show."""
     if study.search is not None:
         return [objective.name for objective in study.search.objectives]
-    return list(dict.fromkeys(name for spec in study.tables for name in spec.value))
+    return list(dict.fromkeys(name for spec in study.tables for _, name in spec.named_metrics()))

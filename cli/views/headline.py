@@ -66,7 +66,7 @@ def _metric_of(study: Study) -> tuple[Metric | None, int]:
     if study.search is not None:
         objective = study.search.objectives[0]
         return METRICS.get(objective.name), 1 if objective.maximise else -1
-    names = [name for table in study.tables[:1] for name in table.value]
+    names = [name for table in study.tables[:1] for _, name in table.named_metrics()]
     metric = METRICS.get(names[0]) if names else None
     if metric is None or metric.higher_is_better is None:
         return metric, 0

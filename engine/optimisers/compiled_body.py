@@ -56,7 +56,7 @@ def compile_body(body: nn.Module, mode: Compile = True) -> None:
     torch.compiler.reset()
     limits = torch._dynamo.config
     limits.recompile_limit = limits.accumulated_recompile_limit = _MOST_PROGRAMS
-    body._compiled_call_impl = _CompiledBody(body, None if mode is True else mode)
+    body._compiled_call_impl = _CompiledBody(body, mode if isinstance(mode, str) else None)
 
 
 class _CompiledBody:

@@ -67,7 +67,7 @@ def left_when_asked() -> Iterator[None]:
 
     Ray takes the handler of SIGTERM for itself, which raises SystemExit. At the end all are put back.
     """
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {int(number): signal.getsignal(number) for number in SIGNALS}
 
     def leave(number: int, frame: FrameType | None) -> None:
         if callable(handler := before[number]):

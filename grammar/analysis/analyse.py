@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Unpack
+from typing import Literal, Unpack, cast
 
 from ...diagnostics import Fault
 from ..canonical import identity, render
@@ -180,7 +180,7 @@ def analyse(
         length=length,
         outputs=scored * config.outputs,
         tree=analyser.model(root, scored),
-        root=_limited(root, limit),
+        root=cast("Node", _limited(root, limit)),
         config=config,
         sizes={
             "length": length,
@@ -495,15 +495,22 @@ def _measured(
     predecessors: tuple[str, ...] | None = None,
 ) -> ModelPart:
     """Return a part with what was measured of its modules."""
-    counts = {
-        what: sum(
+
+    def total(what: str) -> int:
+        return sum(
             count
             for name, count in found.items()
             if name.startswith(f"{what} ") and _is_within(name.removeprefix(f"{what} "), modules)
         )
-        for what in ("parameters", "flops")
-    }
-    return ModelPart(label=label, kind=kind, modules=modules, predecessors=predecessors, **counts)
+
+    return ModelPart(
+        label=label,
+        kind=kind,
+        modules=modules,
+        predecessors=predecessors,
+        parameters=total("parameters"),
+        flops=total("flops"),
+    )
 
 
 def _repeat(label: str, body: Node, one: ModelPart, count: int) -> ModelPart:

@@ -150,7 +150,8 @@ class Template:
         if hole_only is None:
             return HOLE_PATTERN.sub(lambda hole: str(values[hole[1]]), text)
         level = values[hole_only[1]]
-        table = self.table_levels.get(hole_only[1], {}).get(level)
+        tables = self.table_levels.get(hole_only[1], {})
+        table = tables.get(level) if isinstance(level, str) else None
         return level if table is None else self._filled_table(table, values)
 
     def _filled_table(self, value: Any, values: Mapping[str, Level]) -> Any:  # noqa: ANN401 -- TOML holds anything

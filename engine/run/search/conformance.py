@@ -167,9 +167,8 @@ def _loaded(text: str) -> Study:
 
 def _study(name: str, seed: int) -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    settings = SearchSettings(
-        sampler=name, trials=_POINTS, metric=("accuracy",), direction=("max",), seed=seed
-    )
+    keys = {"sampler": name, "trials": _POINTS, "metric": "accuracy", "direction": "max", "seed": seed}
+    settings = SearchSettings.model_validate(keys)
     return optuna.create_study(direction="maximize", sampler=make_sampler(settings, _the_study(name)))
 
 
@@ -194,7 +193,8 @@ def _suggest(trial: optuna.Trial, sampler: str) -> Values:
 
 def _given_up(name: str, courses: Sequence[Sequence[float]]) -> list[int | None]:
     """Return the epoch after which each course of a metric is given up; None for those that are not."""
-    settings = SearchSettings(scheduler=name, trials=_POINTS, metric=("accuracy",), direction=("max",))
+    keys = {"scheduler": name, "trials": _POINTS, "metric": "accuracy", "direction": "max"}
+    settings = SearchSettings.model_validate(keys)
     study = optuna.create_study(
         study_name="courses",
         direction="maximize",

@@ -188,7 +188,7 @@ class Search:
         jobs, events = tracked.jobs, list[Event]()
         if not completed:
             self._points.read_ends(jobs)
-            events = [
+            events += [
                 store_pruned(job, self._store, self._reason)
                 for job in jobs
                 if self._stored.last_number(job.trial.id) < job.attempt
