@@ -1,7 +1,5 @@
 """Equal parameters: the size of every cell is the one that brute force finds, and its residual is told."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given
@@ -12,6 +10,7 @@ from activemem.blocks import Block
 from activemem.blocks.core.block import BLOCKS
 from activemem.grammar import Parameter, analyse, lookup, parse
 from activemem.grammar.vocabulary import registry
+from activemem.grammar.vocabulary.spec import Reach, Spec
 from activemem.studies.catalog.tasks import lookup_task
 from activemem.studies.resolve.parameter_matching import nearest_sizes
 from activemem.studies.study import load_study
@@ -177,7 +176,16 @@ def memory(monkeypatch):
         def forward(self, x, mask=None):
             return x
 
-    spec = replace(SA, name="memory", parameters=(number,), owner="the tests", check=None)
+    spec = Spec(
+        name="memory",
+        role=SA.role,
+        parameters=(number,),
+        summary="vectors",
+        equation="x",
+        source="the tests",
+        reach=lambda settings, context: Reach(left=0, right=0),
+        owner="the tests",
+    )
     replace_entry(registry.SPECS, spec.name, spec)
     replace_entry(BLOCKS, spec.name, Memory)
 
