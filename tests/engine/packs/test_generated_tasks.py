@@ -106,7 +106,7 @@ def assert_trained_as_alone(task, recipe, **keys):
         strict=True,
     ):
         untimed = {name: value for name, value in other.items() if name != "tokens_per_s"}
-        assert untimed == pytest.approx({name: one[name] for name in untimed}, rel=1e-5)
+        assert untimed == pytest.approx({name: one[name] for name in untimed}, rel=5e-5)
     for one, other in zip(alone, packed, strict=True):
         for name, weight in one.weights().items():
             torch.testing.assert_close(other.weights()[name], weight, atol=1e-6, rtol=0.0)
