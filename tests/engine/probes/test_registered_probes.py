@@ -13,7 +13,7 @@ from activemem.studies.catalog.metrics import METRICS
 from activemem.studies.catalog.probes import PROBES
 from activemem.studies.study import load_study
 
-from ...registry_entries import replace_entry
+from ...registry_entries import replace_entry, restore_entries
 from ...study_texts import study_text
 from .probe_factories import NAIVE, make_study, store_outcomes
 
@@ -27,6 +27,7 @@ def _registered():
     """A probe of all kinds of task, which other tests do not see."""
     register_probe("test_width", title="Width of the outputs")(width)
     yield
+    restore_entries()  # else the replaced probe would come back after it is gone
     for registry in (PROBES, METRICS):
         registry.unregister("test_width")
 
