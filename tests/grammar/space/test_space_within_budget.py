@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
+from torch import Tensor
 
+from activemem.blocks import Block
+from activemem.blocks.core.block import BLOCKS
 from activemem.grammar import parse
 from activemem.grammar.space.budget import Budget
 from activemem.grammar.space.space import ESTIMATE_SAMPLES, Space, SpaceError
+
+from ...registry_entries import replace_entry
 
 SIZED = "4 * (choice(sa, conv(k=integer(3, 40))) >> ff(integer(8, 64, step=8)))"
 BUDGET = Budget(max_parameters=500_000, d_model=64, vocab=20)
@@ -38,6 +44,25 @@ def test_what_remains_of_a_large_space_is_an_estimate_and_says_so():
     assert remaining.within == round(remaining.share * ESTIMATE_SAMPLES) * 39**5 // ESTIMATE_SAMPLES
     assert str(remaining) == (
         "about 3.0e+7 of 90,224,199 architectures are within the budget: 32.7% ± 1.5%, from 1,000 draws"
+    )
+
+
+def test_of_a_space_without_end_a_share_remains(blend: Callable[[str], Space]):
+    class Blend(Block):
+        """The module of `blend`, whose size a budget measures: no weights."""
+
+        def __init__(self, *, width: int, causal: bool, rate: float, gated: bool) -> None:
+            super().__init__()
+
+        def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+            return x
+
+    replace_entry(BLOCKS, "blend", Blend)
+    recipe = blend("choice(sa, blend(rate=real(0, 1)), ff(8), ff(9))").recipe
+    remaining = Space(recipe, Budget(max_parameters=2_000, d_model=8, vocab=4)).remaining(Random(0))
+    assert remaining.within is None
+    assert str(remaining) == (
+        "infinitely many architectures of 4 forms: 73.7% ± 1.4% are within the budget, from 1,000 draws"
     )
 
 
