@@ -413,6 +413,8 @@ class _Analyser:
             before = ("decoder", SOURCE_EMBEDDING if inputs else "encoder")
             score = _measured(label, found, ("body.decoder.alignment",), predecessors=before)
             parts.append(replace(score, kind=PartKind.BLOCK, reach=_FULL_REACH, state=2 * units))
+        if recurrent and self.config.dropout:
+            parts.append(_measured("dropout", found, ("body.decoder.dropout",)))
         return tuple(parts)
 
     def _stack(

@@ -39,18 +39,19 @@ TAKEN_APART = """\
 WHOLE = """\
 seq2seq(gru(layers=2), gru(layers=2), attention=bahdanau)            id e6d51c0a
 
-  part                          parameters  kFLOPs   memory  reach         state
-                                            /token                        /token
-  source embedding                   6,400     0.0  10.2 kB
-  target embedding                   6,400     0.0  10.2 kB
-  seq2seq(gru(layers=2), gru(…     107,584   223.2  26.1 MB  all           256 B
-  ├─ encoder                        49,664    98.3   5.6 MB  all ← · → 0
-  │  └─ gru(layers=2)               49,664    98.3   5.6 MB  all ← · → 0
-  ├─ decoder                        49,664    98.3   5.6 MB  all ← · → 0
-  │  └─ gru(layers=2)               49,664    98.3   5.6 MB  all ← · → 0
-  └─ bahdanau attention              8,256    26.6  14.3 MB  all           256 B
-  output                            12,900    25.6   1.2 MB  0
-  total                            133,284   248.8  27.3 MB  all           256 B
+  part                         parameters  kFLOPs    memory  reach         state
+                                           /token                         /token
+  source embedding                  6,400     0.0   10.2 kB
+  target embedding                  6,400     0.0   10.2 kB
+  seq2seq(gru(layers=2), gru…     107,584   223.2   26.1 MB  all           256 B
+  ├─ encoder                       49,664    98.3    5.6 MB  all ← · → 0
+  │  └─ gru(layers=2)              49,664    98.3    5.6 MB  all ← · → 0
+  ├─ decoder                       49,664    98.3    5.6 MB  all ← · → 0
+  │  └─ gru(layers=2)              49,664    98.3    5.6 MB  all ← · → 0
+  ├─ bahdanau attention             8,256    26.6   14.3 MB  all           256 B
+  └─ dropout                            0     0.0  655.4 kB
+  output                           12,900    25.6    1.2 MB  0
+  total                           133,284   248.8   27.3 MB  all           256 B
 
   bidirectional, pre-norm, 40 tokens, batch 32, dropout 0.1
   training holds 533.1 kB of parameters, 533.1 kB of gradients, 1.1 MB of
@@ -170,7 +171,7 @@ def test_a_whole_model_is_taken_apart(run):
 @pytest.mark.parametrize(
     ("text", "labels"),
     [
-        ("seq2seq(lstm, lstm, attention=luong)", ["encoder", "decoder", "luong attention"]),
+        ("seq2seq(lstm, lstm, attention=luong)", ["encoder", "decoder", "luong attention", "dropout"]),
         ("seq2seq(sa >> ff(8), 2 * sa)", ["encoder", "decoder"]),
     ],
 )

@@ -87,7 +87,7 @@ def test_bars_of_a_whole_model_add_up_to_all_of_it(drawn, text):
     columns = {}
     for bar in drawn(text).iter("{http://www.w3.org/2000/svg}rect"):
         columns[bar.get("x")] = columns.get(bar.get("x"), 0) + float(bar.get("width"))
-    assert list(columns.values()) == [pytest.approx(60, abs=6)] * 3
+    assert list(columns.values()) == [pytest.approx(60, abs=3)] * 3
 
 
 def test_an_embedding_that_nothing_reads_stands_apart(drawn):

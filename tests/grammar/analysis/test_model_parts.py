@@ -109,6 +109,7 @@ def test_recurrent_ones_are_joined_by_their_attention():
         f"    decoder: {cell}",
         f"      gru(layers=2): {cell}",
         f"    bahdanau attention: {2 * 144 + 12}",
+        "    dropout: 0",
         f"  output: {25 * 9}",
     ]
 
