@@ -380,6 +380,10 @@ class _AllocationMode(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:  # noqa: ANN401 -- whatever the function returns
         found = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten.convolution.default:
+            found = _laid_out_like(args[0], found)
+        elif func is torch.ops.aten.convolution_backward.default:
+            found = tuple(map(_laid_out_like, (args[1], args[2], None), found))
         for tensor in _tensors(found):
             if (storage := tensor.untyped_storage()) not in self._seen:
                 self.live += storage.nbytes()
@@ -393,6 +397,17 @@ class _AllocationMode(TorchDispatchMode):
 
     def _free(self, count: int) -> None:
         self.live -= count
+
+
+def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
+    """Return the result of a convolution with its channels last where those of its input are.
+
+    Other devices do so; the meta device (torch 2.13) puts them first, and the next layer would make a copy.
+    """
+    if given is None or found is None or found.dim() != 4:
+        return found
+    last = given.is_contiguous(memory_format=torch.channels_last)
+    return torch.empty_like(found, memory_format=torch.channels_last) if last else found
 
 
 def _tensors(found: object) -> Iterator[Tensor]:

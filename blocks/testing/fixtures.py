@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -159,17 +160,20 @@ def saved_bytes(model: Model, *, batch: int, length: int) -> int:
 
 
 def count_saved_bytes(model: nn.Module, loss: Callable[[], Tensor]) -> int:
-    """Return the bytes saved while a loss is computed, each storage once, without parameters."""
+    """Return the bytes that live for the backward pass once a loss is computed, without parameters.
+
+    Each storage counts once. A tensor that was saved and freed during the forward pass does not count.
+    """
     own = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
-    saved: dict[int, torch.UntypedStorage] = {}
+    saved: weakref.WeakSet[torch.UntypedStorage] = weakref.WeakSet()
 
     def note(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage._cdata not in own:
-            saved[storage._cdata] = storage  # held, so that no other gets its place
-        return tensor
+            saved.add(storage)
+        return tensor.detach()  # the node's own output would keep itself alive
 
     with saved_tensors_hooks(note, lambda tensor: tensor):
         computed = loss()
     assert computed.requires_grad, "expected a loss with a gradient"
-    return sum(storage.nbytes() for storage in saved.values())
+    return sum(storage.nbytes() for storage in saved)

@@ -266,7 +266,7 @@ class _Analyser:
         if config.norm == "pre":
             parts.append(_framed("final norm", found, ("norm",)))
         parts.append(_framed("output", found, ("output",)))
-        return series("model", tuple(parts))
+        return replace(series("model", tuple(parts)), shared={})
 
     def layers(self, node: Value, places: _Places, share: float = 1.0) -> ModelPart:
         """Return a residual stack: each block or sum in it is a sub-layer with a normalisation."""
@@ -442,7 +442,7 @@ class _Analyser:
         if self.config.norm == "pre":
             parts.append(_measured("final norm", found, (f"{module}.norm",)))
         whole = series(label, tuple(parts))
-        return replace(whole, kind=PartKind.STACK, flops=total.flops, modules=total.modules)
+        return replace(whole, kind=PartKind.STACK, flops=total.flops, modules=total.modules, shared={})
 
     def _frame(self, scored: int) -> Numbers:
         if self.wanted == "reach":
