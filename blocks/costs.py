@@ -31,9 +31,9 @@ from ..grammar.vocabulary.registry import spec_of
 from ..grammar.vocabulary.spec import CostContext
 from .core.block import Block, Context, build_block
 from .core.normalisation import build_norm
-from .core.residual_stack import outermost_stacks
-from .core.streaming import StreamState
-from .layers.window_attention import AdaptiveSpans
+from .core.residual_stack import SideInputs, outermost_stacks
+from .core.streaming import StreamChunk, StreamState
+from .layers.window_attention import WindowedBlock
 from .models.seq2seq_model import TransductionModel
 from .models.sequence_model import Model, build_on_meta
 
@@ -161,11 +161,17 @@ def _run_step(
 
 
 def _stream_state(model: nn.Module, batch: int, past: int) -> StreamState | None:
-    """Return the state behind `past` positions of a stream."""
+    """Return the state behind `past` positions of a stream; one position fills what blocks can keep."""
     if not past or not isinstance(model, Model):
         return None
+    blocks = [each for each in model.modules() if isinstance(each, Block)]
+    full = past >= max(each.context_length or 0 for each in blocks) or model.config.zero_past
+    length = 1 if full else past
     with torch.no_grad():
-        return model.forward_stream(_inputs(model.config, batch, past), StreamState())[1]
+        x, signal = model._embed(_inputs(model.config, batch, length), 0)
+        chunk = StreamChunk((), zero_past=full)
+        model.body(x, SideInputs(signal=signal, chunk=chunk))
+    return StreamState(length, chunk.next_states())
 
 
 def _loss(
@@ -217,8 +223,9 @@ def _build_model(recipe: str, config: ModelConfig) -> Model | TransductionModel:
 def _widen_spans(module: nn.Module) -> None:
     """Make learnt spans as long as they can become."""
     for each in module.modules():
-        if isinstance(each, AdaptiveSpans):
-            each.note(1.0)
+        if isinstance(each, WindowedBlock) and each.window.spans is not None:
+            each.window.spans.note(1.0)
+            each.context_length = each.window.max_distance
 
 
 def _count_parameters(block: Block, context: Context) -> Numbers:

@@ -161,8 +161,13 @@ def _outside(piece: QueryChunk, like: Tensor) -> tuple[Tensor, Tensor]:
     return hidden[:, : min(rows, piece.key_count)].tril(-1), hidden[:, :beyond].triu()
 
 
-def _iter_tiles(form: WindowForm, given: WindowInputs, piece: QueryChunk) -> Iterator[tuple[_Tile, Tensor]]:
-    """Yield the tiles of a piece, each with a buffer of its shape that the next one overwrites."""
+def _iter_tiles(
+    form: WindowForm, given: WindowInputs, piece: QueryChunk, *, one: bool
+) -> Iterator[tuple[_Tile, Tensor]]:
+    """Yield the tiles of a piece, each with a buffer of its shape that the next one overwrites.
+
+    Only `one` of them where a step's memory is measured on the meta device: each needs as much as another.
+    """
     heads, batch = given.q.shape[:2]
     rows = (piece.query_count, piece.key_count + given.num_extra)
     most = max(1, min(batch, _MAX_TILE // max(1, rows[0] * rows[1])))
@@ -172,6 +177,8 @@ def _iter_tiles(form: WindowForm, given: WindowInputs, piece: QueryChunk) -> Ite
             here = slice(start, min(start + most, batch))
             tile = _Tile(form, given, piece, head, here, outside)
             yield tile, buffer[: tile.shape[0]]
+            if one:
+                return
 
 
 class _Tiles(torch.autograd.Function):
@@ -190,7 +197,7 @@ class _Tiles(torch.autograd.Function):
                 keys = piece.key_count + given.num_extra
                 weights = given.q.new_empty(heads, batch, piece.query_count, keys)
                 every.append(weights)
-            for tile, scores in _iter_tiles(form, given, piece):
+            for tile, scores in _iter_tiles(form, given, piece, one=keeps and given.q.is_meta):
                 tile.score(tile.of_queries(given.q).contiguous(), scores)
                 found = scores.softmax(-1) if weights is None else weights[tile.head, tile.batch]
                 if weights is not None:
@@ -226,7 +233,7 @@ class _Tiles(torch.autograd.Function):
             return (None,) * (2 + len(tensors))
         into = _gradients_of(given)
         for number, piece in enumerate(form.pieces):
-            for tile, buffer in _iter_tiles(form, given, piece):
+            for tile, buffer in _iter_tiles(form, given, piece, one=given.q.is_meta):
                 here = (tile.head, tile.batch)
                 one = kept[number][here] if kept else None
                 _add_gradients(tile, into, (by, y), (weights[number][here], one), buffer)

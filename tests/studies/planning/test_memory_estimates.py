@@ -45,7 +45,7 @@ def test_a_step_holds_weights_gradients_state_average_and_the_activations_of_a_p
     held = step_memory(settings)
     assert (held.weights, held.gradients, held.average) == (4 * whole.parameters,) * 3
     assert held.optimizer == 8 * whole.parameters
-    assert held.activations == whole.memory(3).computing
+    assert held.activations == whole.memory(3, accumulates=True).computing
     assert held.total == sum((held.weights * 3, held.optimizer, held.activations))
 
 
