@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -151,6 +151,7 @@ def _run_step(
     with ExitStack() as modes:
         modes.enter_context(torch.device("meta"))
         modes.enter_context(_MetaMode(counts_flops=False))
+        modes.enter_context(_ShapeCache())
         state = _stream_state(model, batch, past)
         modes.enter_context(memory)
         with kept.by_module(), saved_tensors_hooks(kept.keep, lambda tensor: tensor):
@@ -271,7 +272,7 @@ def _block_flops(block: Block, length: int, *, past: int, width: int) -> Numbers
 
 
 def _flops(run: Callable[[], object]) -> int:
-    with torch.no_grad(), FlopCounterMode(display=False) as counter, _MetaMode():
+    with torch.no_grad(), _ShapeCache(), FlopCounterMode(display=False) as counter, _MetaMode():
         run()
     return counter.get_total_flops()
 
@@ -279,14 +280,16 @@ def _flops(run: Callable[[], object]) -> int:
 def _flops_by_module(model: TransductionModel, batch: int, length: int, scored: int) -> Counter[str]:
     """Return the FLOPs of a forward pass, each counted for the innermost module that does it."""
     found: Counter[str] = Counter()
-    before = 0
+    counter, before = FlopCounterMode(display=False), 0
 
     def close(name: str) -> None:
         nonlocal before
         found[name] += counter.get_total_flops() - before
         before = counter.get_total_flops()
 
-    with torch.device("meta"), torch.no_grad(), FlopCounterMode(display=False) as counter, _MetaMode():
+    with ExitStack() as modes:
+        for mode in (torch.device("meta"), torch.no_grad(), _ShapeCache(), counter, _MetaMode()):
+            modes.enter_context(mode)
         with _entered_modules(model, close) as names:
             _loss(model, batch, length, scored, None)
         close(names[-1])
@@ -366,6 +369,72 @@ class _KeptBytes:
         for storage, name in self._kept.items():
             found[name] += storage.nbytes()
         return found
+
+
+class _ShapeCache(TorchDispatchMode):
+    """The shapes of results that were computed before, by function and arguments.
+
+    Many of torch's functions take 0.1 to 1 ms on the meta device, and loops call them with equal shapes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._layouts: dict[object, Any] = {}
+
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., Any],
+        types: Any,  # noqa: ANN401 -- as torch passes them
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:  # noqa: ANN401 -- whatever the function returns
+        kwargs = kwargs or {}
+        if not _makes_new_tensors(func):
+            return func(*args, **kwargs)
+        try:
+            key = (func, _layout(args), _layout(tuple(kwargs.items())))
+            known = self._layouts.get(key)
+        except TypeError:  # an argument without a hash
+            return func(*args, **kwargs)
+        if known is not None:
+            return _empty(known)
+        found = func(*args, **kwargs)
+        self._layouts[key] = _layout(found)
+        return found
+
+
+@cache
+def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
+    """Return whether a function returns tensors that share no memory with its arguments."""
+    schema = func._schema
+    values = (*schema.arguments, *schema.returns)
+    tensors = all(str(each.type) == "Tensor" for each in schema.returns)
+    return tensors and all(each.alias_info is None for each in values) and "view" not in schema.name
+
+
+class _Layout(NamedTuple):
+    """All that the results of a function depend on in a tensor on the meta device."""
+
+    shape: torch.Size
+    strides: tuple[int, ...]
+    dtype: torch.dtype
+    device: torch.device
+
+
+def _layout(value: Any) -> Any:  # noqa: ANN401 -- as torch passes them
+    """Return the value with layouts in the place of tensors; numbers differ by their types, too."""
+    if isinstance(value, Tensor):
+        return _Layout(value.shape, value.stride(), value.dtype, value.device)
+    if isinstance(value, tuple | list):
+        return tuple(map(_layout, value))
+    return value if value is None or isinstance(value, str) else (type(value), value)
+
+
+def _empty(layout: Any) -> Any:  # noqa: ANN401 -- as `_layout` returns it
+    """Return new tensors of a layout."""
+    if isinstance(layout, _Layout):
+        return torch.empty_strided(layout.shape, layout.strides, dtype=layout.dtype, device=layout.device)
+    return None if layout is None else tuple(map(_empty, layout))
 
 
 class _AllocationMode(TorchDispatchMode):
