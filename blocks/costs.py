@@ -541,7 +541,7 @@ class _FusedAttention(torch.autograd.Function):
             keys, values = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if fewer else x for x in (k, v))
             y = (q @ keys.transpose(-1, -2)) @ values
         else:
-            y = q.new_empty(*q.shape[:-1], v.shape[-1])
+            y = torch.empty_like(q) if q.shape[-1] == v.shape[-1] else q.new_empty(*q.shape[:-1], v.shape[-1])
         ctx.save_for_backward(q, k, v, y, q.new_empty(q.shape[:-1]), *mask)
         return y
 
