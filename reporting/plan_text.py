@@ -46,6 +46,8 @@ NO_NUMBER = "–"
 _Note = tuple[str, str]
 """What something is about, and what is told of it; nothing if that is empty."""
 
+_ORDERS = {"file": "trials start in the order of the file", "shuffled": "trials start in a shuffled order"}
+
 _MAX_MODELS = 24
 _MAX_NAMED = 3
 _MAX_ALIASES = 8
@@ -107,8 +109,9 @@ def format_plan(
 
 
 def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
-    """Yield what cells stand for, how many seeds there may be, and the sizes solved for equal parameters."""
+    """Yield notes on the cells, a changed order, added seeds, and sizes solved for equal parameters."""
     yield "design", explain_design(study.design)
+    yield "order", _ORDERS.get(study.order, "")
     aliases = alias_words(study.design)
     more = f"; and {len(aliases) - _MAX_ALIASES:,} more" if len(aliases) > _MAX_ALIASES else ""
     yield "alias", "; ".join(aliases[:_MAX_ALIASES]) + more

@@ -30,7 +30,7 @@ from .schema.design import Design
 from .schema.factors import SEED
 from .schema.search import check_search_ends, check_search_space, read_baseline, representative_values
 from .schema.search_settings import SearchSettings
-from .schema.settings import DecodeSettings, Level, StudySettings, TrialSettings
+from .schema.settings import DecodeSettings, Level, Order, StudySettings, TrialSettings
 from .schema.source_sheet import SourceSheet
 from .study_contents import StudyContents, read_contents
 from .study_files import find_study_file
@@ -50,7 +50,8 @@ class Study:
     search chooses, by name, options as plain data, `baseline` where it begins; empty without a search.
     `trials` has every trial once, in the order of the file; empty in a search. `cells` has the trial of every
     cell, the same one possibly under several levels, and `over_budget` those that are not run. `size_matches`
-    has the sizes solved for equal parameters, by trial. `decode` is what is tried with trained models that
+    has the sizes solved for equal parameters, by trial. `order` says which of
+    them start first. `decode` is what is tried with trained models that
     translate. `own_corpus` has the files that the study names itself, `ladder` its [ladder], `fidelity` the
     rungs of a search; `tried` is a memory of `planning`, `counted` of `num_points`.
     """
@@ -72,6 +73,7 @@ class Study:
     ladder: Ladder | None
     fidelity: Fidelity | None
     budget: StudyBudget
+    order: Order
     max_seeds: int | None
     keep_weights: bool
     keep_checkpoints: bool
@@ -326,6 +328,7 @@ def _make_study(
         ladder=contents.ladder,
         fidelity=contents.fidelity,
         budget=contents.budget,
+        order=header.order,
         max_seeds=header.max_seeds,
         keep_weights=header.keep_weights,
         keep_checkpoints=header.keep_checkpoints,

@@ -71,7 +71,7 @@ def expected_work(trial: Trial) -> float:
 
 
 class GridCohorts:
-    """Cohorts of given jobs: for one worker in their order, for several the largest first.
+    """Cohorts of given jobs: for one worker in their order, for several the largest of a turn first.
 
     A cohort has the work of COHORT_S seconds, by the speed of cohorts that have ended. Towards the end
     cohorts become smaller, as in guided self-scheduling (Polychronopoulos and Kuck, 1987). With `pack`, jobs
@@ -99,7 +99,9 @@ class GridCohorts:
         if self._next == len(self._jobs):
             return None
         if workers > 1 and not self._is_sorted:
-            self._jobs[self._next :] = sorted(self._jobs[self._next :], key=lambda each: -each[0])
+            self._jobs[self._next :] = sorted(
+                self._jobs[self._next :], key=lambda each: (each[1].turn, -each[0])
+            )
             self._is_sorted = True
         limit = 0.0
         if self._seconds_of_work:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ...storage import Store
 from ...studies.planning.shorter_trials import ShorterTrials
-from ...studies.planning.trials_to_run import trials_to_run
+from ...studies.planning.trials_to_run import start_turns, trials_to_run
 from ...studies.resolve.trial import Trial
 from ...studies.study import Study
 from ..core.events import Ended, Event, Listener, MachineFailed, Relay, Taken
@@ -135,6 +135,9 @@ class RunRounds:
     def _jobs(self, missing: Sequence[Trial], last: Mapping[str, int]) -> list[Job]:
         """Return the jobs of these trials; those at which processes have died come last."""
         folder, shorter = self._store.files.checkpoints_folder(STARTS_FILE), ShorterTrials(self._store)
+        turns = start_turns(self._study)
+        last_turn = max(turns.values(), default=0) + 1
+        turns |= {trial.id: last_turn for trial in missing if dies_often(folder / trial.id)}
         return [
             Job(
                 trial=trial,
@@ -143,8 +146,9 @@ class RunRounds:
                 keep_weights=self._study.keep_weights,
                 keep_checkpoint=self._study.keep_checkpoints,
                 shorter=shorter.find(trial),
+                turn=turns[trial.id],
             )
-            for trial in sorted(missing, key=lambda trial: dies_often(folder / trial.id))
+            for trial in sorted(missing, key=lambda trial: turns[trial.id])
         ]
 
     def search(self, max_trials: int | None, *, retry_failed: bool) -> list[str]:
@@ -204,8 +208,15 @@ class RunRounds:
 def find_missing(
     study: Study, store: Store, trial_ids: Collection[str] | None, *, retry_failed: bool
 ) -> list[Trial]:
-    """Return the trials that a run is to train; of a search, the trials at the ends of its dimensions."""
+    """Return the trials that a run trains, in the order in which they start.
+
+    Of a search they are the trials at the ends of its dimensions.
+    """
     if study.search is not None:
         return study.boundary_trials()
     statuses = {trial: status for trial, (status, _) in store.latest_attempts().items()}
-    return trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed)
+    missing, turns = (
+        trials_to_run(study, store, statuses, only=trial_ids, retry_failed=retry_failed),
+        start_turns(study),
+    )
+    return sorted(missing, key=lambda trial: turns[trial.id])

@@ -25,7 +25,7 @@ class Job:
     Until it is claimed, the attempt is the first that the store did not know at planning; those up to `gone`
     belong to processes that have ended. `keep_weights` says whether the store gets its trained weights,
     `keep_checkpoint` whether it gets the last state of its training. Without a checkpoint of its own it
-    continues the last state of a `shorter` trial, if there is one.
+    continues the last state of a `shorter` trial, if there is one. Jobs of an earlier `turn` start first.
     """
 
     trial: Trial
@@ -35,6 +35,7 @@ class Job:
     keep_weights: bool = False
     keep_checkpoint: bool = False
     shorter: ShorterTrial | None = None
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

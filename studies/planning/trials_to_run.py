@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ import polars as pl
 from ...storage import Store, StoreError
 from ...storage.checkpoint_notes import STARTS_FILE, read_begun
 from ..resolve.trial import Trial, settings_from_json
+from ..schema.factors import SEED
 from ..schema.search_settings import SearchBudget
 from ..schema.settings import Level
 from ..study import Study
@@ -96,6 +98,24 @@ def trials_to_run(
         if (only is None or trial.id in only)
         and (trial.id not in statuses or statuses[trial.id] in repeated or trial.id in without_weights)
     ]
+
+
+def start_turns(study: Study) -> dict[str, int]:
+    """Return the turn of each trial of a grid, by its id: trials of an earlier turn start first.
+
+    Trials of one turn may start in any order. A trial's turn depends on the whole study, not on what the
+    store has, so that a resumed run first completes the turn in which it was interrupted.
+    """
+    if study.order == "file":
+        return {trial.id: 0 for trial in study.trials}
+    if study.order == "shuffled":  # ids are hashes: their order is random, but stays when trials are added
+        return {trial: turn for turn, trial in enumerate(sorted(trial.id for trial in study.trials))}
+    seen, turns = Counter[tuple[object, ...]](), dict[str, int]()
+    for trial in study.trials:
+        cell = tuple(item for item in trial.levels.items() if item[0] != SEED)
+        turns[trial.id] = seen[cell]
+        seen[cell] += 1
+    return turns
 
 
 def trials_missing_weights(study: Study, store: Store, statuses: Mapping[str, str]) -> tuple[str, ...]:

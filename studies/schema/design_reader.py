@@ -242,7 +242,7 @@ def _check_search(diagnostics: Diagnostics, header: StudySettings | None, listed
             message = "only the baseline of a search has seeds of its own"
             diagnostics.report_error(("study", "baseline_seeds"), message, key=True)
         return
-    for key in ("design", *DESIGN_KEYS, "ablate", "match"):
+    for key in ("design", *DESIGN_KEYS, "ablate", "match", "order"):
         if key in header.model_fields_set:
             diagnostics.report_error(
                 ("study", key), f"a search chooses its points: {key} belongs to a grid", key=True

@@ -38,6 +38,9 @@ DesignKind = Literal[
 ]
 """How the factors of a study are combined."""
 
+Order = Literal["seeds_last", "file", "shuffled"]
+"""The order in which a run starts the trials of a grid."""
+
 Level = str | int | float | bool
 """One value of a factor, as the study file has it."""
 
@@ -121,6 +124,9 @@ class StudySettings(StrictModel):
     those of [factors]"""
     around: Names = ()
     """factors that cross a design of the others, which then stands around each of their levels"""
+    order: Order = "seeds_last"
+    """which trials of a grid start first: seeds_last: one seed of every cell, then the second seed of every
+    cell, and so on; file: as the levels stand in the file; shuffled: an order that is the same each time"""
     labels: Names = ()
     """factors of a `zip` or of `[[cells]]` that name cells and fill no hole"""
     match: Literal["parameters"] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -10,6 +11,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from ...diagnostics import hint as near_hint
 from ...diagnostics import nearest_hint
 from ...errors import ActivememError
 from .strict_model import KnownNames
@@ -26,7 +28,6 @@ _EXPECTED = {
     "int_type": "a whole number",
     "less_than": "a number below {lt:.10g}",
     "less_than_equal": "at most {le:.10g}",
-    "literal_error": "{expected}",
     "list_type": "a list",
     "model_type": "a table",
     "string_pattern_mismatch": "a letter, then up to 99 letters, digits, '-', '_' or '.'",
@@ -95,6 +96,11 @@ def _problems(model: type[BaseModel], errors: list[ErrorDetails]) -> Iterator[Va
                 yield from (replace(problem, path=(*path, *problem.path)) for problem in inner)
             case "value_error":
                 yield ValidationProblem(path, str(context["error"]))
+            case "literal_error":
+                given, names = error["input"], re.findall(r"'([^']*)'", context["expected"])
+                near = near_hint(given, names) if isinstance(given, str) else ""
+                got = f"expected {context['expected']}, got {format_value(given)}{near}"
+                yield ValidationProblem(path, got)
             case kind:
                 expected = _EXPECTED[kind].format_map(context)
                 yield ValidationProblem(path, f"expected {expected}, got {format_value(error['input'])}")

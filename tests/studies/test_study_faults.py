@@ -93,7 +93,7 @@ wrong.toml: 27 faults
           [model] recipe: nothing fills the hole {mixr}; nearest: mixer
       8 | norm = "pree"
                  ^^^^^^
-          [model] norm: expected 'pre', 'post' or 'none', got 'pree'
+          [model] norm: expected 'pre', 'post' or 'none', got 'pree'; nearest: pre
       9 | dropout = 1.5
                     ^^^  [model] dropout: expected a number below 1, got 1.5
      15 | optimizer = { name = "adam", lrr = 1e-3, betas = [0.9] }
@@ -257,7 +257,7 @@ def test_what_does_not_depend_on_a_wrong_key_is_told_in_the_same_round():
     told = [line.strip() for line in message(text).splitlines()]
     assert told[0] == "study: 5 faults"
     assert [line for line in told if line.startswith("[") or "^  [" in line] == [
-        "[model] bias_init: expected 'zero', 'glorot' or 'uniform', got 'unifrom'",
+        "[model] bias_init: expected 'zero', 'glorot' or 'uniform', got 'unifrom'; nearest: uniform",
         "[task] corpus: paradise-lost has no punctuation of its own to end sentences; "
         "expected stream or lines",
         "^^^^^^^  [train] missing key 'epochs'",

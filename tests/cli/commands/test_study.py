@@ -56,6 +56,8 @@ def test_a_plan_says_what_runs_what_it_costs_and_what_cannot_be_learnt(run, tiny
     make_partial_store(tiny)
     result = run("study", "plan", tiny)
     assert (result.exit_code, result.stdout, result.stderr) == (0, PLAN, "")
+    shuffled = run("study", "plan", tiny, "--set", "study.order=shuffled").stdout
+    assert "  order  trials start in a shuffled order\n" in shuffled
 
 
 def test_a_plan_with_overrides_counts_other_trials(run, tiny):

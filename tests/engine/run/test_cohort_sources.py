@@ -22,7 +22,7 @@ def jobs(seconds, expected=None):
     """Tasks that take so long, and are expected to."""
     expected = seconds if expected is None else expected
     return [
-        SimpleNamespace(trial=SimpleNamespace(id=str(place), settings=known), seconds=took)
+        SimpleNamespace(trial=SimpleNamespace(id=str(place), settings=known), seconds=took, turn=0)
         for place, (took, known) in enumerate(zip(seconds, expected, strict=True))
     ]
 

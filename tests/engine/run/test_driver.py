@@ -42,7 +42,7 @@ def test_a_study_runs_once_and_then_not_again(tiny, store, notes):
     before = store.trials()
     assert run(study, store, notes) == summary(done=8)
     assert store.trials().equals(before)
-    assert [trial.id for trial in notes.announced] == [trial.id for trial in study.trials]
+    assert {trial.id for trial in notes.announced} == {trial.id for trial in study.trials}
 
 
 def test_at_most_so_many_trials_are_run(tiny, store, notes):

@@ -88,7 +88,7 @@ study: 12 faults
               ^^^^^^^  [[curve]] kind: unknown kind 'lines'; nearest: line
   62 | band = "std"
               ^^^^^
-       [[curve]] band: expected 'sd', 'se', 'ci' or 'minmax', got 'std'"""
+       [[curve]] band: expected 'sd', 'se', 'ci' or 'minmax', got 'std'; nearest: sd"""
 
 
 def test_everything_that_is_wrong_is_told_at_once():

@@ -1,0 +1,116 @@
+"""The order in which a run starts the trials of a grid."""
+
+import os
+import signal
+
+import pytest
+
+from activemem.engine.core.events import Ended, Started
+from activemem.engine.core.resources import Machine
+from activemem.engine.run.cohort_sources import GridCohorts
+from activemem.engine.run.driver import run_study
+from activemem.engine.trial.outcome import Job
+from activemem.storage import Store
+from activemem.studies.planning.subset import select_shard
+from activemem.studies.planning.trials_to_run import start_turns
+from activemem.studies.study import load_study
+from activemem.studies.text.errors import StudyError
+
+from ...study_texts import study_text
+
+
+def grid(mixers=("conv(k=3)", "sa(heads=1, head_width=4)"), seeds=(0, 1), **keys):
+    factors = {"mixer": list(mixers), "task": ["not"], "seed": list(seeds)}
+    return load_study(study_text(study=keys, factors=factors, train={"epochs": 1, "steps_per_epoch": 1}))
+
+
+def started(study, store, notes, **options):
+    """Train what is missing and return the mixer and seed of each trial, in the order of their starts."""
+    before, trials = len(notes.of(Started)), {trial.id: trial.levels for trial in study.trials}
+    run_study(study, store, Machine(), notes, local=True, **options)
+    levels = [trials[event.trial] for event in notes.of(Started)[before:]]
+    return [(each["mixer"].split("(")[0], each["seed"]) for each in levels]
+
+
+def test_a_run_cut_short_has_one_seed_of_every_cell(tmp_path, notes):
+    study, store = grid(seeds=(7, 3)), Store(tmp_path)
+    assert started(study, store, notes, max_trials=2) == [("conv", 7), ("sa", 7)]
+    assert started(study, store, notes) == [("conv", 3), ("sa", 3)]
+
+
+def test_a_run_that_is_interrupted_first_completes_the_seed_it_was_at(tmp_path, notes):
+    study, store, hear = grid(), Store(tmp_path), notes.on_event
+
+    def interrupt(event):
+        hear(event)
+        if isinstance(event, Ended) and len(notes.of(Ended)) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    notes.on_event = interrupt
+    assert started(study, store, notes) == [("conv", 0)]
+    notes.on_event = hear
+    assert started(study, store, notes) == [("sa", 0), ("conv", 1), ("sa", 1)]
+
+
+def test_the_order_of_the_file_trains_all_seeds_of_a_cell_first(tmp_path, notes):
+    found = started(grid(order="file"), Store(tmp_path), notes, max_trials=2)
+    assert found == [("conv", 0), ("conv", 1)]
+
+
+def test_a_shuffled_order_is_the_same_each_time_and_no_other_order(tmp_path, notes):
+    study = grid(seeds=range(4), order="shuffled")
+    whole = started(study, Store(tmp_path / "whole"), notes)
+    parts = Store(tmp_path / "parts")
+    assert started(study, parts, notes, max_trials=3) + started(study, parts, notes) == whole
+    assert whole != sorted(whole)
+    assert whole != sorted(whole, key=lambda each: each[::-1])
+
+
+def test_the_order_changes_neither_trials_nor_their_ids():
+    ids = [[trial.id for trial in grid(order=order).trials] for order in ("seeds_last", "file", "shuffled")]
+    assert ids[0] == ids[1] == ids[2]
+    assert [trial.levels["seed"] for trial in grid().trials] == [0, 1, 0, 1]
+
+
+def test_a_shard_starts_its_trials_in_the_order_of_the_grid(tmp_path, notes):
+    study = grid(mixers=[f"conv(k={k})" for k in range(2, 8)])
+    share = select_shard(study, "1/2")
+    run_study(study, Store(tmp_path), Machine(), notes, local=True, trial_ids=share)
+    seeds = {trial.id: trial.levels["seed"] for trial in study.trials if trial.id in share}
+    assert [seeds[event.trial] for event in notes.of(Started)] == sorted(seeds.values())
+
+
+def test_several_workers_start_the_largest_trials_of_a_seed_first():
+    study = grid(mixers=["conv(k=2)", "conv(k=30)", "conv(k=9)"])
+    turns = start_turns(study)
+    jobs = [Job(trial=trial, attempt=0, run="run", turn=turns[trial.id]) for trial in study.trials]
+    source, order = GridCohorts(jobs, work=lambda trial: trial.settings.model.recipe.count("0")), []
+    while (cohort := source.next_cohort(2)) is not None:
+        order += [(job.trial.levels["seed"], job.trial.levels["mixer"]) for job in cohort[1]]
+    assert [seed for seed, _ in order] == [0, 0, 0, 1, 1, 1]
+    assert [mixer for _, mixer in order][::3] == ["conv(k=30)"] * 2
+
+
+def test_seeds_that_a_run_adds_come_after_those_of_the_file():
+    study = grid(max_seeds=3).with_later_seeds()
+    turns = start_turns(study)
+    assert sorted((turns[trial.id], trial.levels["seed"]) for trial in study.trials) == [
+        (0, 0), (0, 0), (1, 1), (1, 1), (2, 2), (2, 2),
+    ]  # fmt: skip
+
+
+def test_an_unknown_order_is_refused_with_the_nearest():
+    with pytest.raises(StudyError, match="'file' or 'shuffled', got 'seed_last'; nearest: seeds_last"):
+        grid(order="seed_last")
+
+
+def test_a_search_chooses_its_own_order():
+    text = study_text(
+        study={"order": "file"},
+        model={"recipe": "conv(k={k})"},
+        task={"name": "not"},
+        search={"metric": "max_length", "trials": 3},
+        space={"k": "integer(2, 5)"},
+    )
+    with pytest.raises(StudyError, match="a search chooses its points: order belongs to a grid"):
+        load_study(text)
