@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +44,9 @@ _SHORT_LENGTHS = (4, 5, 6)
 
 _LONG_LENGTHS = (32, 64, 96)
 """A model that loops over positions is measured at these lengths where its sequences are longer."""
+
+_MAX_LAYOUTS = 50_000
+"""So many results' shapes are remembered at most."""
 
 _INPUTS = ("embedding", "source", "target")
 """The modules of a model that read its inputs."""
@@ -377,9 +380,7 @@ class _ShapeCache(TorchDispatchMode):
     Many of torch's functions take 0.1 to 1 ms on the meta device, and loops call them with equal shapes.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._layouts: dict[object, Any] = {}
+    _layouts: ClassVar[dict[object, Any]] = {}
 
     def __torch_dispatch__(
         self,
@@ -399,6 +400,8 @@ class _ShapeCache(TorchDispatchMode):
         if known is not None:
             return _empty(known)
         found = func(*args, **kwargs)
+        if len(self._layouts) >= _MAX_LAYOUTS:
+            self._layouts.clear()
         self._layouts[key] = _layout(found)
         return found
 
