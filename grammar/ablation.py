@@ -28,7 +28,7 @@ def ablations(recipe: Recipe) -> tuple[Recipe, ...]:
 
 
 def _without_one(node: Node) -> Iterator[Node]:
-    """The node without each of its parts; some may be no recipe."""
+    """Yield the node without each of its parts in turn; some results are no recipe."""
     match node:
         case SumNode():
             yield from _without_part(node.parts, make_sum)
@@ -48,7 +48,7 @@ def _without_one(node: Node) -> Iterator[Node]:
 
 
 def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node]) -> Iterator[Node]:
-    """The parts without one, and with one that lacks a part itself."""
+    """Yield the parts without one of them, and with one that lacks a part of its own."""
     for place, part in enumerate(parts):
         others = [*parts[:place], *parts[place + 1 :]]
         yield join(others) if len(others) > 1 else others[0]
@@ -56,7 +56,7 @@ def _without_part(parts: Sequence[Node], join: Callable[[Sequence[Node]], Node])
 
 
 def _without_argument(block: BlockNode) -> Iterator[Node]:
-    """The block with one argument less, or with one that lacks a part itself."""
+    """Yield the block with one argument less, and with an argument that lacks a part of its own."""
     for place, (name, value) in enumerate(block.arguments):
         before, after = block.arguments[:place], block.arguments[place + 1 :]
         yield BlockNode(block.name, (*before, *after))

@@ -11,7 +11,7 @@ from .vocabulary.registry import builtin_names, nearest_block
 
 
 def __getattr__(name: str) -> BlockFactory | BlockRecipe:
-    """The block of that name; AttributeError, with the nearest, if this package has none."""
+    """Return the block of that name; raises AttributeError, with the nearest name, for an unknown one."""
     if name not in builtin_names():
         near = nearest_block(name)
         said = f"; nearest: {near}" if near else ""
@@ -20,5 +20,5 @@ def __getattr__(name: str) -> BlockFactory | BlockRecipe:
 
 
 def __dir__() -> list[str]:
-    """The names of the blocks."""
+    """Return the names of the blocks."""
     return list(builtin_names())

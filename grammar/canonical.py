@@ -27,28 +27,31 @@ _SERIES, _SUM, _PRODUCT, _OPERAND = range(4)  # how tightly a place binds what s
 
 
 def render(node: Value) -> str:
-    """The canonical text: defaults left out, declared order, no needless parenthesis."""
+    """Return the canonical text: without defaults, in declared order, without needless parentheses."""
     return _Renderer(sort=False, fillings={}).render(node)
 
 
 def render_operand(node: Value, operator: str) -> str:
-    """The canonical text as an operand of `>>`, `+` or `*`, in parentheses if it binds less tightly."""
+    """Return the canonical text as an operand of `>>`, `+` or `*`.
+
+    It is in parentheses if it binds less tightly.
+    """
     place = {">>": _SERIES, "+": _SUM, "*": _OPERAND}[operator]
     return _Renderer(sort=False, fillings={}).render(node, place)
 
 
 def render_filled(node: Value, fillings: Mapping[str, str]) -> str:
-    """The canonical text with texts in place of the holes that they are for, by hole name."""
+    """Return the canonical text with each hole replaced by the text of its name."""
     return _Renderer(sort=False, fillings=fillings).render(node)
 
 
 def identity(node: Value) -> str:
-    """The canonical text with the parts of every sum sorted: equal for recipes that mean the same."""
+    """Return the canonical text with the parts of every sum sorted: equal for recipes that mean the same."""
     return _Renderer(sort=True, fillings={}).render(node)
 
 
 def recipe_id(identity_text: str) -> str:
-    """The id of a recipe: eight hexadecimal digits of the hash of its identity."""
+    """Return the id of a recipe: eight hexadecimal digits of the hash of its identity."""
     return sha256(identity_text.encode()).hexdigest()[:8]
 
 
@@ -60,7 +63,7 @@ class _Renderer:
         self._fillings = fillings
 
     def render(self, node: Value, precedence: int = _SERIES) -> str:  # noqa: PLR0911 -- one return for each kind
-        """The node's text, in parentheses where the place binds tighter than the node."""
+        """Return the node's text, in parentheses where its surroundings bind more tightly."""
         match node:
             case BlockNode():
                 return self._block(node)
@@ -106,7 +109,7 @@ class _Renderer:
         return f"{block.name}({', '.join(texts)})"
 
     def _sum(self, node: SumNode) -> str:
-        """`a + b`; sorted by text, so that equal sums get equal texts."""
+        """Return `a + b`; with the parts sorted where equal sums must have equal texts."""
         texts = [self.render(part, _PRODUCT) for part in node.parts]
         return " + ".join(sorted(texts) if self._sort else texts)
 

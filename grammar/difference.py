@@ -1,4 +1,7 @@
-"""How a recipe differs from another, as an ablation says it: `− conv(k=9)`, `sa → conv(k=9)`, `4 × → 6 ×`."""
+"""The difference between two recipes as an ablation table writes it.
+
+`− conv(k=9)`, `sa → conv(k=9)`, `4 × → 6 ×`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from .nodes import BlockNode, Node, RepeatNode, SeriesNode, SumNode, TiedNode
 
 
 def describe_difference(before: Node, after: Node) -> str:
-    """What was taken away, added and replaced, as small as it can be told; empty for equal recipes."""
+    """Return the smallest list of removals, additions and replacements; empty for equal recipes."""
     return ", ".join(_differences(before, after))
 
 
@@ -41,7 +44,7 @@ def _differences(before: Node, after: Node) -> Iterator[str]:
 
 
 def _fewer(before: BlockNode, after: BlockNode) -> list[str]:
-    """The arguments that only the first has; none if any other differs."""
+    """Return the arguments that only the first block has; none if any other argument differs."""
     if any(argument not in before.arguments for argument in after.arguments):
         return []
     less = [argument for argument in before.arguments if argument not in after.arguments]
@@ -52,7 +55,7 @@ def _fewer(before: BlockNode, after: BlockNode) -> list[str]:
 def _differing_parts(
     before: Sequence[Node], after: Sequence[Node], whole: Node, other: Node
 ) -> Iterator[str]:
-    """The difference of two lists of parts: what only one has, or the one pair in which they differ."""
+    """Yield the differences of two lists of parts: those that only one has, or the one pair that differs."""
     gone, new = _without(before, after), _without(after, before)
     if not gone and not new:  # in another order
         yield f"{render(whole)} → {render(other)}"
@@ -66,7 +69,7 @@ def _differing_parts(
 
 
 def _without(parts: Sequence[Node], others: Sequence[Node]) -> list[Node]:
-    """The parts but for others, each as often as it occurs there."""
+    """Return the parts without the others, each removed as often as it occurs there."""
     left = list(others)
     found: list[Node] = []
     for part in parts:
@@ -78,7 +81,7 @@ def _without(parts: Sequence[Node], others: Sequence[Node]) -> list[Node]:
 
 
 def _operand(part: Node) -> str:
-    """A part as it stands behind a sign."""
+    """Return a part as it stands behind a sign."""
     return f"({render(part)})" if isinstance(part, SumNode | SeriesNode) else render(part)
 
 

@@ -34,30 +34,30 @@ Resolver = Callable[[str, Dimension], Scalar | Dimension | HoleNode]
 
 
 def option_label(option: Value) -> Scalar:
-    """An option of a choice as plain data: numbers and words as they are, parts of a recipe as text."""
+    """Return an option of a choice as plain data: numbers and words unchanged, parts of a recipe as text."""
     return option if isinstance(option, int | float | str) else render(option)
 
 
 def resolve(root: Node, resolver: Resolver) -> Node:
-    """The recipe with every dimension settled as `ask` says, unasked about options that were not taken.
+    """Return the recipe with every dimension settled by the resolver.
 
-    Raises ValueError when an answer is outside of its dimension.
+    It is not asked about options not taken. Raises ValueError for an answer outside its dimension.
     """
     return _DimensionResolver(resolver).node(root)
 
 
 def settled_values(root: Node, resolver: Resolver) -> dict[str, Value]:
-    """What each dimension that is asked for settles to, by name: an option with all that stands in it."""
+    """Return what each dimension settles to, by name; an option comes with everything inside it."""
     walk = _DimensionResolver(resolver)
     walk.node(root)
     return walk.settled
 
 
 def dimensions(root: Node) -> tuple[tuple[str, Dimension], ...]:
-    """Every dimension with its name, in the order of the text.
+    """Return every dimension with its name, in the order of the text.
 
-    A parameter's is `block.parameter`, a repeat's `count`, that of a choice between parts `choice`;
-    the second of a name ends in `.2`, and so on.
+    The name is `block.parameter` for a parameter, `count` for a repeat, and `choice` for a choice between
+    parts; a second use of a name ends in `.2`, and so on.
     """
     found: list[tuple[str, Dimension]] = []
 
@@ -78,7 +78,7 @@ class _DimensionResolver:
     settled: dict[str, Value] = field(default_factory=dict)
 
     def node(self, node: Node) -> Node:
-        """A part of the recipe with its dimensions settled."""
+        """Return a part of the recipe with its dimensions settled."""
         match node:
             case BlockNode():
                 arguments = [
@@ -98,7 +98,7 @@ class _DimensionResolver:
                 return self.value(node, "choice")  # pyright: ignore[reportReturnType] -- a part settles to a part
 
     def value(self, value: Value, name: str) -> Value:
-        """What stands at a place that would give its dimension that name."""
+        """Return the settled value at a place; `name` is the name that a dimension there would have."""
         match value:
             case IntegerDimension() | RealDimension():
                 unique = self._unique(name)
@@ -113,7 +113,10 @@ class _DimensionResolver:
                 return value
 
     def _choice(self, choice: ChoiceDimension, name: str) -> Value:
-        """The option taken, with its own dimensions settled; or the choice, with those of all options."""
+        """Return the option taken, with its own dimensions settled.
+
+        Or the choice, with those of all options settled.
+        """
         unique = self._unique(name)
         answer = self.resolver(unique, choice)
         if isinstance(answer, IntegerDimension | RealDimension | ChoiceDimension):
@@ -129,7 +132,7 @@ class _DimensionResolver:
         return self.settled[unique]
 
     def _walk_options(self, choice: ChoiceDimension, name: str, taken: int | None) -> list[Value]:
-        """All options, of which only the one taken has its dimensions settled."""
+        """Return all options; only in the one taken are the dimensions settled."""
         ask, walked = self.resolver, list[Value]()
         for place, option in enumerate(choice.options):
             self.resolver = ask if place == taken else _leave_open
@@ -141,7 +144,7 @@ class _DimensionResolver:
         return walked
 
     def _unique(self, name: str) -> str:
-        """The name, numbered from its second use on."""
+        """Return the name, numbered from its second use on."""
         self.name_counts[name] = self.name_counts.get(name, 0) + 1
         return name if self.name_counts[name] == 1 else f"{name}.{self.name_counts[name]}"
 
@@ -153,7 +156,10 @@ def _leave_open(_name: str, dimension: Dimension) -> Dimension:
 def _validate_answer(
     dimension: IntegerDimension | RealDimension, answer: Scalar | Dimension | HoleNode
 ) -> Value:
-    """The answer as a number of the dimension, or the dimension itself; any other raises ValueError."""
+    """Return the answer as a number of the dimension, or the dimension itself.
+
+    Raises ValueError for any other.
+    """
     if answer is dimension or isinstance(answer, HoleNode):
         return answer
     number = answer if isinstance(answer, int | float) and not isinstance(answer, bool) else math.nan

@@ -32,7 +32,10 @@ class RecipeError(ActivememError):
 
 
 def _format_faults(text: str, faults: Sequence[Fault]) -> Iterator[str]:
-    """The text, and below it a numbered line for each fault; of a long text what is around each of them."""
+    """Yield the text, and below it a numbered line for each fault.
+
+    From a long text only the lines around faults.
+    """
     drawn = [draw_carets(text, fault.start, fault.end) for fault in faults]
     fits = len(text) <= MAX_UNCUT_WIDTH
     if fits:

@@ -24,7 +24,7 @@ from .vocabulary.spec import REQUIRED, Spec
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RecipeHole(Recipe):
-    """`{name}` by itself: a gap for a part of a recipe, for a count or for a parameter's value."""
+    """`{name}` alone: a gap for a part of a recipe, a count or a parameter's value."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,7 +37,7 @@ class SearchDimension(Expression):
         return self.operand_text()
 
     def operand_text(self, sign: str = ">>") -> str:
-        """The canonical text."""
+        """Return the canonical text."""
         return render_operand(self.dimension, sign)
 
 
@@ -55,7 +55,7 @@ class BlockFactory(Expression):
     name: str
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """The block with these arguments, as in the text."""
+        """Return the block with these arguments, as a recipe's text would write it."""
         return _call_block(self.name, values, named)
 
     @property
@@ -67,7 +67,7 @@ class BlockFactory(Expression):
         return self.name
 
     def operand_text(self, sign: str = ">>") -> str:
-        """The name."""
+        """Return the name."""
         return self.name
 
 
@@ -77,12 +77,12 @@ class BlockRecipe(Recipe):
 
     @property
     def name(self) -> str:
-        """What the block is called."""
+        """The name of the block."""
         assert isinstance(self.root, BlockNode)
         return self.root.name
 
     def __call__(self, /, *values: ArgumentValue, **named: ArgumentValue) -> Recipe:
-        """The block with these arguments, as in the text."""
+        """Return the block with these arguments, as a recipe's text would write it."""
         return _call_block(self.name, values, named)
 
     @property
@@ -95,7 +95,10 @@ class BlockRecipe(Recipe):
 
 
 def block(name: str) -> BlockFactory | BlockRecipe:
-    """The block of that name, of this package or of another; RecipeError if there is none."""
+    """Return the block of that name, from this package or a plug-in.
+
+    Raises RecipeError for an unknown one.
+    """
     spec = _require_spec(name)
     if any(parameter.default is REQUIRED for parameter in spec.parameters):
         return BlockFactory(name)
@@ -122,13 +125,13 @@ def each(count: int, part: Expression) -> Recipe:
 
 
 def integer(lo: int, hi: int, *, step: int = 1, log: bool = False) -> SearchDimension:
-    """A whole number from `lo` to `hi`, both included."""
+    """Return a dimension of whole numbers from `lo` to `hi`, both included."""
     stepped = "" if step == 1 else f", step={_argument_text(step)}"
     return _dimension(f"integer({_argument_text(lo)}, {_argument_text(hi)}{stepped}{_log(log)})")
 
 
 def real(lo: float, hi: float, *, log: bool = False) -> SearchDimension:
-    """A real number from `lo` to `hi`, both included."""
+    """Return a dimension of real numbers from `lo` to `hi`, both included."""
     return _dimension(f"real({_argument_text(lo)}, {_argument_text(hi)}{_log(log)})")
 
 
@@ -159,9 +162,9 @@ def _call_block(name: str, values: tuple[ArgumentValue, ...], named: Mapping[str
 
 
 def _argument_text(value: ArgumentValue | Expression, kind: str = "any") -> str:
-    """An argument as the text has it; TypeError for what no text can say.
+    """Return an argument as the text writes it; raises TypeError for a value that no text can express.
 
-    A string that is no word stays in quotes, so that it is told as the text would be.
+    A string that is no word stays in quotes, so that it gets the same message as in a text.
     """
     if isinstance(value, Expression):
         return value.operand_text()
@@ -184,7 +187,7 @@ def _log(log: bool) -> str:
 
 
 def _require_spec(name: str) -> Spec:
-    """The specification of a block; RecipeError if there is none of that name."""
+    """Return the specification of a block; raises RecipeError for an unknown name."""
     spec = lookup(name)
     if spec is None:
         parse(name)  # raises, and names the nearest
@@ -193,7 +196,7 @@ def _require_spec(name: str) -> Spec:
 
 
 def _signature(name: str) -> Signature:
-    """The parameters of a block as Python shows those of a function."""
+    """Return the parameters of a block as Python shows those of a function."""
     return Signature(
         [
             Argument(

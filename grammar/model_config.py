@@ -1,4 +1,4 @@
-"""What stands around the body of a model, and what all of its sub-layers have in common."""
+"""The settings outside the body of a model, and those that all of its sub-layers share."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        """How many symbols it has."""
+        """The number of symbols."""
         return self.end - self.start
 
 
@@ -124,7 +124,7 @@ class ModelConfig:
     bottleneck: bool = False
 
     def faults(self) -> list[str]:
-        """What is out of bounds, or does not go together; empty if nothing is."""
+        """Return what is out of bounds or contradictory; an empty list for valid settings."""
         rules = (
             *self._sizes(),
             *self._ranges(),
@@ -148,17 +148,17 @@ class ModelConfig:
 
     @property
     def position_kind(self) -> PositionKind:
-        """How positions are told apart, for as many as there are."""
+        """The positional encoding, for `max_positions` positions."""
         return POSITIONS[self.position].sized_to(self.max_positions)
 
     @property
     def embedding_scale(self) -> float:
-        """What an embedding is multiplied by where it is used."""
+        """The factor by which embeddings are multiplied where they are used."""
         return math.sqrt(self.d_model) if self.embedding in ("scaled", "unit_scaled") else 1.0
 
     @property
     def relative_width(self) -> float:
-        """How many times as wide as the width at which maximal updates change nothing; 1 without them."""
+        """The width divided by the base width of maximal updates (μP); 1 without them."""
         return 1.0 if self.mup is None else self.d_model / self.mup
 
     @property
@@ -168,7 +168,7 @@ class ModelConfig:
 
     @property
     def source(self) -> ModelConfig:
-        """The settings of a model whose inputs are those of a source."""
+        """The settings of a model that reads sources as its inputs."""
         return self if self.source_vocab is None else replace(self, vocab=self.source_vocab)
 
     @property
@@ -198,7 +198,7 @@ class ModelConfig:
         return self.targets is None and self.classes is None
 
     def _sizes(self) -> tuple[Rule, ...]:
-        """What is known of the numbers that come in and go out, and of those between."""
+        """Return the rules about the numbers of inputs and outputs, and about the width between them."""
         needed = self.columns is None or self.predicts_symbols
         given = (
             ("vocab", self.vocab),
@@ -249,7 +249,7 @@ class ModelConfig:
         )
 
     def _words(self) -> tuple[Rule, ...]:
-        """Which words there are."""
+        """Return the rules about settings that are words."""
         return (
             _one_of("norm", self.norm, get_args(Norm)),
             *_registered("norm_kind", self.norm_kind, NORMS),
@@ -262,7 +262,7 @@ class ModelConfig:
         )
 
     def _outputs(self) -> tuple[Rule, ...]:
-        """What is done to numbers alone, and to logits alone."""
+        """Return the rules about settings for numbers alone, and for logits alone."""
         given = "symbols" if self.classes is None else "classes"
         return (
             (
@@ -277,7 +277,10 @@ class ModelConfig:
         )
 
     def _maximal_updates(self) -> tuple[Rule, ...]:
-        """What maximal updates ask for: embeddings that no root of the width multiplies, one vocabulary."""
+        """Return the rules of maximal updates.
+
+        Embeddings without a factor of the root of the width, one vocabulary.
+        """
         if self.mup is None:
             return ()
         scaled = self.embedding_scale != 1.0 and self.columns is None
@@ -289,7 +292,7 @@ class ModelConfig:
         )
 
     def _clustering(self) -> tuple[Rule, ...]:
-        """What cut-offs and tied weights ask for."""
+        """Return the rules about cut-offs and tied weights."""
         symbols = self.columns is None and self.predicts_symbols
         given = "numbers" if self.classes is None else "classes"
         ends = (0, *self.cutoffs, *(() if self.vocab is None else (self.vocab,)))
@@ -364,7 +367,10 @@ class ModelKeywords(TypedDict, total=False):
 
 
 def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfig:
-    """The config with these settings, or one of them alone; ModelConfigError for unknown names."""
+    """Return the config with these settings, or a config of them alone.
+
+    Raises ModelConfigError for unknown names.
+    """
     names = [field.name for field in fields(ModelConfig)]
     faults = [_unknown(name, names) for name in settings if name not in names]
     if config is None and "d_model" not in settings:
@@ -375,17 +381,20 @@ def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfi
 
 
 def _unknown(name: str, names: list[str]) -> str:
-    """What is wrong with a name, and the nearest of those that there are."""
+    """Return a fault about an unknown name, with the nearest valid one."""
     return f"expected a setting of a model, got {name}{hint(name, names)}"
 
 
 def _one_of(name: str, value: str, words: tuple[str, ...]) -> Rule:
-    """A rule that a setting is one of these words."""
+    """Return a rule that a setting is one of these words."""
     return value in words, f"expected {name} to be {_join_or(words)}, got '{value}'"
 
 
 def _registered(name: str, value: str, registry: Registry[Any]) -> tuple[Rule, ...]:
-    """A rule that a setting is a name in a registry; none if it is, so that all names need not be loaded."""
+    """Return a rule that a setting is a registered name.
+
+    None if it is, so that not all names need be loaded.
+    """
     return () if value in registry else (_one_of(name, value, tuple(registry)),)
 
 

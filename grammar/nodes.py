@@ -100,14 +100,14 @@ Value = (
 
 
 def make_sum(parts: Iterable[Node]) -> Node:
-    """The sum of the parts; a Sum among them gives its own parts."""
+    """Return the sum of the parts; a Sum among them is dissolved into its own parts."""
     return SumNode(
         tuple(one for part in parts for one in (part.parts if isinstance(part, SumNode) else (part,)))
     )
 
 
 def make_series(parts: Iterable[Node]) -> Node:
-    """The parts in series; a Series among them gives its own parts."""
+    """Return the parts in series; a Series among them is dissolved into its own parts."""
     return SeriesNode(
         tuple(one for part in parts for one in (part.parts if isinstance(part, SeriesNode) else (part,)))
     )
@@ -131,7 +131,7 @@ def children(node: Value) -> tuple[Value, ...]:
 
 
 def walk(node: Value) -> Iterator[Value]:
-    """The node and everything inside it, outside in, left to right."""
+    """Yield the node and everything inside it, outside in, left to right."""
     found: list[Value] = [node]
     while found:
         node = found.pop()
@@ -140,7 +140,10 @@ def walk(node: Value) -> Iterator[Value]:
 
 
 def count_blocks(node: Value) -> int:
-    """How many blocks stand in the model when every repeat is written out; of dimensions, at their most."""
+    """Count the blocks of the model with every repeat written out.
+
+    Of each dimension the largest option counts.
+    """
     match node:
         case RepeatNode():
             return _max_count(node.count) * count_blocks(node.body)
@@ -157,7 +160,7 @@ def count_blocks(node: Value) -> int:
 
 
 def _max_count(count: Value) -> int:
-    """The greatest number of copies that a count allows."""
+    """Return the greatest number of copies that a count allows."""
     match count:
         case int():
             return count

@@ -1,4 +1,4 @@
-"""Kinds of normalisation by the names of `norm_kind`, those of plug-ins among them."""
+"""Kinds of normalisation by the names that `norm_kind` takes, with those of plug-ins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class NormKind:
-    """A map of each vector of a sequence by itself to one of the same width; `source` names its author."""
+    """A map of each vector of a sequence to one of the same width; `source` names its author."""
 
     source = ""
 

@@ -1,4 +1,4 @@
-"""Positional encodings by the names of `position`, those of plug-ins among them."""
+"""Positional encodings by the names that `position` takes, with those of plug-ins."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PositionKind:
 
 
 class NoPosition(PositionKind):
-    """No vectors: only mixers tell positions apart."""
+    """No position vectors: only mixers distinguish positions."""
 
     adds_vectors = False
 
@@ -69,10 +69,10 @@ class LearnedPosition(SizedPosition):
 
 
 class RandomisedPosition(SizedPosition):
-    """Sinusoids of as many of the positions as a sequence is long, drawn anew for each batch, in their order.
+    """Sinusoids of random positions, as many as the sequence is long, in increasing order.
 
-    So longer sequences than those of the training have no positions that it has not seen. A trained model has
-    the same ones for all sequences of a length.
+    Drawn for each batch. Longer sequences than those of the training then have no unseen positions. A
+    trained model uses the same positions for all sequences of a length.
     """
 
     source = "Ruoss et al. 2023"

@@ -31,7 +31,7 @@ class Expression(ABC):
 
     @abstractmethod
     def operand_text(self, sign: str = ">>") -> str:
-        """The text as an operand of that operator, in parentheses if it binds less tightly."""
+        """Return the text as an operand of that operator, in parentheses if it binds less tightly."""
 
     def __add__(self, other: Expression) -> Recipe:
         return _combine(self, "+", other)
@@ -83,7 +83,10 @@ class Recipe(Expression):
         return parse, (self.text,)
 
     def operand_text(self, sign: str = ">>") -> str:
-        """The canonical text as an operand of that operator, in parentheses if it binds less tightly."""
+        """Return the canonical text as an operand of that operator.
+
+        It is in parentheses if it binds less tightly.
+        """
         return render_operand(self.root, sign)
 
     @property
@@ -107,10 +110,10 @@ class Recipe(Expression):
         return self._dimensions or ()
 
     def fill(self, fillings: Mapping[str, Value | Expression]) -> Recipe:
-        """The recipe with holes filled by name; holes that are not named stay open.
+        """Return the recipe with holes filled by name; holes that are not named stay open.
 
-        A string is read as recipe text where the hole stands, so that `relu` and `sa + conv(k=20)` both do.
-        Raises RecipeError for a name without a hole and for what does not fit.
+        A string is parsed as recipe text in the place of the hole, so `relu` and `sa + conv(k=20)` both
+        work. Raises RecipeError for a name without a hole, and for a value that does not fit.
         """
         known = self.holes
         unknown = [name for name in fillings if name not in known]
@@ -119,10 +122,10 @@ class Recipe(Expression):
         return parse(render_filled(self.root, {name: _operand(value) for name, value in fillings.items()}))
 
     def choose(self, values: Mapping[str, Scalar]) -> Recipe:
-        """The recipe with search dimensions settled by name; those that are not named stay open.
+        """Return the recipe with search dimensions settled by name; those that are not named stay open.
 
-        A choice between parts is settled by the canonical text of an option.
-        Raises RecipeError for a name without a dimension and for a value outside of its dimension.
+        A choice between parts is settled by the canonical text of an option. Raises RecipeError for a name
+        without a dimension, and for a value outside its dimension.
         """
         known = [name for name, _ in self.dimensions]
         faults = [
@@ -141,9 +144,9 @@ class Recipe(Expression):
 
 
 def parse(source: str | Expression) -> Recipe:
-    """The recipe that the text says; raises RecipeError, and nothing else, with all of its faults.
+    """Parse a recipe; raises RecipeError, and nothing else, with all faults of the text.
 
-    An expression is read as its text, a recipe given back as it is.
+    An expression is parsed as its text; a Recipe is returned unchanged.
     """
     if isinstance(source, Recipe):
         return source
@@ -162,7 +165,7 @@ def parse(source: str | Expression) -> Recipe:
 
 
 def parse_dimension(text: str) -> Dimension:
-    """A search dimension written by itself, as in `integer(3, 40)`; raises RecipeError, and nothing else.
+    """Parse a search dimension alone, as in `integer(3, 40)`; raises RecipeError, and nothing else.
 
     Its options are checked against a parameter only when they fill a hole.
     """
@@ -174,7 +177,7 @@ def parse_dimension(text: str) -> Dimension:
 
 
 def _parse_text(text: str, faults: FaultCollector) -> Syntax:
-    """What the text says, if it is of a bearable length."""
+    """Return the syntax tree of the text, unless the text is too long."""
     if len(text) > MAX_LENGTH:
         faults.add(0, 1, f"expected at most {MAX_LENGTH} characters, got {len(text)}")
     elif not text.strip():
@@ -185,7 +188,7 @@ def _parse_text(text: str, faults: FaultCollector) -> Syntax:
 
 
 def format_scalar(value: object) -> str | None:
-    """A number or a truth value of Python as the text has it; None for anything else."""
+    """Return a Python number or truth value as recipe text; None for anything else."""
     if isinstance(value, bool):
         return render(value)
     if isinstance(value, float):
@@ -205,13 +208,16 @@ def _combine(left: object, sign: str, right: object) -> Recipe:
 
 
 def _operand(value: Value | Expression) -> str:
-    """A filling as text that can stand anywhere, in parentheses if it is an operation."""
+    """Return a filling as text that can stand anywhere, in parentheses if it is an operation."""
     return _operand_of(value.operand_text() if isinstance(value, Expression) else render(value))
 
 
 @lru_cache(maxsize=4096)
 def _operand_of(text: str) -> str:
-    """A text that can stand anywhere; a grid or a search fills holes with the same ones again and again."""
+    """Return a text that can stand anywhere.
+
+    Cached, because grids and searches fill holes with few different texts.
+    """
     faults = FaultCollector(text)
     syntax = _parse_text(text, faults)
     if faults:

@@ -30,7 +30,7 @@ DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
 class CrossAttentionShape:
     """The attention to the source behind a sub-layer of a decoder, and the number of its copies.
 
-    Its heads are those of the first block in the sub-layer that has heads.
+    It has as many heads as the first block with heads in the sub-layer.
     """
 
     heads: int
@@ -84,7 +84,7 @@ def find_cross_attentions(node: Value) -> tuple[CrossAttentionShape, ...]:
 
 
 def check_settings(settings: Settings) -> str | None:
-    """What does not go together among the arguments; None if nothing, or where that is still open."""
+    """Return what is wrong with the arguments together; None if nothing is, or where that is still open."""
     return (
         _check_outputs(settings)
         or _check_attention(settings)
@@ -94,7 +94,7 @@ def check_settings(settings: Settings) -> str | None:
 
 
 def _check_outputs(settings: Settings) -> str | None:
-    """Why one of the recipes cannot be an encoder or a decoder."""
+    """Return why one of the recipes cannot be an encoder or a decoder."""
     for name in ("encoder", "decoder"):
         gives = output_kind(settings[name])
         if gives not in (None, SEQUENCE):
@@ -103,7 +103,7 @@ def _check_outputs(settings: Settings) -> str | None:
 
 
 def _check_attention(settings: Settings) -> str | None:
-    """Why the words that say what is attended to are not the right ones."""
+    """Return why the words that choose the attention do not fit."""
     if settings["attend"] == "inputs" and settings["attention"] == "none":
         return "attend=inputs needs an attention, luong or bahdanau"
     if settings["attend"] == "outputs" and settings["positions"] != POSITIONS.default:
@@ -117,7 +117,7 @@ def _check_attention(settings: Settings) -> str | None:
 
 
 def _check_units(settings: Settings) -> str | None:
-    """Why recurrent layers cannot be of another width than the model."""
+    """Return why recurrent layers cannot have another width than the model."""
     units = settings["units"]
     if units == 0:
         return None
@@ -131,7 +131,7 @@ def _check_units(settings: Settings) -> str | None:
 
 
 def _check_connection(settings: Settings) -> str | None:
-    """Why nothing passes from the encoder to the decoder, or would not with some of what may be chosen."""
+    """Return why nothing passes from encoder to decoder, or would not with some of the options."""
     encoder, decoder = settings["encoder"], settings["decoder"]
     if isinstance(encoder, HoleNode | ChoiceDimension) or isinstance(decoder, HoleNode | ChoiceDimension):
         return None
@@ -145,7 +145,7 @@ def _check_connection(settings: Settings) -> str | None:
 
 
 def _check_states(encoder: Value, decoder: Value) -> str | None:
-    """Why a recurrent decoder cannot go on from the last state of a recurrent encoder."""
+    """Return why a recurrent decoder cannot start from the last state of a recurrent encoder."""
     (first, count), (last, other) = _recurrent_layers(encoder), _recurrent_layers(decoder)
     law = "the decoder goes on from the encoder's last state"
     if first == last and (count == other or isinstance(count, HoleNode) or isinstance(other, HoleNode)):
@@ -155,7 +155,10 @@ def _check_states(encoder: Value, decoder: Value) -> str | None:
 
 
 def _always_mixes(node: Value) -> bool:
-    """Whether positions mix in the part whatever is chosen; in what fills a hole they may."""
+    """Return whether positions mix in the part whatever is chosen.
+
+    A hole may be filled by a part that mixes.
+    """
     match node:
         case SeriesNode() | SumNode():
             return any(map(_always_mixes, node.parts))
@@ -168,7 +171,7 @@ def _always_mixes(node: Value) -> bool:
 
 
 def _is_stack(part: Value) -> bool:
-    """Whether the part is known not to be a recurrent block."""
+    """Return whether the part is known not to be a recurrent block."""
     return isinstance(part, BlockNode | SumNode | SeriesNode | RepeatNode | TiedNode) and not is_recurrent(
         part
     )
@@ -181,7 +184,7 @@ def _recurrent_layers(block: Value) -> tuple[str, Value]:
 
 
 def _reach(_settings: Settings, context: CostContext) -> Reach:
-    """All of the source, and all that has been written."""
+    """Return a reach over all of the source and all earlier outputs."""
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 

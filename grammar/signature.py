@@ -1,4 +1,4 @@
-"""How a block is called, in words: its signature, and what each parameter takes."""
+"""The signature of a block in words, and what each parameter takes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from .vocabulary.spec import REQUIRED, Parameter, Spec
 
 
 def signature(spec: Spec) -> str:
-    """The block with all of its parameters, as `conv(k, act=relu)`; without any a bare name."""
+    """Return the block with all of its parameters, as `conv(k, act=relu)`; a bare name without any."""
     texts = [_format_parameter(parameter) for parameter in spec.parameters]
     return f"{spec.name}({', '.join(texts)})" if texts else spec.name
 
 
 def describe_values(parameter: Parameter) -> str:
-    """The values of a parameter: `whole number, 1 to 1024`, `relu, gelu or tanh`."""
+    """Return the values of a parameter: `whole number, 1 to 1024`, `relu, gelu or tanh`."""
     match parameter.kind:
         case "integer":
             return "whole number" + _range(parameter)
@@ -30,12 +30,12 @@ def describe_values(parameter: Parameter) -> str:
 
 
 def default_text(parameter: Parameter) -> str | None:
-    """The default as the text has it; None for a parameter that must be given."""
+    """Return the default as the text writes it; None for a required parameter."""
     return None if parameter.default is REQUIRED else render(parameter.default)  # pyright: ignore[reportArgumentType] -- any other default is a value
 
 
 def example(spec: Spec) -> BlockNode:
-    """The block with a small value for each parameter that must be given: `conv(k=4)`."""
+    """Return the block with a small value for each required parameter: `conv(k=4)`."""
     needed = [parameter for parameter in spec.parameters if parameter.default is REQUIRED]
     return BlockNode(spec.name, tuple((parameter.name, _example_value(parameter)) for parameter in needed))
 
@@ -62,7 +62,7 @@ def _format_parameter(parameter: Parameter) -> str:
 
 
 def _range(parameter: Parameter) -> str:
-    """`, 1 to 1024`, with what there is of the two ends."""
+    """Return `, 1 to 1024`, or the part of it for one end."""
     match parameter.low, parameter.high:
         case None, None:
             return ""

@@ -1,9 +1,9 @@
-"""How far apart two recipes are: the tree edit distance of Zhang and Shasha (1989), in blocks.
+"""The distance between two recipes: the tree edit distance of Zhang and Shasha (1989), in blocks.
 
-It is the least that turns one tree into the other, of ordered trees in which the parts of a sum stand in the
-order of their identity, so that `a + b` is `b + a`. To add, to take away or to replace a block costs 1, an
-operator (`>>`, `+`, `4 *`, `tied`) costs 0.5. A block that stays costs 0.5 for each word that changes and
-0.5 · (1 − smaller / larger) for each number, at most 0.9 in all, with defaults filled in; so does a count.
+It is the least cost that turns one tree into the other. Trees are ordered; the parts of a sum are sorted by
+their identity, so that `a + b` equals `b + a`. Adding, removing or replacing a block costs 1, an operator
+(`>>`, `+`, `4 *`, `tied`) 0.5. A block that stays costs 0.5 for each word that changes and 0.5 · (1 −
+smaller / larger) for each number, at most 0.9 in all, with defaults filled in; so does a count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BLOCK, OPERATOR, PARAMETER, MOST_OF_PARAMETERS = 1.0, 0.5, 0.5, 0.9
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """What stands at a node: a block or an operator, with its numbers and words in declared order."""
+    """A node of the tree: a block or an operator, with its numbers and words in declared order."""
 
     name: str
     weight: float
@@ -60,12 +60,15 @@ class DistanceTree:
         object.__setattr__(self, "blocks", Counter(each.name for each in labels if each.weight == BLOCK))
 
     def least_distance(self, text: str) -> float:
-        """A bound from below of the distance to a canonical text, by the blocks that only one of them has."""
+        """Return a lower bound of the distance to a canonical text.
+
+        From the blocks that only one of them has.
+        """
         blocks = Counter(name for name in _NAME.findall(text) if lookup(name) is not None)
         return BLOCK * max((self.blocks - blocks).total(), (blocks - self.blocks).total())
 
     def distance(self, other: DistanceTree) -> float:
-        """The distance to another recipe."""
+        """Return the distance to another recipe."""
         between: dict[tuple[int, int], float] = {}
         for mine in self.keyroots:
             for theirs in other.keyroots:
@@ -75,7 +78,7 @@ class DistanceTree:
     def _fill(
         self, other: DistanceTree, mine: int, theirs: int, between: dict[tuple[int, int], float]
     ) -> None:
-        """The distances of all pairs of subtrees that end at two keyroots and begin as they do."""
+        """Fill in the distances of all pairs of subtrees that share their first leaf with two keyroots."""
         first, start = self.leftmost[mine], other.leftmost[theirs]
         added = [0.0]
         for column in range(start, theirs + 1):
@@ -98,12 +101,12 @@ class DistanceTree:
 
 
 def tree_distance(first: Node, second: Node) -> float:
-    """How far apart two recipes are, in blocks; 0 for those that mean the same."""
+    """Return the distance between two recipes in blocks; 0 for those that mean the same."""
     return DistanceTree(first).distance(DistanceTree(second))
 
 
 def _parts(node: Value) -> Iterable[Value]:
-    """What stands below a node: parts of a recipe alone, those of a sum in the order of their identity."""
+    """Yield the parts of a recipe below a node, those of a sum in the order of their identity."""
     match node:
         case SumNode():
             return sorted(node.parts, key=identity)
@@ -132,7 +135,10 @@ def _label(node: Value) -> _Label:
 
 
 def _settings(block: BlockNode) -> tuple[object, ...]:
-    """The numbers and words of a block, defaults filled in; parts of a recipe stand below it."""
+    """Return the numbers and words of a block with its defaults.
+
+    Recipes among them count as nodes of the tree.
+    """
     spec = lookup(block.name)
     assert spec is not None, f"no block {block.name}"
     values = spec.settings(block).values()
@@ -141,7 +147,7 @@ def _settings(block: BlockNode) -> tuple[object, ...]:
 
 @lru_cache(maxsize=100_000)
 def _replacing(label: _Label, other: _Label) -> float:
-    """What it costs to make one node the other."""
+    """Return the cost of replacing one node by the other."""
     if label.name != other.name:
         return max(label.weight, other.weight)
     pairs = zip(label.settings, other.settings, strict=True)
@@ -149,7 +155,7 @@ def _replacing(label: _Label, other: _Label) -> float:
 
 
 def _unlikeness(value: object, other: object) -> float:
-    """How much a setting differs, from 0 to 1: numbers of one sign by their ratio."""
+    """Return how much a setting differs, from 0 to 1: for numbers of one sign by their ratio."""
     if type(value) is type(other) and value == other:
         return 0.0
     if not (_is_number(value) and _is_number(other)):

@@ -69,9 +69,9 @@ _Places = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Analysis:
-    """A whole model, embedding and output included, on one sequence of `length` tokens.
+    """A whole model, with its embedding and output, on one sequence of `length` tokens.
 
-    `outputs` is how many numbers it gives: of a clustered vocabulary those of the head.
+    `outputs` is how many numbers the model returns; with a clustered vocabulary those of the first cluster.
     """
 
     length: int
@@ -193,7 +193,7 @@ def analyse(
 
 
 def block_cost(block: BlockNode, config: ModelConfig, *, length: int, past: int = 0) -> ModelPart:
-    """Return the cost and reach of a block by itself, without a normalisation around it."""
+    """Return the cost and reach of a block alone, without a normalisation around it."""
     if spec_of(block.name).role is Role.TRANSDUCER:
         whole = _Analyser(replace(config, vocab=config.vocab or 1), length).model(block, length)
         return next(part for part in whole.parts if part.kind is PartKind.TRANSDUCER)
@@ -333,7 +333,7 @@ class _Analyser:
                 return self.layers(node, tuple((name, 0) for name in modules), share)
 
     def block(self, block: BlockNode, modules: tuple[str, ...], share: float) -> ModelPart:
-        """Return a block by itself, without a normalisation and a residual sum around it."""
+        """Return the cost of a block alone, without a normalisation and a residual sum around it."""
         spec, context = spec_of(block.name), CostContext(config=self.config, length=self.length)
         settings = spec.settings(block)
         match self.wanted:
@@ -479,7 +479,7 @@ _SMALLEST = ModelConfig(d_model=1, vocab=1)
 
 
 def _framed(name: str, found: Numbers, modules: tuple[str, ...], *, label: str = "") -> ModelPart:
-    """Return a part that stands around the body, as it was measured under a name."""
+    """Return a part outside the body, as it was measured under a name."""
     return ModelPart(
         label=label or name,
         parameters=found.get(f"parameters {name}", 0),
@@ -551,7 +551,7 @@ def _is_within(name: str, modules: tuple[str, ...]) -> bool:
 
 
 def _with_memory(part: ModelPart, kept: Mapping[str, int]) -> ModelPart:
-    """Return a part with the bytes that it and its parts keep, given those of each module."""
+    """Return a part with the bytes that it and its parts keep, from the bytes that each module keeps."""
     parts = tuple(_with_memory(each, kept) for each in part.parts)
     if not part.modules:
         return replace(part, parts=parts, kept=sum(each.kept for each in parts))

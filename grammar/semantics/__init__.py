@@ -1,5 +1,5 @@
-"""A syntax tree is checked against the vocabulary and becomes a recipe's tree; all faults are told at once.
+"""The check of a syntax tree against the vocabulary.
 
-`checker` does so, `arguments` binds those of a call, `scalars` checks one value, and `special_forms` are
-the forms that are no blocks.
+It builds the recipe's tree and collects all faults. `checker` walks the tree, `arguments` binds the
+arguments of a call, `scalars` checks one value, and `special_forms` are the forms that are no blocks.
 """

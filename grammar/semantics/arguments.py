@@ -27,7 +27,7 @@ def bind(
 def bind_known_names(
     call: CallSyntax, parameters: Sequence[Parameter]
 ) -> list[tuple[Parameter, ArgumentSyntax]]:
-    """The arguments whose names fit, for a block that is only guessed: nothing else is held against it."""
+    """Return the arguments whose names fit a block that is only guessed; other arguments are no faults."""
     by_name = {parameter.name: parameter for parameter in parameters}
     arguments = call.arguments or ()
     return [(by_name[argument.name], argument) for argument in arguments if argument.name in by_name]
@@ -39,9 +39,9 @@ def check_complete(
     bound: Sequence[tuple[Parameter, ArgumentSyntax]],
     faults: FaultCollector,
 ) -> bool:
-    """Whether every argument has its parameter, and every parameter without a default its argument.
+    """Return whether every argument has a parameter, and every parameter without a default an argument.
 
-    Those missing are a fault, unless an argument that has one already looks to be meant for them.
+    Missing arguments are faults, unless an argument with a fault already seems to be meant for them.
     """
     given = {parameter.name for parameter, _ in bound}
     missing = [p.name for p in parameters if p.default is REQUIRED and p.name not in given]
@@ -55,7 +55,7 @@ def check_complete(
 def _find_by_position(
     call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> Parameter | None:
-    """The parameter for a value without a name; of too many values only the first is a fault."""
+    """Return the parameter of a value without a name; of too many values only the first is a fault."""
     arguments = call.arguments or ()
     argument, count = arguments[place], len(parameters)
     if place > count or isinstance(argument.value, ErrorSyntax):
@@ -75,7 +75,7 @@ def _find_by_position(
 def _find_by_name(
     call: CallSyntax, place: int, parameters: Sequence[Parameter], faults: FaultCollector
 ) -> Parameter | None:
-    """The parameter of an argument's name; a name that is unknown is a fault."""
+    """Return the parameter that an argument names; an unknown name is a fault."""
     argument = (call.arguments or ())[place]
     known = {parameter.name: parameter for parameter in parameters}
     name = argument.name or ""

@@ -1,7 +1,6 @@
-"""What the text says, checked against the vocabulary: names, arguments, ranges, roles and size.
+"""The check of a recipe's text against the vocabulary: names, arguments, ranges, roles and size.
 
-Everything is looked at even where something beside it is wrong, so that all faults of a text are told at
-once.
+Every part is checked even where another part is wrong, so that one run reports all faults.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _COUNT = Parameter(name="a count", kind="integer", low=1, high=MAX_BLOCKS, meani
 
 
 def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
-    """The recipe that the syntax describes; None if anything is wrong, which `faults` then tells."""
+    """Return the recipe's tree; None if anything is wrong, which `faults` then says."""
     node = _Checker(faults).node(syntax)
     if node is not None and not faults and (count := count_blocks(node)) > MAX_BLOCKS:
         message = f"expected at most {MAX_BLOCKS} blocks when all repeats are written out, got {count:.9g}"
@@ -57,7 +56,7 @@ def check_recipe(syntax: Syntax, faults: FaultCollector) -> Node | None:
 
 
 def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
-    """A search dimension by itself, for a place that is not known yet; None if anything is wrong."""
+    """Return a search dimension whose place is not known yet; None if anything is wrong."""
     found = _Checker(faults).value(syntax, _ANY, (syntax.start, syntax.end))
     if isinstance(found, Dimension):
         return None if faults else found
@@ -68,7 +67,10 @@ def check_dimension(syntax: Syntax, faults: FaultCollector) -> Dimension | None:
 
 
 def find_conflict(spec: Spec, block: BlockNode) -> str | None:
-    """What the parameters of a block do not allow each other, however its dimensions are settled; or None."""
+    """Return a conflict between the parameters of a block that no choice of its dimensions avoids.
+
+    None if there is none.
+    """
     if spec.check is None:
         return None
     settings = spec.settings(block)
@@ -81,7 +83,7 @@ def find_conflict(spec: Spec, block: BlockNode) -> str | None:
 
 
 def _representative_values(value: Value) -> list[Value]:
-    """What a value can become, of ranges their ends and what comes after the first; nothing for a hole."""
+    """Return what a value can become: of a range its ends and what follows the first; nothing for a hole."""
     match value:
         case ChoiceDimension():
             return [one for option in value.options for one in _representative_values(option)]
@@ -99,7 +101,8 @@ def _representative_values(value: Value) -> list[Value]:
 class _Checker:
     """One check of a text.
 
-    Whatever is wrong gives None, and its fault is told where it is found; None from further in gets none.
+    Methods return None for a wrong part and report its fault where they find it; a None from a part inside
+    adds no further fault.
     """
 
     def __init__(self, faults: FaultCollector) -> None:
@@ -107,7 +110,7 @@ class _Checker:
         self._written_out = 0  # parts that stand for an `each`
 
     def node(self, syntax: Syntax) -> Node | None:  # noqa: PLR0911 -- one return for each kind of syntax
-        """A part of the recipe: a block, an operation, a hole or a choice of parts."""
+        """Return a part of the recipe: a block, an operation, a hole or a choice of parts."""
         if self._faults.is_full:
             return None
         match syntax:
@@ -135,7 +138,10 @@ class _Checker:
         return None
 
     def value(self, syntax: Syntax, parameter: Parameter, span: _Span) -> Value | None:  # noqa: PLR0911 -- as above
-        """What a parameter takes: a value of its kind, a hole or a search dimension over such values."""
+        """Return the value of a parameter.
+
+        One of its kind, a hole, or a search dimension over such values.
+        """
         kind = parameter.kind
         match syntax:
             case ErrorSyntax():
@@ -157,7 +163,7 @@ class _Checker:
         return parse_scalar(syntax, parameter, span, self._faults)
 
     def _operation(self, syntax: OperationSyntax) -> Node | None:
-        """A sum or a series; parts that cannot stand together are a fault."""
+        """Return a sum or a series; parts that cannot stand together are a fault."""
         parts = tuple(self.node(operand) for operand in syntax.operands)
         wholes = [self._report_whole_model(*pair) for pair in zip(syntax.operands, parts, strict=True)]
         if any(wholes):
@@ -174,7 +180,7 @@ class _Checker:
         return make_sum(checked) if syntax.operator == "+" else make_series(checked)
 
     def _report_whole_model(self, operand: Syntax, part: Node | None) -> bool:
-        """Whether a part is a whole model, which is no part of another: a fault."""
+        """Return whether a part is a whole model, which cannot be part of another; report it as a fault."""
         if part is None or output_kinds.output_kind(part) != output_kinds.OTHER_LENGTH:
             return False
         what = self._faults.quote(operand.start, operand.end)
@@ -223,7 +229,10 @@ class _Checker:
         return RepeatNode(count, body)
 
     def _report_repeated_pool(self, part: Syntax, body: Node) -> bool:
-        """Whether what is repeated gives a vector, to which no second copy can be applied: a fault."""
+        """Return whether a repeated part gives a vector, to which no second copy can apply.
+
+        It is reported as a fault.
+        """
         if output_kinds.output_kind(body) != output_kinds.VECTOR:
             return False
         what = self._faults.quote(part.start, part.end)
@@ -231,7 +240,10 @@ class _Checker:
         return True
 
     def _each(self, syntax: CallSyntax) -> Node | None:
-        """`each(count, part)`: the part so many times in series, written out; each has its own dimensions."""
+        """Return `each(count, part)`.
+
+        The part written out `count` times in series, each with its own dimensions.
+        """
         arguments = syntax.arguments or ()
         for argument in arguments:
             if argument.name is not None:
@@ -257,7 +269,7 @@ class _Checker:
         return make_series([body] * count) if count > 1 else body
 
     def _exceeds_size(self, syntax: CallSyntax, count: int, body: Node) -> bool:
-        """Whether all that `each` writes out has come to more than a model may have: a fault."""
+        """Return whether everything that `each` writes out exceeds the allowed size; report it as a fault."""
         self._written_out += count * sum(1 for _ in walk(body))
         if self._written_out <= MAX_BLOCKS:
             return False
@@ -308,7 +320,7 @@ class _Checker:
         return ChoiceDimension(checked) if len(checked) == len(options) else None
 
     def _block(self, call: CallSyntax) -> BlockNode | None:
-        """A block of the vocabulary, its arguments in declared order without those that equal the default."""
+        """Return a block of the vocabulary, its arguments in declared order and without defaults."""
         if call.name in special_forms.NUMBER_FORMS:
             self._report(call, f"{call.name} stands for a number: as a count, or as a parameter's value")
             return None
@@ -333,7 +345,7 @@ class _Checker:
         return block
 
     def _report_unknown(self, call: CallSyntax) -> None:
-        """A block that does not exist; its arguments are held against the nearest one that does."""
+        """Report a block that does not exist, and check its arguments against the nearest block."""
         what = self._faults.quote(call.start, call.name_end)
         broken = next((each for each in broken_plugins() if each.entry == call.name), None)
         if broken is not None:

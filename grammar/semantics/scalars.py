@@ -16,7 +16,7 @@ _EXPECTED = {"integer": "a whole number", "real": "a number", "boolean": "true o
 
 
 def parse_untyped_scalar(value: Syntax) -> Scalar | None:
-    """A number, or a bare name that is no block, where it is not known what parameter it is for."""
+    """Return a number, or a bare name that is no block, for a parameter that is not known."""
     match value:
         case NumberSyntax():
             return value.value
@@ -31,7 +31,7 @@ def parse_untyped_scalar(value: Syntax) -> Scalar | None:
 def parse_scalar(
     value: Syntax, parameter: Parameter, span: tuple[int, int], faults: FaultCollector
 ) -> Scalar | None:
-    """The number, word or boolean that the parameter takes; else None, with a fault over the span."""
+    """Return the number, word or boolean that the parameter takes; else None, with a fault over the span."""
     found = _convert(value, parameter)
     if found is None:
         got = faults.quote(value.start, value.end)
@@ -46,7 +46,7 @@ def parse_scalar(
 
 
 def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
-    """The value as the parameter's type, or None if it is of another."""
+    """Return the value as the parameter's type, or None if it is of another type."""
     match value, parameter.kind:
         case NumberSyntax(value=int(number)), "integer":
             return number
@@ -61,7 +61,7 @@ def _convert(value: Syntax, parameter: Parameter) -> Scalar | None:
 
 
 def _spelling_hint(value: Syntax, parameter: Parameter) -> str:
-    """The hint for a misspelt word."""
+    """Return the hint for a misspelt word."""
     if isinstance(value, CallSyntax) and value.arguments is None and parameter.kind in ("word", "boolean"):
         return hint(value.name, parameter.words or tuple(_BOOLEANS))
     return ""

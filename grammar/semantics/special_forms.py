@@ -52,7 +52,10 @@ def parse_range(
 
 
 def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool:
-    """Whether `*` joins anything but one count, on the left, and one part; a fault says how it should be."""
+    """Return whether `*` joins anything but a count on the left and a part on the right.
+
+    It is reported as a fault.
+    """
     first, *_, last = repeat.operands
 
     def text(place: int) -> str:
@@ -81,7 +84,7 @@ def is_malformed_repeat(repeat: OperationSyntax, faults: FaultCollector) -> bool
 
 
 def _operand(syntax: Syntax, faults: FaultCollector) -> str:
-    """The text of an operand, as it can stand in the repeat that a message proposes."""
+    """Return the text of an operand as it can stand in the repeat that a message proposes."""
     text = faults.quote(syntax.start, syntax.end)
     return f"({text})" if isinstance(syntax, OperationSyntax) else text
 

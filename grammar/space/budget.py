@@ -1,4 +1,7 @@
-"""What a model may cost: members of a space beyond it are left out before anything is built."""
+"""Bounds on the cost of a model.
+
+Members of a space that exceed them are left out before anything is built.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ class Budget:
     norm: Norm = "pre"
 
     def admits(self, recipe: Recipe) -> bool:
-        """Whether the model is within both bounds; raises RecipeError for one that is still open."""
+        """Return whether the model is within both bounds.
+
+        Raises RecipeError for a recipe with open dimensions.
+        """
         config = ModelConfig(d_model=self.d_model, vocab=self.vocab, causal=self.causal, norm=self.norm)
         if self.max_parameters is not None and count_parameters(recipe, config) > self.max_parameters:
             return False

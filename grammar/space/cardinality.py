@@ -1,4 +1,4 @@
-"""How many architectures a space has, and how many of them are within a budget."""
+"""The number of architectures in a space, and of those within a budget."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ _SCIENTIFIC_FROM = 10**12  # from here on a number is shown by its first digits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cardinality:
-    """How many architectures a space has.
+    """The number of architectures in a space.
 
-    `forms` counts those that differ by more than the real numbers in them, each range of real numbers as one
-    value; without such ranges these are the architectures. Where it is not `exact` it is an upper bound.
+    `forms` counts those that differ by more than the real numbers in them: each range of real numbers
+    counts as one value. Without such ranges forms are architectures. A count that is not `exact` is an
+    upper bound.
     """
 
     forms: int
@@ -34,9 +35,9 @@ class Cardinality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetShare:
-    """How much of a space is within a budget: a share of all, and how many architectures that is.
+    """The share of a space that is within a budget, and the number of its architectures.
 
-    Where it is not `exact` it was estimated from `drawn` members; `error` is the standard error of the share.
+    A share that is not `exact` was estimated from `drawn` members; `error` is its standard error.
     """
 
     total: Cardinality
@@ -47,7 +48,7 @@ class BudgetShare:
 
     @property
     def exact(self) -> bool:
-        """Whether every member was looked at."""
+        """Whether every member was checked."""
         return not self.samples
 
     def __str__(self) -> str:

@@ -137,9 +137,10 @@ def _find_parts(
     members: tuple[Value, ...],
     failed: set[tuple[tuple[_Placed, ...], tuple[Value, ...]]],
 ) -> Derivation | None:
-    """Return the derivation in which parts give members, those of a series in order, of a sum in any order.
+    """Return the derivation in which parts give members: those of a series in order, of a sum in any order.
 
-    An option that is a sum in a sum, or a series in a series, gives several parts. `failed` caches failures.
+    An option that is a sum in a sum, or a series in a series, gives several parts. `failed` caches
+    failures.
     """
     if not todo or len(todo) > len(members):
         return {} if len(todo) == len(members) else None
@@ -172,7 +173,7 @@ def _placed_children(value: Value, start: int) -> tuple[_Placed, ...]:
 
 
 def _leaves(part: Value, start: int) -> list[_Leaf]:
-    """Return the options of a choice, and those of choices among them; any other part by itself."""
+    """Return the options of a choice, with those of choices among them; any other part alone."""
     if not isinstance(part, ChoiceDimension):
         return [(part, start, {})]
     return [

@@ -1,6 +1,6 @@
-"""Whether several derivations of a part can give the same member, so that counting them is not enough.
+"""A test of whether several derivations of a part can give the same member, so that products overcount.
 
-The tests are cautious: where they cannot tell, they answer that parts overlap.
+The test is cautious: where it cannot decide, it answers that parts overlap.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _is_open(part: Value) -> bool:
 
 
 def _leaves(part: Value) -> list[Value]:
-    """Return the options of a choice, and those of choices among them; any other part by itself."""
+    """Return the options of a choice, with those of choices among them; any other part alone."""
     if not isinstance(part, ChoiceDimension):
         return [part]
     return [leaf for option in part.options for leaf in _leaves(option)]

@@ -1,8 +1,8 @@
-"""The rules of the recipe language: one method a rule, whose docstring is the rule; faults do not stop it.
+"""The rules of the recipe language: one method for each rule, which is its docstring.
 
-After a fault the parser goes on as if the text were what it most likely should have been: an operator or
-comma is taken as there, a bracket too many as not there. What stands around a fault becomes Wrong, so that
-one mistake gets one message. Nothing is evaluated, and nothing is read that is nested deeper than MAX_DEPTH.
+Faults do not stop it. After a fault the parser goes on with the most likely meaning: a missing operator or
+comma counts as present, a bracket too many as absent. The surroundings of a fault become Wrong, so that one
+mistake gets one message. Nothing is evaluated, and nothing nested deeper than MAX_DEPTH is read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STRAY_MESSAGES = {
 
 
 def parse_syntax(text: str, faults: FaultCollector) -> Syntax:
-    """What the text says; whatever cannot be read is noted in `faults` and stands as Wrong."""
+    """Return the syntax tree of the text; unreadable parts are noted in `faults` and stand as Wrong."""
     return _RecipeParser(text, faults).recipe()
 
 
@@ -182,7 +182,7 @@ class _RecipeParser(TokenReader):
         return _make_operation(operator, operands, start, self._end())
 
     def _series_until(self, close: str) -> Syntax:
-        """A series that ends at `close`; what stands between two expressions is noted and passed over."""
+        """Return a series that ends at `close`; text between two expressions is reported and skipped."""
         start = self.token.start
         parts = [self.series()]
         while self.token.kind not in (close, "end"):
@@ -237,13 +237,13 @@ class _RecipeParser(TokenReader):
             self.token = self._tokens[self._at]
 
     def _describe_token(self) -> str:
-        """The next token, as a message says it."""
+        """Return the next token as a message names it."""
         if self.token.kind == "end":
             return "the end"
         return f"'{self._faults.quote(self.token.start, self.token.end)}'"
 
     def _describe_expected(self) -> str:
-        """What is missing if no operand stands here, as a message says it."""
+        """Return what is missing where an operand should stand, as a message names it."""
         if self._at == 0:
             return "a block"
         last = self._tokens[self._at - 1]

@@ -1,4 +1,4 @@
-"""What a recipe's text says, before anybody asks whether it makes sense: a tree with spans."""
+"""The syntax tree of a recipe's text with spans, before anything is checked for sense."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ArgumentSyntax:
 
     @property
     def name_end(self) -> int:
-        """Where the name ends, or where the argument begins if it has none."""
+        """The position after the name, or the begin of the argument if it has no name."""
         return self.start + len(self.name or "")
 
 
@@ -49,7 +49,7 @@ class CallSyntax:
 
     @property
     def name_end(self) -> int:
-        """Where the name ends."""
+        """The position after the name."""
         return self.start + len(self.name)
 
 

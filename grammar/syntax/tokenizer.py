@@ -32,7 +32,7 @@ _VALUE_END_KINDS = ("number", "name", ")", "}")
 
 
 def tokenize(text: str, faults: FaultCollector) -> list[Token]:
-    """All tokens of the text; the kinds are "number", "name", "wrong", "end", or the sign itself."""
+    """Return all tokens of the text; a kind is "number", "name", "wrong", "end", or the sign itself."""
     tokens: list[Token] = []
     for cut in _cut(text):
         match cut.kind:
@@ -50,7 +50,7 @@ def tokenize(text: str, faults: FaultCollector) -> list[Token]:
 
 
 def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) -> Token:
-    """An operator or bracket; `>` is read as `>>`, and a minus between two values is wrong."""
+    """Return an operator or bracket; `>` is read as `>>`, and a minus between two values is wrong."""
     end = start + len(text)
     if text == ">":
         faults.add(start, end, "expected '>>', got '>'")
@@ -63,7 +63,7 @@ def _sign(text: str, start: int, before: list[Token], faults: FaultCollector) ->
 
 
 def _number(text: str, start: int, faults: FaultCollector) -> Token:
-    """A number as Python writes it; without underscores in a real number, without other bases."""
+    """Return a number in Python's notation: no underscores in a real number, no bases but ten."""
     end = start + len(text)
     if len(text) > MAX_DIGITS + 6:  # room for a point and an exponent
         faults.add(start, end, f"expected a number of at most {MAX_DIGITS} digits, got {_count_digits(text)}")
@@ -81,12 +81,12 @@ def _number(text: str, start: int, faults: FaultCollector) -> Token:
 
 
 def _count_digits(text: str) -> int:
-    """How many digits a number is written with."""
+    """Return the number of digits that a number is written with."""
     return sum(character.isdigit() for character in text)
 
 
 def _quoted(text: str, start: int, faults: FaultCollector) -> Token:
-    """A word in quotes is read as the word, so that what follows is still understood."""
+    """Return a word in quotes as the plain word, so that what follows can still be read."""
     end = start + len(text)
     word = text[1:-1]
     if word.isascii() and word.isidentifier():

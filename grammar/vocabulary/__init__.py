@@ -1,9 +1,8 @@
-"""Every block is data: parameters, role, reach and source; the file names are those of `blocks`.
+"""The blocks as data: parameters, role, reach and source; files are named as those of `blocks`.
 
-`spec` is what a block states and `registry` where it is found. `attention`,
+`spec` defines what a block states, and `registry` finds blocks by name. The families are `attention`,
 `attention_variants`, `all_attention`, `convolutions`, `recurrent`, `matrix_states`, `vector_states`,
-`feedforward`, `pooling` and `neural_gpu` are the families. `output_kinds` checks what
-parts give.
+`feedforward`, `pooling` and `neural_gpu`. `output_kinds` checks whether parts give sequences or vectors.
 """
 
 from . import (  # each registers its blocks

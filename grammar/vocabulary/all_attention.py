@@ -1,7 +1,7 @@
-"""All-attention: persistent vectors, which every position attends to, in the place of a feed-forward layer.
+"""All-attention: persistent vectors, to which every position attends, in place of a feed-forward layer.
 
-Position vectors are on keys alone, and a span begins with the position before, unless parameters say
-otherwise; the window is that of `sa(pos=relative)`. Each head has N persistent keys and N values.
+By default only keys have position vectors, and a span begins at the position before the query; the window
+is that of `sa(pos=relative)`. Each head has N persistent keys and N values.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SOURCE = "Sukhbaatar et al. 2019 (Augmenting Self-attention with Persistent Mem
 
 
 def _reach(settings: Settings, context: CostContext) -> Reach:
-    """The span; vectors are no positions."""
+    """Return a reach over the span; persistent vectors are no positions."""
     return window_from_settings(settings, causal=context.causal).reach
 
 
 def _check_even_heads(settings: Settings) -> str | None:
-    """What is wrong with the parameters of `head_split`, or None."""
+    """Return what is wrong with the parameters of `head_split`, or None."""
     heads = as_int(settings, "heads")
     return check_ramp(settings) if heads % 2 == 0 else f"head_split halves its heads, got {heads}"
 

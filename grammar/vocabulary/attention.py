@@ -27,11 +27,11 @@ from .spec import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Positions that a query sees, by their distance: back to a key, negative for keys to the right.
+    """The positions that a query sees, by distance: positive to the left, negative to the right.
 
     In a causal model there are `span` distances, from 1 on, or from 0 on where the window `includes_self`;
-    otherwise the window reaches `span` positions to both sides. `ramp` is that of an adaptive span, None for
-    a fixed one.
+    otherwise the window reaches `span` positions to both sides. `ramp` belongs to an adaptive span; it is
+    None for a fixed one.
     """
 
     span: int
@@ -106,7 +106,7 @@ POS_VALUES = Parameter(
 
 
 def window_from_settings(settings: Settings, *, causal: bool) -> Window:
-    """The window of a block with these settings; a span of 0 has none."""
+    """Return the window of a block with these settings; a span of 0 means no window."""
     relative = "pos" not in settings or as_word(settings, "pos") == "relative"
     return Window(
         span=as_int(settings, "span"),
@@ -120,14 +120,14 @@ def window_from_settings(settings: Settings, *, causal: bool) -> Window:
 
 
 def check_ramp(settings: Settings) -> str | None:
-    """What is wrong with a ramp of spans that do not fade, or None."""
+    """Return what is wrong with a ramp for spans that do not fade, or None."""
     if as_int(settings, "ramp") != RAMP.default and not as_bool(settings, "adaptive"):
         return "ramp is for adaptive=true"
     return None
 
 
 def _check(settings: Settings) -> str | None:
-    """What parameters that stand together do not allow, or None."""
+    """Return which parameters contradict each other, or None."""
     pos, span = as_word(settings, "pos"), as_int(settings, "span")
     relative = pos == "relative"
     rules = (
@@ -152,7 +152,7 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
-    """What is wrong with heads that share keys, are turned or normalised, or None."""
+    """Return what is wrong with heads that share keys, rotate or are normalised, or None."""
     heads, width = as_int(settings, "heads"), as_int(settings, "head_width")
     shared, turned = as_int(settings, "kv_heads"), as_word(settings, "pos") == "rope"
     if shared and heads % shared:
@@ -163,7 +163,7 @@ def _check_heads(settings: Settings) -> str | None:
 
 
 def _is_laid_out_by_length(settings: Settings) -> bool:
-    """Whether windows or distances are laid out for a length."""
+    """Return whether windows or distances are laid out for a length."""
     return as_int(settings, "span") > 0 or as_word(settings, "pos") in ("alibi", "t5")
 
 
@@ -182,7 +182,7 @@ def _window(settings: Settings, context: CostContext) -> int:
 
 
 def _reach(settings: Settings, context: CostContext) -> Reach:
-    """All that a mask does not hide, or the span."""
+    """Return a reach over the span, or over everything that a mask does not hide."""
     if as_int(settings, "span") == 0:
         return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
     return window_from_settings(settings, causal=context.causal).reach

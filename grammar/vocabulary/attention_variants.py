@@ -19,7 +19,7 @@ from .spec import (
 
 
 def _reach(_settings: Settings, context: CostContext) -> Reach:
-    """All that a mask does not hide."""
+    """Return a reach over everything that a mask does not hide."""
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 
 
@@ -39,7 +39,7 @@ FOX = define(
 
 
 def _check_turns(settings: Settings) -> str | None:
-    """What is wrong with heads that are turned, or None."""
+    """Return what is wrong with the rotation of heads, or None."""
     width = as_int(settings, "head_width")
     if as_word(settings, "pos") == "rope" and width % 2:
         return f"pos=rope turns channels two by two: expected an even head_width, got {width}"
@@ -83,7 +83,7 @@ DIFF_ATTN = define(
 
 
 def _check_latents(settings: Settings) -> str | None:
-    """What is wrong with the key that is turned, or None."""
+    """Return what is wrong with the rotated key, or None."""
     width = as_int(settings, "rope_width")
     if width % 2:
         return f"channels are turned two by two: expected an even rope_width, got {width}"

@@ -1,12 +1,12 @@
-"""The active memory of the vocabulary: blocks that move a whole sequence by convolutions.
+"""The active memory of the vocabulary: blocks that transform a whole sequence by convolutions.
 
 In the equations `∗` is a convolution with a kernel of k × width × width, `⊗` a product of channels, and
 hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1). In a causal model a kernel covers the k - 1 tokens to the
 left and the token itself; otherwise ⌊(k - 1) / 2⌋ tokens to the left and the rest to the right. Generation
 keeps the last k - 1 inputs of each kernel, a window that does not grow with the tokens.
 
-`base_conv` and `hyena` convolve each channel by itself, causally in every model. An implicit filter has
-a value for each lag from a small network, computed once a batch; its products are not counted.
+`base_conv` and `hyena` convolve each channel separately, causally in every model. A small network computes
+an implicit filter's value for each lag, once for each batch; these products are not counted.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ _SOURCE = "Dowdell and Zhang 2019, section 3.1"
 
 
 def kernel_reach(kernel: int, *, causal: bool) -> Reach:
-    """The tokens to the left and right that a kernel covers: causal, or the odd one on the right."""
+    """Return the tokens to the left and right that a kernel covers.
+
+    An even kernel has one more on the right.
+    """
     left = kernel - 1 if causal else (kernel - 1) // 2
     return Reach(left=left, right=kernel - 1 - left)
 
 
 def _conv_reach(settings: Settings, context: CostContext) -> Reach:
-    """The window of one kernel, however many convolutions stand side by side."""
+    """Return the window of one kernel, whatever the number of convolutions side by side."""
     return kernel_reach(as_int(settings, "k"), causal=context.causal)
 
 
@@ -38,7 +41,7 @@ def _kernel_inputs(settings: Settings, context: CostContext) -> int:
 
 
 def _cgru_reach(settings: Settings, context: CostContext) -> Reach:
-    """The reset gate, a convolution, is convolved again."""
+    """Return the window of two kernels: the reset gate is a convolution whose result is convolved again."""
     side = _conv_reach(settings, context)
     return Reach(left=2 * side.left, right=2 * side.right)
 
@@ -103,7 +106,7 @@ MAX_TAPS = 64
 
 
 def _check_taps(settings: Settings) -> str | None:
-    """What is wrong with the taps of a filter, or None."""
+    """Return what is wrong with the taps of a filter, or None."""
     if as_word(settings, "filter") == "explicit" and (taps := as_int(settings, "k")) > MAX_TAPS:
         return f"filter=explicit has a weight for each tap: expected k of at most {MAX_TAPS}, got {taps}"
     return None
@@ -145,7 +148,7 @@ BASE_CONV = define(
 
 
 def _hyena_reach(settings: Settings, _context: CostContext) -> Reach:
-    """The short convolution and each long one reach further."""
+    """Return the sum of the windows: the short convolution and each long one reach further."""
     each, short = as_int(settings, "k") - 1, as_int(settings, "short_conv")
     return Reach(left=(as_int(settings, "order") - 1) * each + max(0, short - 1), right=0)
 

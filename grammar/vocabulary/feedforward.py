@@ -1,4 +1,4 @@
-"""The channel blocks of the vocabulary: they work on each position by itself.
+"""The channel blocks of the vocabulary, which map each position separately.
 
 They reach no other position and keep no state.
 """
@@ -18,7 +18,7 @@ ACT = Parameter(
 
 
 def _reach(_settings: Settings, _context: CostContext) -> Reach:
-    """The position itself."""
+    """Return a reach over the position alone."""
     return Reach(left=0, right=0)
 
 

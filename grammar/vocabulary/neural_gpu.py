@@ -1,8 +1,8 @@
 """The Neural GPU family of the vocabulary: whole models that hold both sequences in one image.
 
-An image s is length × width × maps numbers, the length that of the longer of source and target. In the
+An image s is length × width × maps numbers, with the length of the longer of source and target. In the
 equations `∗` is a convolution in two dimensions with zeros around the image, `⊗` a product of numbers,
-hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1), and U, U′, U″, W, W′, W″ kernels of each layer by itself.
+hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1), and each layer has kernels U, U′, U″, W, W′, W″ of its own.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UNIT = (
 
 
 def image_maps(settings: Settings, width: int) -> int:
-    """The maps of the image, in a model of that width."""
+    """Return the number of maps of the image in a model of that width."""
     return as_int(settings, "maps") or width
 
 
@@ -65,9 +65,9 @@ def _image_and_tape(settings: Settings, context: CostContext) -> int:
 
 
 def _reach(_settings: Settings, context: CostContext) -> Reach:
-    """As many steps as there are positions carry a number from one end of the image to the other.
+    """Return a reach over everything: there are as many steps as positions.
 
-    A causal model hides the outputs that are still to come, never the source.
+    A causal model hides later outputs, never the source.
     """
     return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
 

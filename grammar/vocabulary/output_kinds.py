@@ -1,7 +1,7 @@
-"""What the parts of a recipe give, so that sums and series can be checked: a sequence or a vector.
+"""The output of the parts of a recipe, sequence or vector, by which sums and series are checked.
 
-Channel blocks map what they get: behind a pool, the vector, as a sequence of one. A hole gives what its
-filling will give; it is checked once it is filled.
+Channel blocks keep the kind of their input: behind a pool they map the vector, as a sequence of one. A hole
+gives what its filling will give, and is checked once it is filled.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SEQUENCE, VECTOR, OTHER_LENGTH = (
 
 
 def output_kind(node: Value) -> str | None:
-    """What the part gives, in the words of OUTPUT_KINDS; None where a hole decides."""
+    """Return the kind of output of a part, one of OUTPUT_KINDS; None where a hole decides."""
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -48,13 +48,16 @@ def output_kind(node: Value) -> str | None:
 
 
 def mixes_positions(node: Value) -> bool:
-    """Whether positions see each other anywhere inside the part."""
+    """Return whether positions see each other anywhere inside the part."""
     blocks = (inside for inside in walk(node) if isinstance(inside, BlockNode))
     return any(spec.role is Role.MIXER for block in blocks if (spec := lookup(block.name)) is not None)
 
 
 def pair_position_fault(root: Value, position: str) -> str | None:
-    """What is wrong with a body in which nothing compares the positions that a model draws, or None."""
+    """Return what is wrong with a body in which no mixer compares the positions that a model draws.
+
+    None if there is none.
+    """
     if not isinstance(POSITIONS.get(position), RandomisedPairs):
         return None
     blocks = ((inside, lookup(inside.name)) for inside in walk(root) if isinstance(inside, BlockNode))
@@ -67,7 +70,7 @@ def pair_position_fault(root: Value, position: str) -> str | None:
 
 
 def compiled_for_each_length(root: Value) -> tuple[BlockNode, ...]:
-    """The blocks of which `torch.compile` makes a program for each length, each once."""
+    """Return the blocks that `torch.compile` compiles anew for each length, each once."""
     blocks = ((inside, lookup(inside.name)) for inside in walk(root) if isinstance(inside, BlockNode))
     found = (
         block
@@ -91,7 +94,7 @@ def export_faults(root: Value) -> dict[BlockNode, str]:
 
 
 def is_positionwise(node: Value) -> bool:
-    """Whether all of the part works on each position by itself, so that it can map a vector; holes may."""
+    """Return whether the whole part maps each position separately, so that it can map a vector; holes may."""
     match node:
         case BlockNode():
             spec = lookup(node.name)
@@ -114,7 +117,7 @@ def find_mismatch(parts: tuple[Value | None, ...]) -> tuple[int, int] | None:
 
 
 def _series_output(parts: tuple[Value, ...]) -> str | None:
-    """What a series gives: that of its last part, unless a part before has made something else of it."""
+    """Return the kind of output of a series: that of its last part, unless an earlier part changed it."""
     found = [output_kind(part) for part in parts]
     if VECTOR in found:
         return VECTOR

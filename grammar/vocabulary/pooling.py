@@ -1,7 +1,7 @@
-"""The pools of the vocabulary: they make one vector of a whole sequence.
+"""The pools of the vocabulary, which reduce a whole sequence to one vector.
 
-Neither a normalisation nor a residual sum stands around a pool, for its output is no step of the sequence it
-was given. Behind it the model goes on with the vector, as a sequence of one.
+A pool has no normalisation or residual sum around it, because its output is not a position of its input.
+Behind it the model continues with the vector as a sequence of one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _SOURCE = "Raffel and Ellis 2016, section 1.3"
 
 
 def _reach(_settings: Settings, _context: CostContext) -> Reach:
-    """The vector stands at the end of the sequence, all of which is to its left."""
+    """Return a reach over the whole sequence: the vector stands at its end."""
     return Reach(left=UNBOUNDED, right=0)
 
 

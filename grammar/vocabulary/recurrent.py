@@ -1,7 +1,6 @@
 """The recurrent blocks of the vocabulary: a state of the model's width is carried from left to right.
 
-They are causal in every model. A product with the state stands at each position and cannot be computed
-before that of the position before it.
+They are causal in every model. Each position's product with the state has to wait for the one before it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ LAYERS = Parameter(
 
 
 def _reach(_settings: Settings, _context: CostContext) -> Reach:
-    """All that came before, in a bidirectional model too."""
+    """Return a reach over all earlier positions, in a bidirectional model too."""
     return Reach(left=UNBOUNDED, right=0)
 
 

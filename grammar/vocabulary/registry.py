@@ -101,7 +101,7 @@ def block_code(name: str) -> str | None:
 
 
 def registered_names() -> tuple[str, ...]:
-    """Return the sorted names of all blocks, those of plug-ins among them."""
+    """Return the sorted names of all blocks, with those of plug-ins."""
     return tuple(sorted(SPECS))
 
 

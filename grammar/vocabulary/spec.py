@@ -28,7 +28,7 @@ Settings = Mapping[str, Value]
 
 
 class Role(StrEnum):
-    """What a block does to a sequence; sums and series are checked against it."""
+    """The effect of a block on a sequence, by which sums and series are checked."""
 
     MIXER = "mixer"  # sequence to sequence, positions see each other
     CHANNEL = "channel"  # sequence to sequence, each position by itself
@@ -70,7 +70,7 @@ class CostContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How many tokens to the left and to the right of a position can move its output, or UNBOUNDED."""
+    """The number of tokens to the left and to the right that can change a position's output, or UNBOUNDED."""
 
     left: float
     right: float
@@ -88,17 +88,17 @@ def lays_out_its_window(_settings: Settings) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One block of the vocabulary: its arguments, and the claims that tests hold against its module.
+    """One block of the vocabulary: its arguments, and the claims that tests check against its module.
 
-    Costs are not stated here: they are measured from the module (`measured_costs`). Generation keeps `state`
-    numbers for each past token and `window` numbers for any number of past tokens; without either, a mixer
-    keeps the inputs within its reach. `check` returns what is wrong with arguments together, or None.
-    `compares_positions` says whether it does so by numbers that a model may draw (`randomised_pairs`).
-    `compiled_for_each_length` says whether `torch.compile` makes a program of it for each length, as of a
-    loop over positions; of others it makes one for most lengths, or one for as many chunks.
-    `export_fault` says why no exported program of the block is right at every length, None if one is.
-    `depends_on_target_length` is for transducers whose outputs depend on how many there will be, where these
-    are more than the source has.
+    Costs are not stated here: they are measured from the module (`measured_costs`). Generation keeps
+    `state` numbers for each past token and `window` numbers for any number of past tokens; without either,
+    a mixer keeps the inputs within its reach. `check` returns what is wrong with the arguments together, or
+    None. `compares_positions` says whether the block compares numbers that a model may draw
+    (`randomised_pairs`). `compiled_for_each_length` says whether `torch.compile` makes a program for each
+    length, as for a loop over positions; other blocks get one program for most lengths, or one for each
+    number of chunks. `export_fault` says why no exported program of the block is right at every length,
+    None if one is. `depends_on_target_length` marks transducers whose outputs depend on their number, where
+    they are longer than the source.
     """
 
     name: str
@@ -132,33 +132,33 @@ class Spec:
         return (context.width, 0) if math.isinf(left) else (0, int(left) * context.width)
 
     def parameter(self, name: str) -> Parameter | None:
-        """The parameter of that name, or None."""
+        """Return the parameter of that name, or None."""
         return next((p for p in self.parameters if p.name == name), None)
 
 
 def as_int(settings: Settings, name: str) -> int:
-    """The whole number that a parameter of a block has, once every hole and dimension is filled."""
+    """Return a parameter that is a whole number, once every hole and dimension is filled."""
     value = settings[name]
     assert isinstance(value, int), f"{name} is still open: {value}"
     return value
 
 
 def as_word(settings: Settings, name: str) -> str:
-    """The word that a parameter of a block has, once every hole and dimension is filled."""
+    """Return a parameter that is a word, once every hole and dimension is filled."""
     value = settings[name]
     assert isinstance(value, str), f"{name} is still open: {value}"
     return value
 
 
 def as_float(settings: Settings, name: str) -> float:
-    """The number that a parameter of a block has, once every hole and dimension is filled."""
+    """Return a parameter that is a real number, once every hole and dimension is filled."""
     value = settings[name]
     assert isinstance(value, float), f"{name} is still open: {value}"
     return value
 
 
 def as_bool(settings: Settings, name: str) -> bool:
-    """The truth value that a parameter of a block has, once every hole and dimension is filled."""
+    """Return a parameter that is true or false, once every hole and dimension is filled."""
     value = settings[name]
     assert isinstance(value, bool), f"{name} is still open: {value}"
     return value

@@ -28,7 +28,7 @@ LINEAR_ATTN = register_recurrence(
 
 
 def _check_rotation(settings: Settings) -> str | None:
-    """What is wrong with heads that are rotated, or None."""
+    """Return what is wrong with the rotation of heads, or None."""
     width = as_int(settings, "head_width")
     if as_bool(settings, "rotate") and width % 2:
         return f"rotate=true turns channels two by two: expected an even head_width, got {width}"

@@ -35,7 +35,7 @@ SHORT_CONV = Parameter(
 
 
 def qk_norm_parameter(default: str) -> Parameter:
-    """Which normalisation queries and keys have."""
+    """Return the parameter that chooses the normalisation of queries and keys."""
     return Parameter(
         name="qk_norm",
         kind="word",
@@ -46,7 +46,7 @@ def qk_norm_parameter(default: str) -> Parameter:
 
 
 def head_norm_parameter(default: str) -> Parameter:
-    """Which normalisation stands behind each head."""
+    """Return the parameter that chooses the normalisation behind each head."""
     return Parameter(
         name="head_norm",
         kind="word",
@@ -57,7 +57,7 @@ def head_norm_parameter(default: str) -> Parameter:
 
 
 def output_gate_parameter(default: str) -> Parameter:
-    """Which gate stands before the last map."""
+    """Return the parameter that chooses the gate before the last map."""
     return Parameter(
         name="output_gate",
         kind="word",
@@ -68,7 +68,7 @@ def output_gate_parameter(default: str) -> Parameter:
 
 
 def _reach(_settings: Settings, _context: CostContext) -> Reach:
-    """All that came before, in a bidirectional model too."""
+    """Return a reach over all earlier positions, in a bidirectional model too."""
     return Reach(left=UNBOUNDED, right=0)
 
 
@@ -95,8 +95,8 @@ def register_recurrence(
 ) -> Spec:
     """Register a block of this family.
 
-    Its `own` parameters stand between those of heads and those that all blocks have. `state` maps the number
-    and the width of heads to the numbers of the state; `convolved` gives the channels of the short
+    Its `own` parameters stand between those of heads and those that all blocks have. `state` maps the
+    number and the width of heads to the size of the state; `convolved` gives the channels of the short
     convolution.
     """
 

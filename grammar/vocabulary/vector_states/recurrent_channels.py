@@ -1,4 +1,4 @@
-"""What the blocks with a vector as their state share: maps in front and behind, a short convolution, a gate.
+"""The common parts of blocks with a vector as their state: outer maps, a short convolution, a gate.
 
 They are causal in every model.
 """
@@ -30,7 +30,7 @@ GATES = ("none", "sigmoid", "silu", "gelu")
 
 
 def gate_parameter(default: str) -> Parameter:
-    """Which gate stands before the last map."""
+    """Return the parameter that chooses the gate before the last map."""
     return Parameter(
         name="output_gate",
         kind="word",
@@ -75,7 +75,7 @@ def register_channels(
 
 
 def _reach(_settings: Settings, _context: CostContext) -> Reach:
-    """All that came before, in a bidirectional model too."""
+    """Return a reach over all earlier positions, in a bidirectional model too."""
     return Reach(left=UNBOUNDED, right=0)
 
 
