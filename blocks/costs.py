@@ -60,7 +60,7 @@ def measure_parameters(node: BlockNode, config: ModelConfig) -> Numbers:
 def measure_block(node: BlockNode, config: ModelConfig, length: int, past: int) -> Numbers:
     """Return the parameters of a block, and the FLOPs of a sequence of `length` after `past` positions.
 
-    Only the positions that a block computes by itself in a stream count, not those that it computes again.
+    In a stream only new positions count, not those of the past that are computed again.
     """
     block, context = _build(node, config)
     spec, surroundings = spec_of(node.name), CostContext(config=config, length=length)
@@ -74,10 +74,10 @@ def measure_block(node: BlockNode, config: ModelConfig, length: int, past: int) 
 
 
 def measure_frame(config: ModelConfig, length: int, scored: int) -> Numbers:
-    """Return the parameters and FLOPs of what stands around the body of a model, as "parameters PART".
+    """Return the parameters and FLOPs of everything outside the body, as "parameters PART".
 
-    Outputs are computed at `scored` positions. With a clustered vocabulary all targets are in the first
-    cluster, which most tokens are of.
+    Outputs are computed at `scored` positions. With a clustered vocabulary all targets count as members of
+    the first cluster, to which most tokens belong.
     """
     if isinstance(config.position_kind, RandomisedPairs):  # which need a mixer, and add nothing to the frame
         config = replace(config, position="none")
@@ -355,7 +355,7 @@ class _KeptBytes:
 
     @contextmanager
     def by_module(self) -> Iterator[None]:
-        """Yield a context in which the modules of the model are told apart."""
+        """Yield a context in which each tensor is assigned to the module that computes it."""
         with _entered_modules(self._model, lambda _name: None) as self._names:
             yield
 
@@ -416,7 +416,7 @@ def _makes_new_tensors(func: Any) -> bool:  # noqa: ANN401 -- an operator
 
 
 class _Layout(NamedTuple):
-    """All that the results of a function depend on in a tensor on the meta device."""
+    """Everything in a tensor on the meta device on which the results of a function depend."""
 
     shape: torch.Size
     strides: tuple[int, ...]
@@ -479,7 +479,7 @@ class _AllocationMode(TorchDispatchMode):
 
 
 def _laid_out_like(given: Tensor | None, found: Tensor | None) -> Tensor | None:
-    """Return the result of a convolution with its channels last where those of its input are.
+    """Return the result of a convolution with channels last where its input has them last.
 
     Other devices do so; the meta device (torch 2.13) puts them first, and the next layer would make a copy.
     """
@@ -505,9 +505,10 @@ def _storages(model: nn.Module) -> weakref.WeakKeyDictionary[torch.UntypedStorag
 
 
 class _MetaMode(TorchFunctionMode):
-    """What the meta device lacks: fused attention, and which targets stand in rare clusters: none.
+    """Functions that the meta device lacks.
 
-    Fused attention computes products where they are counted as FLOPs, and else allocates its output alone.
+    Fused attention, and the targets in rare clusters, of which it has none. Fused attention computes
+    products where FLOPs are counted, and else allocates only its output.
     """
 
     def __init__(self, *, counts_flops: bool = True) -> None:

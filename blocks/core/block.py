@@ -1,4 +1,4 @@
-"""What a block is, what it is told about its surroundings, and the registry of modules by block name."""
+"""Blocks, the context in which they are built, and the registry of modules by block name."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ class BuildError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Where a block is built: what the whole model has in common, and the parts that its blocks share."""
+    """The surroundings in which a block is built.
+
+    The model's settings, and the parts that its blocks share.
+    """
 
     config: ModelConfig
     shared: dict[Hashable, nn.Module] = field(default_factory=dict)
@@ -41,7 +44,7 @@ class Context:
 
     @property
     def causal(self) -> bool:
-        """Whether the future is hidden."""
+        """Whether the future is hidden from each position."""
         return self.config.causal
 
     def share(self, key: Hashable, make: Callable[[], ModuleT]) -> ModuleT:
@@ -120,7 +123,7 @@ class Block(nn.Module, ABC):
         """Take note of new weights: called after every step of the optimiser and when weights are loaded."""
 
     def penalty(self) -> Tensor | None:
-        """Return a term for the loss beside that of the task, or None."""
+        """Return a term to add to the task's loss, or None."""
         return None
 
 

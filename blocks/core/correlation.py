@@ -40,10 +40,11 @@ def correlate(
     right: int = 0,
     by_frequencies: bool,
 ) -> Tensor:
-    """Slide (outputs, taps, width) over (batch, length, width) with so many zeros before and after it.
+    """Slide (outputs, taps, width) over (batch, length, width), padded with `left` and `right` zeros.
 
-    Returns (batch, left + length + right - taps + 1, outputs). `by_frequencies` allows frequencies where they
-    are faster. An output then depends on all positions, if only by rounding, so causal models do without.
+    Returns (batch, left + length + right - taps + 1, outputs). `by_frequencies` allows the frequency form
+    where it is faster. Each output then depends on all positions, if only by rounding, so causal models
+    never use it.
     """
     if not (by_frequencies and is_faster_by_frequencies(x, weight, left, right)):
         return _by_positions(x, weight, bias, left, right)

@@ -26,12 +26,12 @@ class Dropout(nn.Module):
 
     @property
     def active(self) -> bool:
-        """Whether anything is dropped now."""
+        """Whether the layer drops anything in its present mode."""
         return self.training and self.rate > 0.0
 
     @property
     def scale(self) -> float:
-        """What kept numbers are multiplied by."""
+        """The factor of the numbers that are kept."""
         return 1.0 / (1.0 - self.rate)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ def _draw(call: RandomCall, generator: Generator, device: torch.device) -> Tenso
 
 
 def _draw_on_gpu(ones: Tensor, rate: float, generator: Generator) -> Tensor:
-    """Drop ones by a generator; torch's kernel draws only from that of the process."""
+    """Drop ones by a generator of our own; torch's kernel draws only from the process's generator."""
     index = generator.device.index  # None for a generator made for "cuda"
     process = torch.cuda.default_generators[torch.cuda.current_device() if index is None else index]
     before = process.graphsafe_get_state()

@@ -1,4 +1,4 @@
-"""How weights begin: drawn from one generator in the order of the modules, maps Glorot uniform by default."""
+"""Initial weights: drawn from one generator in the order of the modules, by default Glorot uniform."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Initialisable(nn.Module, ABC):
 
 
 class Linear(nn.Linear, Initialisable):
-    """A linear map, or several of one input side by side, drawn by its model's rule or as N(0, std²).
+    """A linear map, or several maps of one input side by side, drawn by the model's rule or as N(0, std²).
 
-    `outputs` are those of each of `maps` equal maps, or a number for each of several unequal ones. Each map
-    has a bound of its own, unless they are `drawn_as_one`, as in programs that have a single map there.
+    `outputs` is the size of each of `maps` equal maps, or a size for each of several unequal ones. Each map
+    has its own bound, unless they are `drawn_as_one`, as in programs that hold a single map.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
@@ -68,7 +68,7 @@ class Linear(nn.Linear, Initialisable):
     def initialise(
         self, generator: torch.Generator | None, rule: Init = "glorot", *, uniform_bias: bool = False
     ) -> None:
-        """Draw the weight, then the bias by its rule, or uniform as that of all maps."""
+        """Draw the weight, then the bias by its rule, or uniform as one map's."""
         inputs, sizes = self.in_features, self._drawn_sizes()
         match "given" if self.std is not None else rule:
             case "given":
@@ -138,9 +138,9 @@ def widen_output(output: Linear, base: int, rule: Init) -> None:
 def draw_bias(
     bias: Tensor, rule: BiasInit, generator: torch.Generator | None, *, inputs: int, sizes: Sequence[int]
 ) -> None:
-    """Clear the biases of maps with this many inputs and these numbers of outputs, or draw them.
+    """Clear or draw the biases of maps with this many inputs and these sizes.
 
-    Glorot uniform is that of TensorFlow, as many inputs as outputs; uniform is torch's.
+    Glorot uniform follows TensorFlow, which counts a bias's outputs as its inputs; uniform follows torch.
     """
     match rule:
         case "zero":

@@ -1,4 +1,4 @@
-"""How positions are told apart: by sinusoids of all in turn or of some at random, or by learned vectors."""
+"""Positional encodings: sinusoids of consecutive or random positions, or learned vectors."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class PositionalEncoding(nn.Module):
     def forward(
         self, x: Tensor, start: int = 0, lengths: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the sum of x (batch, length, width) and the vectors from position `start` on.
+        """Return x (batch, length, width) plus the vectors from position `start` on.
 
-        With it come those vectors, (length, width) or those of each sequence, (batch, length, width), if
-        sub-layers get them as well. `lengths` (batch,) tells where padding begins.
+        The second result is these vectors, (length, width), or (batch, length, width) where they differ
+        between sequences, if sub-layers get them as well. `lengths` (batch,) says where padding begins.
         """
         self._check(start, x.shape[1])
         if not self.kind.adds_vectors:
@@ -104,9 +104,9 @@ def draw_positions(
 
 
 def choose_positions(keys: Tensor, length: int, lengths: Tensor | None) -> Tensor:
-    """Return the positions with the least keys, in their order: (length,), or (batch, length).
+    """Return the positions with the smallest keys in increasing order: (length,), or (batch, length).
 
-    Each sequence has as many as it is long; behind its end stands the number of all positions.
+    Each sequence has as many as its length; padding gets the number of all positions.
     """
     rank, places = keys.argsort().argsort(), torch.arange(len(keys), device=keys.device)
     chosen = rank < (length if lengths is None else lengths[:, None])

@@ -1,6 +1,6 @@
-"""How blocks are joined: sums on one input, and residual series with their norms, dropout and timing.
+"""Joins of blocks: sums of parts on one input, and residual series with norms, dropout and timing signals.
 
-Behind a pool a vector goes on as a sequence of one position, without mask and timing.
+Behind a pool the vector continues as a sequence of one position, without mask and timing signal.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .streaming import StreamChunk
 
 
 class SideInputs(NamedTuple):
-    """What goes through a stack beside the sequence (batch, length, width), each None where there is none.
+    """Inputs of a stack beside the sequence (batch, length, width); each may be None.
 
-    `mask` (batch, length) is true at valid positions, `signal` (length, width) is the timing signal, or
-    (batch, length, width) that of each sequence, and `chunk` is a piece of a stream, which hands each block
-    what it has kept.
+    `mask` (batch, length) is true at valid positions. `signal` is the timing signal, (length, width), or
+    (batch, length, width) where it differs between sequences. `chunk` is a piece of a stream, which gives
+    each block its state.
     """
 
     mask: Tensor | None = None
@@ -47,7 +47,7 @@ class CompositeBlock(nn.Module, ABC):
 
 
 class Sum(CompositeBlock):
-    """All parts on the same input, their outputs added."""
+    """The sum of parts that all read the same input."""
 
     def __init__(self, parts: Sequence[Block | CompositeBlock]) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ class ResidualStack(CompositeBlock):
 
     @property
     def recomputes(self) -> bool:
-        """Whether what is applied now is computed again in the backward pass."""
+        """Whether the backward pass computes this sub-layer again."""
         return self.checkpoints and self.training and torch.is_grad_enabled()
 
 
@@ -169,7 +169,7 @@ def recomputed(first: Callable[..., Tensor], again: Callable[..., Tensor], *inpu
 
 
 def outermost_stacks(module: nn.Module) -> Iterator[ResidualStack]:
-    """Return the residual stacks of a model that stand in no other."""
+    """Return the residual stacks of a model that are not inside another one."""
     for child in module.children():
         if isinstance(child, ResidualStack):
             yield child
@@ -183,7 +183,7 @@ def build_body(root: nodes.Node, context: Context) -> ResidualStack:
 
 
 def _build_part(node: nodes.Node, context: Context) -> Block | CompositeBlock:
-    """Return the module of what stands in a sum or in a sub-layer."""
+    """Return the module of a part of a sum or of a sub-layer."""
     match node:
         case nodes.BlockNode():
             block = build_block(node, context)

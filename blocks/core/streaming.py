@@ -15,9 +15,9 @@ from .block import Block
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """Where a batch of streams stands: how many positions have passed, and what each block keeps of them.
+    """The position of a batch of streams, and the state of each block there.
 
-    `block_states` has an entry for every application of a block, in their order; it is empty at first.
+    `block_states` has an entry for every application of a block, in order; it is empty at first.
     """
 
     past_length: int = 0
@@ -25,7 +25,7 @@ class StreamState:
 
 
 def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamState]:
-    """Return the states of a batch split into so many parts, as by `tensor_split`."""
+    """Split the states of a batch into `parts`, as `tensor_split` splits tensors."""
     if len(streams) == parts:
         return list(streams)
     first, columns = streams[0], zip(*(stream.block_states for stream in streams), strict=True)
@@ -40,10 +40,10 @@ def split_streams(streams: Sequence[StreamState], parts: int) -> list[StreamStat
 
 
 class StreamChunk:
-    """The next piece of a batch of streams on its way through a model, with what its blocks have kept.
+    """The next piece of a batch of streams on its way through a model, with the states of its blocks.
 
-    Gradients pass through what is kept only `with_grad`; a state may then grow with the sequence. With
-    `zero_past` zero vectors stand in front of what is kept, up to what the block sees.
+    Gradients pass through states only `with_grad`; a state may then grow with the sequence. With
+    `zero_past` zero vectors fill the past of each block up to its context length.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a transducer is: a block that reads one sequence and writes another, symbol by symbol."""
+"""Transducers: blocks that read one sequence and write another, symbol by symbol."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ ValueT = TypeVar("ValueT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """All that the next step of a transducer depends on.
+    """Everything on which the next step of a transducer depends.
 
-    Of its fields, tensors have the batch as their first dimension, states and tuples hold further ones, and
-    anything else is the same for all rows.
+    Fields that are tensors have the batch as their first dimension; states and tuples are nested states;
+    any other field is the same for all rows.
     """
 
     def select_rows(self, index: Tensor) -> Self:
@@ -80,10 +80,10 @@ class Transducer(nn.Module, ABC, Generic[StateT]):
 
     @abstractmethod
     def begin(self, source: Tensor, source_mask: Tensor | None, lengths: Tensor) -> StateT:
-        """Return the state before the first output; `lengths` (batch,) are those of the targets.
+        """Return the state before the first output; `lengths` (batch,) are the lengths of the targets.
 
-        `forward` takes them from the target's mask; a transducer whose outputs do not depend on how many
-        there will be may be asked for more of them.
+        `forward` derives them from the target's mask. A transducer whose outputs do not depend on their
+        number may be asked for more outputs than these.
         """
 
     @abstractmethod

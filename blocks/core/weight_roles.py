@@ -25,7 +25,7 @@ class WeightRoleError(ActivememError):
 
 
 class WeightRole(StrEnum):
-    """What a weight does in its module."""
+    """The role of a weight in its module."""
 
     MATRIX = "matrix"  # adds up inputs: linear maps, convolutions over channels, maps within heads
     FILTER = "filter"  # the taps by which each channel is convolved by itself
@@ -38,7 +38,7 @@ class WeightRole(StrEnum):
 
     @property
     def decays(self) -> bool:
-        """Whether weight decay applies although norms and biases do not decay."""
+        """Whether weight decay applies to this role when norms and biases do not decay."""
         return self in (WeightRole.MATRIX, WeightRole.FILTER, WeightRole.EMBEDDING)
 
 
@@ -55,7 +55,7 @@ class Weight:
 
     @property
     def fan_in(self) -> int:
-        """How many inputs an output of a matrix adds up; 1 for every other role."""
+        """The number of inputs that each output of a matrix sums; 1 for every other role."""
         if self.role is not WeightRole.MATRIX:
             return 1
         parameter = self.module._parameters[self.name]
@@ -74,9 +74,9 @@ class Weight:
 
 
 def find_weights(model: nn.Module) -> dict[nn.Parameter, Weight]:
-    """Return all parameters of a model with their roles; a shared one has that of its first owner.
+    """Return all parameters of a model with their roles; a shared one has the role of its first owner.
 
-    Raises WeightRoleError, with all faults of all modules.
+    Raises WeightRoleError with the faults of all modules.
     """
     found: dict[nn.Parameter, Weight] = {}
     faults: list[str] = []

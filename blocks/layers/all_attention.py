@@ -58,7 +58,7 @@ def attend_persistent(vectors: Persistent, q: Tensor, dropout: Dropout) -> Tenso
 
 
 class PersistentAttention(WindowedBlock):
-    """What the blocks with persistent vectors have in common: projections without bias, and the window."""
+    """The common parts of blocks with persistent vectors: projections without bias, and the window."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -132,7 +132,10 @@ class HeadSplit(PersistentAttention):
 
 @register_block("single_head")
 class SingleHead(PersistentAttention):
-    """As `attn_split`, but one head as wide as all together has the persistent vectors."""
+    """A block like `attn_split` in which one head, as wide as all heads together.
+
+    Has the persistent vectors.
+    """
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:
@@ -160,6 +163,6 @@ class FeedForwardAttention(Block):
         self.dropout = Dropout(context.config.attention_dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map each position by itself; the mask changes nothing."""
+        """Map each position separately; the mask has no effect."""
         q = self.query(x)[None] * x.shape[-1] ** -0.5  # (1, batch, length, width)
         return self.output(attend_persistent(self.persistent, q, self.dropout)[0])

@@ -122,7 +122,7 @@ def temperature_of(config: ModelConfig, head_width: int, given: float = 1.0) -> 
 
 
 class WindowedSelfAttention(WindowedBlock):
-    """As SelfAttention, but within a window; if it has position vectors, all maps begin as UniformLinear."""
+    """SelfAttention within a window; with position vectors all maps are initialised as UniformLinear."""
 
     def __init__(self, settings: Settings, context: Context) -> None:
         super().__init__()
@@ -162,10 +162,10 @@ class WindowedSelfAttention(WindowedBlock):
 
 
 class Scoring(NamedTuple):
-    """What becomes of the products of queries and keys: by √head_width · temperature, capped, and biased.
+    """The transformation of query-key products: scaling by √head_width · temperature, a cap, and a bias.
 
-    A `cap` c makes c tanh(s / c) of a score s, 0 none; `bias` is (heads, queries, keys), or that of
-    each sequence.
+    A `cap` c turns a score s into c tanh(s / c); 0 means none. `bias` is (heads, queries, keys), or has a
+    first dimension for the batch.
     """
 
     temperature: float = 1.0
@@ -174,7 +174,7 @@ class Scoring(NamedTuple):
 
     @property
     def can_be_fused(self) -> bool:
-        """Whether fused kernels know all of it; of a bias they have no gradient."""
+        """Whether fused kernels can compute it; they have no gradient of a bias."""
         return not self.cap and (self.bias is None or not self.bias.requires_grad)
 
 

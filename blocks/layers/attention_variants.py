@@ -157,9 +157,9 @@ class DifferentialAttention(Block):
 
 @register_block("latent_attn")
 class LatentAttention(Block):
-    """Keys and values of all heads are maps of one narrow vector, all that is kept (DeepSeek-AI 2024).
+    """Attention whose keys and values are maps of one narrow vector, the only state (DeepSeek-AI 2024).
 
-    Beside it a turned key that the heads share tells positions apart.
+    A rotated key that all heads share carries the position.
     """
 
     def __init__(self, settings: Settings, context: Context) -> None:

@@ -155,7 +155,7 @@ class PersistentConv(Block):
         self.act = ACTIVATIONS[as_word(settings, "act")]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Add the part of the padding to that of the data."""
+        """Add the contribution of the padding to that of the data."""
         y = self.convolution(zero_masked(x, mask))
         for added in (self._from_left(x.shape[1]), self._from_right(x.shape[1], mask)):
             if added is not None:

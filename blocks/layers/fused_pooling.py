@@ -1,16 +1,15 @@
 """`activation >> pool` on linearly mapped inputs, in pieces that stay in a processor's cache.
 
 A map of a few input columns to the width, an activation and a pool move far more numbers than they
-calculate: of a long batch the activations alone are gigabytes. Here they are made piece by piece in one
-buffer, and again for the backward pass, which is written out, so that nothing of the sequences' length and
-the model's width is ever held.
+calculate: for a long batch the activations alone take gigabytes. Here pieces are computed in one buffer,
+and again for the backward pass, which is written out, so that nothing of size length × width is ever held.
 
 A rectifier, leaky or not, is linear on both sides of 0: h = act'(z) z, z = W x. So for any weights α_t
 
     Σ α_t h_t = W · S,    S = Σ α_t act'(z_t) x_t,    d(Σ α_t h_t)/dW = S,
 
-and S, of each row and unit as many numbers as there are input columns, is what x sums to and what it sums to
-where z > 0. The result is that of the modules one after another, but for rounding.
+and S has as many numbers for each row and unit as there are input columns: the sum of x, and its sum where
+z > 0. The result equals that of the separate modules up to rounding.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def _negative_slope(layer: nn.Module) -> float | None:
 
 
 def _with_ones(inputs: Tensor, mask: Tensor | None) -> Tensor:
-    """Return the inputs with a column of ones, which tells valid positions too: what is masked is zero."""
+    """Return the inputs with a column of ones, which is zero, as all columns, at masked positions."""
     x = torch.cat([inputs, inputs.new_ones(inputs.shape[:2]).unsqueeze(-1)], -1)
     return x if mask is None else x.masked_fill(~mask.unsqueeze(-1), 0.0)
 

@@ -1,7 +1,7 @@
-"""What heads and recurrences have in common: norms, turns, short convolutions and gates.
+"""Common parts of heads and recurrences: norms, rotations, short convolutions and gates.
 
-Convolution and gate have gradients of their own, which keep what they are of and compute the rest anew: on a
-CPU that takes less time than to keep it.
+Convolution and gate have their own gradients, which keep their inputs and compute the rest again; on a CPU
+this is faster than keeping it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ NORM_EPSILON = 1e-5
 
 
 class ShortConvolution(Initialisable):
-    """Each channel by its own taps, of which the last is that of the position; SiLU behind it if `active`."""
+    """A convolution of each channel with its own taps, the last at the position itself.
+
+    SiLU follows if `active`.
+    """
 
     weight_roles = roles(weight=WeightRole.FILTER)
 
@@ -117,7 +120,7 @@ def _lags(positions: int, length: int, taps: int) -> list[tuple[int, slice, slic
 
 
 def _convolve(x: Tensor, weight: Tensor, length: int) -> Tensor:
-    """Return the last outputs of the convolution; nothing stands in front of x."""
+    """Return the last outputs of the convolution; nothing precedes x."""
     if torch.compiler.is_exporting():  # zeros in front, so that each tap sees positions at every length
         x = functional.pad(x, (0, 0, len(weight) - 1, 0))
     y = x[:, x.shape[1] - length :] * weight[-1]
@@ -161,7 +164,7 @@ def gate_heads(y: Tensor, norm: HeadNorm | None, gate: Tensor | None, kind: str)
 
 
 class _GatedHeads(torch.autograd.Function):
-    """What heads give, divided by its root mean square if there are gains, times a gate."""
+    """The outputs of heads, divided by their root mean square if there are gains, times a gate."""
 
     generate_vmap_rule = True
 

@@ -1,7 +1,7 @@
-"""Convolutions of each channel by itself, with filters as long as a sequence, and gates: their blocks.
+"""Blocks that convolve each channel separately, with filters as long as a sequence, and gates.
 
-A convolution is computed by products with strips of its Toeplitz matrix, not by Fourier transforms: what
-comes later moves nothing at all, and up to some hundred positions that is as fast.
+Products with strips of the Toeplitz matrix compute a convolution, not Fourier transforms: later positions
+have no effect at all, and up to some hundred positions this is as fast.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def convolve(x: Tensor, filters: Tensor) -> Tensor:
 
 
 class Frequencies(Initialisable):
-    """What each channel of a filter's network is multiplied by within its sines."""
+    """The factors of each channel of a filter's network inside its sines."""
 
     weight_roles = roles(weight=WeightRole.GAIN)
 
@@ -96,7 +96,7 @@ class ImplicitFilters(Initialisable):
         nn.init.normal_(self.skip, generator=generator)
 
     def forward(self, lags: int) -> Tensor:
-        """Return the filters at the first so many lags, (filters, channels, lags)."""
+        """Return the filters at the first `lags` lags, (filters, channels, lags)."""
         share = torch.arange(lags, device=self.skip.device, dtype=self.skip.dtype) / max(1, self.taps - 1)
         slow, fast = (math.log(LEAST_LEFT) / end for end in (SLOWEST, FASTEST))
         rates = torch.linspace(slow, fast, self.skip.shape[1], device=share.device, dtype=share.dtype)

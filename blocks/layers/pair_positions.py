@@ -1,4 +1,4 @@
-"""How attention compares positions: their numbers, in turn or at random, and biases by distance.
+"""Position comparisons in attention: consecutive or random position numbers, and biases by distance.
 
 Biases are ALiBi's slopes or T5's buckets.
 """
@@ -32,9 +32,9 @@ class DistanceBias(nn.Module, ABC):
         """Return biases (heads, …) of whole numbers (…,), negative for keys to the right."""
 
     def forward(self, distances: Tensor, keys: int, dtype: torch.dtype) -> Tensor:
-        """Return (heads, queries, keys) of all distances, greatest first, (keys + queries − 1,).
+        """Return (heads, queries, keys) for all distances, greatest first, (keys + queries − 1,).
 
-        By those of each sequence, (batch, keys + queries − 1), it is (batch, heads, queries, keys).
+        Distances for each sequence, (batch, keys + queries − 1), give (batch, heads, queries, keys).
         """
         biases = self.by_distance(distances).to(dtype)
         if torch.compiler.is_exporting():  # a window of `unfold` has one width in an exported program
@@ -46,11 +46,11 @@ class DistanceBias(nn.Module, ABC):
 
 
 class LinearBias(DistanceBias):
-    """Biases of −2^(−8 h / heads) for each position between, h from 1 on (Press et al. 2022, section 3).
+    """Biases of −2^(−8 h / heads) for each position of distance, h from 1 on (Press et al. 2022.
 
-    Departure: the program of its authors has other slopes where the number of heads is no power of two, as
-    with 3, 6 or 12. It takes those of the next smaller power of two, and then every second one of the next
-    larger.
+    Section 3). Departure: the authors' program has other slopes where the number of heads is no power of
+    two, as with 3, 6 or 12. It takes those of the next smaller power of two, and then every second one of
+    the next larger.
     """
 
     def __init__(self, heads: int) -> None:
@@ -107,10 +107,10 @@ def build_distance_bias(kind: str, heads: int, width: int, *, causal: bool) -> D
 
 
 class PairPositions(nn.Module):
-    """Where positions stand, for what turns by it, and how far apart they are, for biases by distance.
+    """The numbers of positions for rotations, and their distances for biases.
 
-    At random there are others for each batch in training, the same ones afterwards, and each sequence has
-    those of its own length, which its mask (batch, length) tells (Ruoss et al. 2023).
+    Random positions differ between batches in training and are fixed afterwards; each sequence has as many
+    as its own length, which its mask (batch, length) gives (Ruoss et al. 2023).
     """
 
     def __init__(self, config: ModelConfig) -> None:

@@ -26,7 +26,7 @@ HELD = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrentState(State):
-    """What recurrent layers carry to the next position, each tensor (batch, layers, width).
+    """The state that recurrent layers pass to the next position, each tensor (batch, layers, width).
 
     The state h, and the cell s where there is one.
     """
@@ -36,10 +36,10 @@ class RecurrentState(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What one layer did at every position, each (batch, length, width).
+    """A record of one layer at every position, each tensor (batch, length, width).
 
-    `cell` is what it carries on, of a gru the hidden state itself; `gates` always has `forget`, the share of
-    the cell that was kept.
+    `cell` is the state passed on, for a gru the hidden state itself; `gates` always has `forget`, the share
+    of the cell that was kept.
     """
 
     hidden: Tensor
@@ -62,7 +62,7 @@ class RecurrentLayer(Initialisable):
         self.bias = nn.Parameter(torch.empty(self.maps * width))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the maps of the input Glorot uniform, those of the state orthogonal, as TensorFlow does."""
+        """Draw the maps of the input Glorot uniform and those of the state orthogonal, as TensorFlow does."""
         glorot(self.weight_x, self.weight_x.shape[1], self.weight_x.shape[0], generator)
         nn.init.orthogonal_(self.weight_h, generator=generator)
         nn.init.zeros_(self.bias)
@@ -75,10 +75,10 @@ class RecurrentLayer(Initialisable):
     def run_fused(
         self, x: Tensor, start: tuple[Tensor, ...], mask: Tensor | None
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Run the kernel: return outputs (batch, length, width), and the states behind each row.
+        """Run the kernel; return outputs (batch, length, width) and the final states of each row.
 
-        With a mask (batch, length) a row ends at its last valid position; outputs behind it mean nothing.
-        States are contiguous, as cuDNN asks; it has gradients where it was told that it trains.
+        With a mask (batch, length) a row ends at its last valid position; outputs behind it are undefined.
+        States are contiguous, as cuDNN requires; gradients exist where training was announced.
         """
 
     @abstractmethod
@@ -125,8 +125,8 @@ class LSTMLayer(RecurrentLayer):
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Run torch.lstm, whose second bias is zero.
 
-        Where a mask has a row end, one more input shuts the input gate and holds the forget gate open, both
-        exactly, so that the cell is carried to the end of the batch as it is.
+        Where a mask ends a row, one more input closes the input gate and opens the forget gate, both
+        exactly, so that the cell reaches the end of the batch unchanged.
         """
         weight_x = self.weight_x
         if mask is not None:
@@ -193,7 +193,7 @@ class GRULayer(RecurrentLayer):
         return (torch.lerp(n.to(h.dtype), h, z.to(h.dtype)),), (r, z)  # autocast makes them narrower
 
     def trace(self, states: tuple[Tensor, ...], gates: tuple[Tensor, ...]) -> Trace:
-        """Return the output as the cell; the update gate tells how much of it is kept."""
+        """Return the output as the cell; the update gate says how much of it is kept."""
         return Trace(hidden=states[0], cell=states[0], gates={"reset": gates[0], "forget": gates[1]})
 
     def _full_bias(self) -> Tensor:
@@ -296,9 +296,9 @@ def _ends(mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _needs_single_precision(x: Tensor) -> bool:
-    """Return whether autocast is on and the device's kernel cannot have its sixteen bits.
+    """Return whether autocast is on and the device's kernel does not support its sixteen bits.
 
-    That of a GPU takes float16 for them whatever autocast is to take. OneDNN's LSTM has none without AVX-512.
+    The kernel of a GPU takes float16 for any of them. OneDNN's LSTM has none without AVX-512.
     """
     has_half = not x.is_cuda and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
     return torch.is_autocast_enabled(x.device.type) and not has_half

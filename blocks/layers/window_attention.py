@@ -93,7 +93,7 @@ class AdaptiveSpans(Initialisable):
 class WindowAttention(nn.Module):
     """Softmax over the keys in a window, with vectors for distances and spans that each head learns.
 
-    Scores are q · (k + u_distance); a cap is of those by content.
+    Scores are q · (k + u_distance); a cap applies to scores by content.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class WindowAttention(nn.Module):
         return compute_window(form, given, kept)
 
     def _vectors(self, min_distance: int, max_distance: int) -> Tensor:
-        """Return the position vectors (distances, head_width), that of the greatest distance first."""
+        """Return the position vectors (distances, head_width), the greatest distance first."""
         assert self.positions is not None, "this window has no position vectors"
         begin = self.window.max_distance - max_distance
         return self.positions.weight[begin : begin + max(0, max_distance - min_distance + 1)]
@@ -207,7 +207,7 @@ class WindowedBlock(Block):
 
     @abstractmethod
     def attend(self, x: Tensor, past: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Return the outputs at x (batch, length, width) behind a past; a mask is that of x."""
+        """Return the outputs at x (batch, length, width) behind a past; the mask belongs to x."""
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Attend to the window of every position."""
@@ -245,9 +245,9 @@ def _after_load(block: WindowedBlock, _keys: object) -> None:
 
 
 def map_heads(x: Tensor, past: Tensor | None, weight: Tensor, heads: int) -> tuple[Tensor, Tensor]:
-    """Return keys and values (heads, batch, positions, head_width) by a weight of both maps.
+    """Return keys and values (heads, batch, positions, head_width) from one weight of both maps.
 
-    Those of the past come first; it is mapped by itself, so that no gradient is computed for what needs none.
+    The past comes first; it is mapped separately, so that no unneeded gradient is computed.
     """
     parts = [x] if past is None else [past, x]
     mapped = [_by_head(functional.linear(each, weight), heads, 2) for each in parts]

@@ -1,8 +1,8 @@
 """Large vocabularies in clusters by frequency: narrower embeddings, and a softmax in two steps.
 
 Symbols are numbered by falling frequency. Each cluster's vectors are narrower than those of the cluster
-before it, and a projection makes them as wide as the model. The first cluster's are as wide already, and
-projected only if the model says so.
+before it, and a projection widens them to the model's width. The first cluster's have that width already,
+and are projected only if the model says so.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class AdaptiveEmbedding(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Map (batch, length) to (batch, length, width).
 
-        Every table is asked for every token, and gives zeros for those of other clusters: shapes do not
-        depend on the data.
+        Every table is asked for every token, and gives zeros for tokens of other clusters, so that shapes
+        do not depend on the data.
         """
         found: list[Tensor] = []
         for cluster, table in zip(self.clusters, self.embeddings, strict=True):
@@ -116,7 +116,7 @@ class AdaptiveSoftmax(nn.Module):
         self.projections = nn.ModuleList(projections)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return log-probabilities (..., vocab) of x (..., width); those of each position sum to 1."""
+        """Return log-probabilities (..., vocab) of x (..., width); they sum to 1 at each position."""
         head = functional.log_softmax(self._head(x), -1)  # (..., first cluster's size + other clusters)
         size = self.clusters[0].size
         parts = [head[..., :size]]
@@ -147,8 +147,8 @@ class AdaptiveSoftmax(nn.Module):
     def _head(self, x: Tensor) -> Tensor:
         """Return scores of the first cluster's symbols, then of the other clusters.
 
-        Both are of what a projection for the first cluster gives, where there is one. One product with the
-        weights side by side: the scores are larger than they, and not copied.
+        Both read the projection for the first cluster, where there is one. One product with the weights
+        side by side computes them: the scores are larger than the weights, and are not copied.
         """
         words, choice = self.words, self.choice
         if self.clusters[0].projected:

@@ -1,4 +1,4 @@
-"""What all models have in common: the recipe, the settings around it, and the blocks of the body."""
+"""The common parts of all models: the recipe, the settings outside it, and the blocks of the body."""
 
 from __future__ import annotations
 

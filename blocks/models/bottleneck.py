@@ -15,7 +15,7 @@ from ..core.positional_encoding import sinusoidal_encoding
 class BottleneckDecoder(nn.Module):
     """y_t = gelu(W₂ norm(gelu(W₁ norm(x_last + p_t)))), p_t the sinusoids of position t (Poli et al. 2024).
 
-    As the auto-encoder of MAD's program has it; the last norm and the output layer stand behind it.
+    It follows the auto-encoder of MAD's program; the last norm and the output layer come after it.
     """
 
     def __init__(self, config: ModelConfig) -> None:

@@ -17,9 +17,9 @@ PAD = 0
 
 
 class TransductionModel(BaseModel[AnyTransducer]):
-    """A model of targets, given sources: tokens (batch, n) and (batch, m) to logits (batch, m, vocab).
+    """A model of targets given sources: tokens (batch, n) and (batch, m) to logits (batch, m, vocab).
 
-    Symbol 0 is padding: it stands behind sequences and never within them. Each position of the target sees
+    Symbol 0 is padding: it follows sequences and never occurs within them. Each position of the target sees
     the source and the symbols before it. A scaled embedding is multiplied by sqrt(d_model).
     """
 
@@ -50,7 +50,7 @@ class TransductionModel(BaseModel[AnyTransducer]):
         return fill_places(lost, places, target)
 
     def begin(self, source: Tensor, lengths: Tensor) -> State:
-        """Return the state before the first symbol; `lengths` (batch,) are those of the targets."""
+        """Return the state before the first symbol; `lengths` (batch,) are the lengths of the targets."""
         return self.body.begin(self._embed_source(source), _mask(source), lengths)
 
     def step(self, state: State, previous: Tensor) -> tuple[Tensor, State]:

@@ -1,4 +1,4 @@
-"""What every block must hold to, whoever wrote it: checks that any test can run, of this package or another.
+"""Checks that every block must pass, and that any test can run, in this package or another.
 
     @pytest.mark.parametrize("causal", [False, True])
     @pytest.mark.parametrize("check", CHECKS)
@@ -134,7 +134,7 @@ def sequences_are_independent(text: str, *, causal: bool) -> None:
 
 
 def gradients_are_right(text: str, *, causal: bool) -> None:
-    """Check that the gradients are those of finite differences, with and without padding."""
+    """Check that the gradients equal finite differences, with and without padding."""
     block = make_block(parse_block(text), causal=causal, width=4)
     x = random_sequences(2, 4, width=4).requires_grad_()
     names, values = tuple(dict(block.named_parameters())), tuple(block.parameters())
@@ -150,7 +150,7 @@ def gradients_are_right(text: str, *, causal: bool) -> None:
 
 
 def gradients_come_several_at_once(text: str, *, causal: bool) -> None:
-    """Check that several gradients at once (`is_grads_batched`) are those of each."""
+    """Check that several gradients at once (`is_grads_batched`) equal each alone."""
     block = make_block(parse_block(text), causal=causal, width=64, dtype=torch.float32)
     x = random_sequences(32, 20, width=64, dtype=torch.float32).requires_grad_()
     assert_gradients_come_several_at_once(block(x), (x, *block.parameters()))

@@ -1,4 +1,4 @@
-"""What is checked of a block and of a transducer alike, whatever they read; each raises AssertionError."""
+"""Checks shared by blocks and transducers, whatever they read; each raises AssertionError."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""What every normalisation must hold to, whoever wrote it.
+"""Checks that every normalisation must pass, in this package or another.
 
     @pytest.mark.parametrize("check", CHECKS)
     def test_my_norm_conforms(check):
         check("my_norm")
 
-A check takes the name of a `norm_kind` and raises AssertionError where it, its module and what it says of
-both do not agree.
+A check takes the name of a `norm_kind` and raises AssertionError where the norm, its module and its
+specification do not agree.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def norm_sees_one_vector(name: str) -> None:
 
 
 def norm_gradients_are_right(name: str) -> None:
-    """Check that the gradient at the input is that of finite differences."""
+    """Check that the gradient at the input equals finite differences."""
     x = random_sequences(2, 3).requires_grad_()
     assert torch.autograd.gradcheck(_make_norm(name), (x,)), "the gradients are wrong"
 
 
 def norm_parameters_are_counted(name: str) -> None:
-    """Check that the parameters of a model with it are those of its analysis."""
+    """Check that a model with this norm has the parameters that its analysis states."""
     model, analysis = build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=5, norm_kind=name)
     assert _count(model) == analysis.parameters, f"expected {analysis.parameters}, got {_count(model)}"
 
@@ -96,7 +96,7 @@ def norm_seed_decides(name: str) -> None:
 
 
 def norm_weights_can_be_stacked(name: str) -> None:
-    """Check that three trials as one batched computation give the outputs of each by itself."""
+    """Check that three trials as one batched computation give the outputs of each alone."""
     norms = [_make_norm(name, torch.float32) for _ in range(3)]
     x = random_sequences(3, 4, dtype=torch.float32)
     together, _ = run_stacked(norms, (torch.stack([x] * 3),), ())

@@ -1,11 +1,11 @@
-"""What every way to tell positions apart must hold to, whoever wrote it.
+"""Checks that every positional encoding must pass, in this package or another.
 
     @pytest.mark.parametrize("check", CHECKS)
     def test_my_positions_conform(check):
         check("my_positions")
 
-A check takes the name of a `position` and raises AssertionError where it, its module and what it says of both
-do not agree.
+A check takes the name of a `position` and raises AssertionError where the encoding, its module and its
+specification do not agree.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def vectors_depend_on_positions_alone(name: str) -> None:
 
 
 def positions_have_an_end(name: str) -> None:
-    """Check that a sequence longer than what there are vectors for is told, with both lengths."""
+    """Check that a sequence longer than the encoding is refused, with both lengths."""
     longest = POSITIONS[name].longest
     if longest is None:
         return
@@ -73,7 +73,7 @@ def positions_have_an_end(name: str) -> None:
 
 
 def position_parameters_are_counted(name: str) -> None:
-    """Check that the parameters of a model with it are those of its analysis."""
+    """Check that a model with this encoding has the parameters that its analysis states."""
     model, analysis = build_and_analyse(_RECIPE, causal=False, width=WIDTH, length=5, position=name)
     assert _count(model) == analysis.parameters, f"expected {analysis.parameters}, got {_count(model)}"
 
@@ -105,7 +105,7 @@ def position_seed_decides(name: str) -> None:
 
 
 def position_weights_can_be_stacked(name: str) -> None:
-    """Check that three trials as one batched computation give the outputs of each by itself."""
+    """Check that three trials as one batched computation give the outputs of each alone."""
     models = [_make_model(name, seed) for seed in range(3)]
     together, _ = run_stacked(models, (torch.stack([_tokens()] * 3),), ())
     for model, found in zip(models, together, strict=True):

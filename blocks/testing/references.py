@@ -56,7 +56,7 @@ def apply_reference(node: nodes.BlockNode, *arguments: nn.Module | Tensor, **key
 
 
 def outputs_equal_the_reference(text: str, *, causal: bool) -> None:
-    """Check that the outputs of batches, whole and padded, are those of the reference."""
+    """Check that the outputs of whole and padded batches equal the reference."""
     node = parse_block(text)
     block = make_block(node, causal=causal)
     for lengths in ((1, 1), (2, 2), (9, 9), (9, 1, 2, 4, 8)):
@@ -69,7 +69,7 @@ def outputs_equal_the_reference(text: str, *, causal: bool) -> None:
 
 
 def transduction_equals_the_reference(text: str) -> None:
-    """Check that the outputs of batches of pairs are those of the reference."""
+    """Check that the outputs of batches of pairs equal the reference."""
     node, transducer = parse_block(text), make_transducer(text)
     for lengths in (((5, 5), (2, 2)), ((4, 4), (4, 4)), ((6, 1, 4), (3, 5, 2))):
         source, target = (random_sequences(len(each), max(each), seed=max(each)) for each in lengths)

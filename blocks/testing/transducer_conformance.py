@@ -1,4 +1,4 @@
-"""What every transducer must hold to, whoever wrote it: checks that any test can run, as those of blocks.
+"""Checks that every transducer must pass, and that any test can run, as those of blocks.
 
     @pytest.mark.parametrize("check", TRANSDUCER_CHECKS)
     def test_my_transducer_conforms(check):
@@ -61,7 +61,7 @@ def run_stepwise(
 
 
 def steps_give_what_forward_gives(text: str) -> None:
-    """Check that step by step the outputs are those of all at once, with and without padding."""
+    """Check that outputs step by step equal those of one pass, with and without padding."""
     transducer = make_transducer(text)
     source, target = _padded_pair()
     masks = prefix_mask(SOURCE_LENGTHS, 7), prefix_mask(TARGET_LENGTHS, 5)
@@ -104,7 +104,7 @@ def padding_changes_nothing(text: str) -> None:
 
 
 def gradients_are_right(text: str) -> None:
-    """Check that the gradients are those of finite differences."""
+    """Check that the gradients equal finite differences."""
     transducer = make_transducer(text, width=3)
     source, target = (random_sequences(2, 3, width=3, seed=seed).requires_grad_() for seed in (1, 2))
     names, values = zip(*transducer.named_parameters(), strict=True)
@@ -158,7 +158,7 @@ def seed_decides(text: str) -> None:
 
 
 def weights_can_be_stacked(text: str) -> None:
-    """Check that three trials as one batched computation give the outputs of each by itself."""
+    """Check that three trials as one batched computation give the outputs of each alone."""
     made = [make_transducer(text, seed=seed) for seed in range(3)]
     source, target = (torch.stack([random_sequences(3, 5, seed=s + k) for s in range(3)]) for k in (0, 9))
     masks = prefix_mask([5, 2, 4], 5), prefix_mask([3, 5, 1], 5)

@@ -1,4 +1,4 @@
-"""How a recurrent decoder attends: scores of what is attended to, for each of its states."""
+"""The attention of a recurrent decoder: scores of the source's vectors for each of its states."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ..layers.recurrent import RecurrentState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedSource(State):
-    """A source that has been read: its vectors, what the encoder gave for them, each (batch, n, width).
+    """An encoded source: its input vectors and the encoder's outputs, each (batch, n, width).
 
-    The outputs may be of another width. `mask` (batch, n) tells valid positions, `final_state` is that of a
-    recurrent encoder at its end.
+    The outputs may have another width. `mask` (batch, n) is true at valid positions; `final_state` is the
+    last state of a recurrent encoder.
     """
 
     inputs: Tensor
@@ -31,7 +31,10 @@ class EncodedSource(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeysValues(State):
-    """What is attended to, and its keys, each (batch, n, width); `padding` (batch, n) tells what is not."""
+    """The attended vectors and their keys, each (batch, n, width).
+
+    `padding` (batch, n) is true at padding.
+    """
 
     keys: Tensor
     values: Tensor
@@ -39,10 +42,10 @@ class KeysValues(State):
 
 
 class Alignment(nn.Module, ABC):
-    """Attention to an encoder's outputs, or to its inputs with position vectors behind them.
+    """Attention to an encoder's outputs, or to its inputs with position vectors appended.
 
-    The position vectors are a timing signal of `positions` channels: they take part in the scores alone, the
-    means are of the inputs as they are. 0 is for the outputs.
+    The position vectors are a timing signal of `positions` channels: they affect the scores alone, and the
+    means are of the plain inputs. 0 selects the outputs.
     """
 
     def __init__(self, *, width: int, positions: int, dropout: float) -> None:

@@ -34,7 +34,7 @@ class CrossAttention(ResidualStep):
         return keys, values
 
     def forward(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:
-        """Take one step of the residual stream (batch, m, width); `mask` (batch, n) is that of the source."""
+        """Take one step of the residual stream (batch, m, width); `mask` (batch, n) belongs to the source."""
         return self._step(x, lambda entering: self._attend(entering, keys_values, mask))
 
     def _attend(self, x: Tensor, keys_values: tuple[Tensor, Tensor], mask: Tensor | None) -> Tensor:

@@ -1,4 +1,7 @@
-"""What writes a target from an encoded source: a recurrent block, or any stack that attends to the source."""
+"""Decoders, which write a target from an encoded source.
+
+A recurrent block, or a stack that attends to the source.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from .cross_attention import CrossAttention
 
 
 class Decoder(nn.Module, ABC, Generic[StateT]):
-    """A map of the outputs so far to the next one, as of a transducer, on a source that has been read."""
+    """A map of the outputs so far to the next one, given an encoded source."""
 
     output_width: int
 

@@ -30,11 +30,11 @@ class ExtendedNeuralGPUState(State):
 
 @register_transducer("extended_neural_gpu")
 class ExtendedNeuralGPU(ImageTransducer[ExtendedNeuralGPUState]):
-    """A second stack goes on with the last image, one step an output (Kaiser and Bengio 2016, section 2.2).
+    """A Neural GPU whose second stack continues from the last image, one step for each output.
 
-    The convolutions of the tape are linear: an output adds the same around its position at every later step,
-    so this is computed once, when it is written. What stands at position 0 of the target, the start symbol,
-    is not written.
+    The convolutions of the tape are linear: an output adds the same around its position at every later
+    step, so this is computed once, when it is written. Position 0 of the target, the start symbol, is not
+    written (Kaiser and Bengio 2016, section 2.2).
     """
 
     def __init__(

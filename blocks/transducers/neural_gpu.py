@@ -41,7 +41,7 @@ class ImageTransducer(Transducer[StateT]):
 
     @abstractmethod
     def write(self, image: Tensor, mask: Tensor | None, target: Tensor) -> Tensor:
-        """Return all outputs (batch, m, outputs); `mask` (batch, 1, length, 1) is that of the image."""
+        """Return all outputs (batch, m, outputs); `mask` (batch, 1, length, 1) belongs to the image."""
 
     @abstractmethod
     def first_state(self, image: Tensor, mask: Tensor | None) -> StateT:

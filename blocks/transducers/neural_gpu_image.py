@@ -1,7 +1,7 @@
-"""The image of a Neural GPU: its gated convolutional unit, stacks of them, and how a source is read into it.
+"""The image of a Neural GPU: its gated convolutional unit, stacks of them, and the reading of a source.
 
-An image is (batch, width, length, maps), so that a convolution in two dimensions takes it as it lies in
-memory, and position i of a sequence stands in its column 0, at [:, 0, i].
+An image is (batch, width, length, maps), the layout that two-dimensional convolutions read directly;
+position i of a sequence is in its column 0, at [:, 0, i].
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ class ImageCGRU(Initialisable):
     def tape_contribution(self, outputs: Tensor, columns: int, *, everywhere: bool) -> Tensor:
         """Return what outputs (…, maps) on the tape add around their position, by linearity.
 
-        They stand in column 0 of an image of `columns` columns, or `everywhere` in all of them. The result is
-        (…, columns that they move, kernel, 3 * maps); their position is `after` in the kernel.
+        They stand in column 0 of an image of `columns` columns, or `everywhere` in all of them. The result
+        is (…, affected columns, kernel, 3 * maps); their position is `after` in the kernel.
         """
         assert self.tape is not None, "this unit has no tape"
         if everywhere:  # column y sees column c through tap c - y + before
@@ -143,9 +143,9 @@ class ImageEncoder(nn.Module):
     """The encoder: the source in column 0, then as many steps as the image is long.
 
     Every sequence has an image of its own size, the longer of source and target: beyond it there are zeros,
-    and after as many steps as it is long it stays. With a norm what is mapped and normalised is all of the
-    image, its empty places too; `first` is applied once, before the steps (the program of Kaiser and Bengio
-    2016).
+    and after as many steps as its length it stays unchanged. With a norm the whole image is mapped and
+    normalised, its empty places too; `first` is applied once, before the steps (the program of Kaiser and
+    Bengio 2016).
     """
 
     def __init__(
@@ -183,7 +183,10 @@ class ImageEncoder(nn.Module):
     def _read(
         self, source: Tensor, source_mask: Tensor | None, length: int, sizes: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Return the image of `length` positions; `sizes` (batch,) are those of each sequence, None: all."""
+        """Return the image of `length` positions.
+
+        `sizes` (batch,) are those of each sequence, None means full size.
+        """
         x = zero_masked(source, source_mask)[:, :length]
         image = self._first_image(x, length)
         if sizes is None:

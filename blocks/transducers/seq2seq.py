@@ -41,8 +41,8 @@ class StackEncoder(nn.Module):
 class Seq2Seq(Transducer[State]):
     """An encoder and a decoder, each a recurrent block or a residual stack.
 
-    A recurrent block stands by itself, without norm, residual and timing; its last state is where a recurrent
-    decoder begins. Of any other recipe the encoder sees both sides, and the decoder is a StackDecoder.
+    A recurrent block has no norm, residual sum or timing signal, and its last state starts a recurrent
+    decoder. Any other encoder sees both sides, and any other decoder is a StackDecoder.
     """
 
     def __init__(self, *, encoder: Recurrent | StackEncoder, decoder: AnyDecoder) -> None:
@@ -122,7 +122,7 @@ def _decoder(settings: Settings, context: Context) -> AnyDecoder:
 
 
 def _block(node: nodes.Node, context: Context, settings: Settings) -> Recurrent:
-    """Return a recurrent block of so many units, which reads what is as wide as the model."""
+    """Return a recurrent block of `settings`' units that reads vectors of the model's width."""
     assert isinstance(node, nodes.BlockNode)
     units = recurrent_units(settings, context.width)
     block = build_block(node, Context(config=replace(context.config, d_model=units)))

@@ -1,5 +1,5 @@
-"""A kernel of another program computes what a plain form computes, and is used where it is seen to.
+"""Kernels of other programs, which replace a plain form where they are seen to agree with it.
 
-`agreement` tries the one against the other, `choice` says when a kernel is used, and `recurrences` calls
-those of flash-linear-attention, the extra `fla`.
+`agreement` compares a kernel with the plain form, `choice` decides when a kernel is used, and `recurrences`
+calls those of flash-linear-attention, the extra `fla`.
 """

@@ -1,4 +1,4 @@
-"""Whether a kernel gives what a plain form gives, tried on small inputs, and what is told where not."""
+"""The comparison of a kernel with a plain form on small inputs, and the message where they differ."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def is_stacked(numbers: Tensor) -> bool:
 
 
 class _Look(torch.autograd.Function):
-    """Computes nothing; a vmap around it is told by its size."""
+    """A function that computes nothing, and reports the size of a vmap around it."""
 
     @staticmethod
     def forward(_tell: Callable[[int], None], numbers: Tensor) -> Tensor:
@@ -92,7 +92,7 @@ class _Look(torch.autograd.Function):
         in_dims: object,
         *args: Any,  # noqa: ANN401 -- those of forward, as torch has it
     ) -> tuple[Tensor, None]:
-        """Tell the size; torch calls this within a vmap of the numbers alone."""
+        """Report the size; torch calls this within a vmap over numbers."""
         tell, numbers = args
         tell(info.batch_size)
         return numbers.new_empty(0), None

@@ -1,4 +1,4 @@
-"""When a recurrence is computed by a kernel: on a GPU that has one, in a precision that it keeps to."""
+"""The choice of a kernel for a recurrence: on a GPU that has one, in a precision that it supports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 
 class Tried(NamedTuple):
-    """What a kernel is tried for: the sizes of a call, its batch and its length replaced by small ones."""
+    """The case in which a kernel is tried: the sizes of a call with a small batch and a short length."""
 
     kernel: Callable[..., Any]
     plain: Callable[..., Any]
@@ -60,10 +60,10 @@ def noting_kernels(found: set[str]) -> Iterator[None]:
 
 
 def with_kernel(kernel: Callable[P, R], *, positions: int = 1) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compute what is decorated by a kernel where that gives the same up to rounding, else as it is written.
+    """Return a decorator that uses a kernel where it agrees with the decorated function up to rounding.
 
-    Both take the same arguments, q first; of tensors the first axis is the batch and the one numbered
-    `positions` the length, but of a `state` none. Of what is written here no number moves on a CPU.
+    Both take the same arguments, q first. The first axis of a tensor is the batch and axis `positions` the
+    length; a `state` has neither. On a CPU the decorated function is used unchanged.
     """
 
     def decorate(plain: Callable[P, R]) -> Callable[P, R]:

@@ -31,7 +31,7 @@ def scalar_decays(
 ) -> tuple[Tensor, Tensor | None]:
     """Compute `run_in_chunks`, with a decay for each head or none.
 
-    Of sixteen bits the kernel takes an even number of values alone: a zero stands beside an odd one.
+    In sixteen bits the kernel takes an even number of values only, so an odd one is padded with a zero.
     """
     width = v.shape[3]
     odd = (0, width % 2)

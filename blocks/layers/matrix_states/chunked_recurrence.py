@@ -1,7 +1,7 @@
-"""S_t = a_t S_{t−1} + k_t v_tᵀ and y_t = q_tᵀ S_t for all positions: in chunks, each by batched products.
+"""S_t = a_t S_{t−1} + k_t v_tᵀ and y_t = q_tᵀ S_t for all positions, in chunks of batched products.
 
-Within a chunk the outputs are those of masked products of queries and keys; from chunk to chunk a state is
-handed on (Dao and Gu 2024, section 6). Decays are given as logarithms, at most 0.
+Within a chunk the outputs are masked products of queries and keys; a state passes from chunk to chunk (Dao
+and Gu 2024, section 6). Decays are given as logarithms, at most 0.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ With one decay for a head, or none; and with one for each channel of keys.
 
 
 def chunk_shape(length: int, most: int) -> tuple[int, int]:
-    """Return in how many chunks of at most so many positions a sequence is computed, and how long each is.
+    """Return the number and the length of the chunks of at most `most` positions that cover a sequence.
 
-    The last may end behind the sequence.
+    The last may extend beyond the sequence.
     """
     count = max(1, -(-length // most))
     return count, -(-length // count)

@@ -135,7 +135,7 @@ class DeltaRule(LinearRecurrence):
 
 @register_block("delta_product")
 class DeltaProduct(DeltaRule):
-    """As the delta rule with several keys and values at each position (Siems et al. 2025)."""
+    """The delta rule with several keys and values at each position (Siems et al. 2025)."""
 
     @staticmethod
     def count_writes(settings: Settings) -> int:

@@ -110,9 +110,9 @@ def run_replaced_keys(
 
 
 class ChannelRates(Initialisable):
-    """How fast each channel forgets: −exp(A_h) · softplus(W₂ W₁ x + b), a logarithm, not below a least one.
+    """The log decay of each channel: −exp(A_h) · softplus(W₂ W₁ x + b), bounded from below.
 
-    A and b begin as those of `HeadRates`.
+    A and b are initialised as in `HeadRates`.
     """
 
     weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE)

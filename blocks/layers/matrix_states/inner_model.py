@@ -108,10 +108,10 @@ class TestTimeTraining(LinearRecurrence):
     def _learn(
         self, rows: list[Tensor], start: Tensor, now: Tensor, end: Tensor | None, *, keep: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Return what is read from the first mini-batch on, (batch, heads, length, ·), and the state.
+        """Return the readings from the first mini-batch on, (batch, heads, length, ·), and the state.
 
-        `rows` are queries and keys with a one beside them, what is wanted, queries, and rates, each (batch,
-        heads, length, ·); learning goes on up to `end`, (batch, 1), or to the last of them.
+        `rows` are queries and keys with a one beside them, the wanted values, queries, and rates, each
+        (batch, heads, length, ·); learning continues up to `end`, (batch, 1), or to the last row.
         """
         outputs: list[Tensor] = []  # torch compiles no `list[Tensor]()`
         length = rows[0].shape[2]

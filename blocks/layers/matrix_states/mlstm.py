@@ -19,10 +19,10 @@ from .recurrent_heads import LinearRecurrence
 
 
 class ExponentialGates(Initialisable):
-    """The logarithms of the input gate and of the forget gate of each head.
+    """The logarithms of the input gate and the forget gate of each head.
 
-    The forget gate is a sigmoid, of offsets that begin evenly from 3 to 6, or an exponential, of ones at 0;
-    those of the input gate begin as N(0, 0.1²).
+    The forget gate is a sigmoid with offsets evenly from 3 to 6, or an exponential with offsets 0; the
+    input gate's offsets are drawn as N(0, 0.1²).
     """
 
     weight_roles = roles(input_offset=WeightRole.BIAS, forget_offset=WeightRole.BIAS)
@@ -35,7 +35,7 @@ class ExponentialGates(Initialisable):
         self.forget_offset = nn.Parameter(torch.empty(heads))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the offsets; the map is drawn by itself."""
+        """Draw the offsets; the map draws its own weights."""
         nn.init.normal_(self.input_offset, std=0.1, generator=generator)
         with torch.no_grad():
             begin = torch.linspace(3.0, 6.0, len(self.forget_offset))

@@ -22,12 +22,11 @@ KEY_EPSILON = 1e-6
 
 
 class LinearRecurrence(Block):
-    """Maps to queries, keys and values, a recurrence of each head by itself, and a map of what heads give.
+    """Maps to queries, keys and values, a recurrence for each head, and a map of the heads' outputs.
 
-    Keys and queries have as many heads as values, or one that is shared by all and `shared_keys` wide. A
-    position has as many keys and values as it `writes`.
-    Since nothing later is seen, padding behind a sequence moves nothing; it is zeroed, so that what stands
-    there overflows nowhere.
+    Keys and queries have as many heads as values, or one that all share, `shared_keys` wide. A position has
+    as many keys and values as it `writes`. Padding follows a sequence and cannot change it; it is zeroed,
+    so that its contents cannot overflow.
     """
 
     state_is_bounded: ClassVar[bool] = True
@@ -74,7 +73,7 @@ class LinearRecurrence(Block):
         return self._run(zero_masked(x, mask), None, keep=False)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state has the convolution's past, then that of the recurrence."""
+        """Read a piece; the state holds the convolution's past, then the state of the recurrence."""
         return self._run(x, state, keep=True)
 
     def _run(self, x: Tensor, state: Tensor | None, *, keep: bool) -> tuple[Tensor, Tensor | None]:
@@ -116,9 +115,9 @@ def draw_step_offsets(offset: Tensor, generator: torch.Generator | None) -> None
 
 
 class HeadRates(Initialisable):
-    """How fast each head forgets: −exp(A) · softplus(W x + b), a logarithm (Gu and Dao 2023, section 3.6).
+    """The log decay of each head: −exp(A) · softplus(W x + b) (Gu and Dao 2023, section 3.6).
 
-    A begins as the logarithm of a number drawn from 1 to 16, and softplus(b) log-uniform from 0.001 to 0.1.
+    A is the logarithm of a number drawn from 1 to 16, and softplus(b) is log-uniform from 0.001 to 0.1.
     """
 
     weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE)
@@ -130,7 +129,7 @@ class HeadRates(Initialisable):
         self.step_offset = nn.Parameter(torch.empty(heads))
 
     def initialise(self, generator: torch.Generator | None) -> None:
-        """Draw the rates and the steps; the map is drawn by itself."""
+        """Draw the rates and the steps; the map draws its own weights."""
         draw_rates(self.log_rate, generator)
         draw_step_offsets(self.step_offset, generator)
 

@@ -1,9 +1,8 @@
-"""S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ and y_t = q_tᵀ S_t + d v_t, heads sharing queries and keys: in chunks.
+"""S_t = a_t S_{t−1} + Δ_t k_t v_tᵀ and y_t = q_tᵀ S_t + d v_t in chunks; heads share queries and keys.
 
-As `chunked_recurrence`, but with a gradient of its own. What heads share is multiplied once for all of them,
-and training keeps what the sums are of, the states behind chunks and the outputs; the decays of pairs are
-computed anew. The gradient by the logarithm of a decay takes no pairs: outputs from there on grow with it,
-and what was written before shrinks beside them.
+It is `chunked_recurrence` with its own gradient. What heads share is multiplied once for all of them, and
+training keeps the summands, the states behind chunks and the outputs; the decays of pairs are computed
+again. The gradient of a log decay needs no pairs: later outputs grow with it, and earlier writes shrink.
 """
 
 from __future__ import annotations
@@ -105,10 +104,10 @@ class SharedKeySums(torch.autograd.Function):
 
 
 class _Chunks(NamedTuple):
-    """What a sum is of, in chunks; `low` is the precision of products.
+    """The inputs of a sum in chunks; `low` is the precision of products.
 
-    Queries and keys are (chunks, batch, size, keys), `total`, the logarithms of what is left since the chunk
-    began, (chunks, batch, heads, size).
+    Queries and keys are (chunks, batch, size, keys). `total`, (chunks, batch, heads, size), is the
+    logarithm of the decay since the chunk began.
     """
 
     q: Tensor
@@ -162,9 +161,9 @@ def _within_gradients(chunks: _Chunks, values: Tensor, of_reads: Tensor) -> tupl
 
 
 def _decay_gradient(grown: Tensor, of_states: Tensor | None, states: Tensor, size: int) -> Tensor:
-    """Return the gradient of the decays' logarithms, (batch, length, heads), by that of their sums.
+    """Return the gradient of the log decays, (batch, length, heads), from the gradient of their sums.
 
-    `grown` is without what states behind chunks add to it.
+    `grown` excludes the contribution of the states behind chunks.
     """
     length = grown.shape[1]
     if of_states is not None:
@@ -187,9 +186,9 @@ def _hand_on(written: Tensor, decay: Tensor, state: Tensor | None) -> Tensor:
 def _hand_back(
     of_before: Tensor, of_states: Tensor | None, decay: Tensor, states: Tensor, first: int
 ) -> tuple[Tensor | None, Tensor]:
-    """Return the gradient of the state in front, None without one, and those of the states behind chunks.
+    """Return the gradients of the state in front (None without one) and of the states behind chunks.
 
-    `of_before` is by what is read of the states before chunks from the `first` on.
+    `of_before` is the gradient of readings from the states before chunks, from the `first` on.
     """
     found: list[Tensor] = []
     of_before = of_before.to(decay.dtype)
@@ -203,7 +202,7 @@ def _hand_back(
 
 
 def _before(states: Tensor, state: Tensor | None, count: int) -> tuple[Tensor, int]:
-    """Return the states before chunks, of so many, and the first chunk that has one."""
+    """Return the states before `count` chunks, and the first chunk that has one."""
     inner = states[: count - 1]
     return (inner, 1) if state is None else (torch.cat([state.unsqueeze(0), inner]), 0)
 

@@ -38,7 +38,7 @@ class MinGRU(RecurrentChannels):
 
 
 class BlockMaps(Initialisable):
-    """Maps of groups of channels, each by itself, with biases."""
+    """Separate maps of groups of channels, with biases."""
 
     weight_roles = roles(weight=WeightRole.MATRIX, bias=WeightRole.BIAS)
 

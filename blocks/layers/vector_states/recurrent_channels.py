@@ -45,7 +45,7 @@ class RecurrentChannels(Block):
         return self._run(zero_masked(x, mask), None)[0]
 
     def step_with_grad(self, x: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Read a piece; the state has the convolution's past, then that of the recurrence."""
+        """Read a piece; the state holds the convolution's past, then the state of the recurrence."""
         y, past, kept = self._run(x, state)
         return y, kept if past is None else torch.cat([past.flatten(1), kept], 1)
 

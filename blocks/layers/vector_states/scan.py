@@ -45,7 +45,7 @@ class DiagonalScan(torch.autograd.Function):
     @staticmethod
     @one_gradient_at_a_time
     def backward(ctx: SavedContext, grad: Tensor) -> tuple[Tensor, Tensor]:  # pyright: ignore -- one output
-        """Scan from the end for the gradient of what is added; times the state it is that of a decay."""
+        """Scan from the end for the gradient of the summands; times the state it is that of a decay."""
         decay, states = ctx.saved_tensors
         later = torch.cat([decay[:, 1:], torch.zeros_like(decay[:, :1])], 1)
         worth = DiagonalScan.apply(later.flip(1), grad.flip(1)).flip(1)
@@ -143,9 +143,9 @@ class SelectiveRead(torch.autograd.Function):
 def _piece_gradient(
     piece: tuple[Tensor, ...], rates: Tensor, first: Tensor, worth: Tensor, negative: bool
 ) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-    """Return the gradients of a piece's steps, u, k and q, that of the rates, and that of its first state.
+    """Return the gradients of a piece's steps (u, k and q), of the rates, and of its first state.
 
-    `first` is the state in front of the piece, `worth` the gradient of that behind it.
+    `first` is the state in front of the piece, `worth` the gradient of the state behind it.
     """
     steps, u, k, q, of_reads = piece
     decay = _decays(steps, rates, negative)
@@ -217,7 +217,7 @@ def _states(decay: Tensor, written: Tensor, k: Tensor, before: Tensor) -> Tensor
 
 
 def _worths(decay: Tensor, of_reads: Tensor, q: Tensor, behind: Tensor) -> Tensor:
-    """Return the gradients of all states, of those of what is read and that of the state behind the piece."""
+    """Return the gradients of all states, of the readings, and of the state behind the piece."""
     if decay.shape[1] > PIECE:
         grad = of_reads.unsqueeze(-1) * q.unsqueeze(2)
         grad = torch.cat([grad[:, :-1], (grad[:, -1] + behind).unsqueeze(1)], 1)

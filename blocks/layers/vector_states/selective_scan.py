@@ -19,10 +19,10 @@ RANK_DIVISOR = 16
 
 
 class SelectiveRates(Initialisable):
-    """How fast the numbers of each channel decay, its steps' offsets, and what passes by its state.
+    """The decay rates of each channel's numbers, the offsets of its steps, and the skip past its state.
 
-    The rates begin as 1, 2, 3 and so on, softplus of the offsets log-uniform from 0.001 to 0.1, the skip as
-    1.
+    The rates are initialised as 1, 2, 3 and so on, softplus of the offsets log-uniform from 0.001 to 0.1,
+    the skip as 1.
     """
 
     weight_roles = roles(log_rate=WeightRole.RATE, step_offset=WeightRole.RATE, skip=WeightRole.GAIN)

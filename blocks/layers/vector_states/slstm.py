@@ -19,7 +19,7 @@ from ..head_parts import HeadNorm
 class HeadTransitions(Initialisable):
     """The maps of each head's state to its four gates, and their offsets.
 
-    Those of a sigmoid forget gate begin evenly from 3 to 6 over the heads, the others as 0.
+    The offsets of a sigmoid forget gate run evenly from 3 to 6 over the heads, the others are 0.
     """
 
     weight_roles = roles(weight=WeightRole.MATRIX, offset=WeightRole.BIAS)

@@ -1,7 +1,7 @@
-"""What queries see of a window is one function of tensors, computed here in several ways that give the same.
+"""Attention within a window as one function of tensors, computed in several ways with equal results.
 
-`inputs` says what goes in, and `choice` which way is taken. `products` computes it as it is written down, on
-any device and in any transformation. On a CPU `fused_pieces` does by torch's fused attention, where scores
-are by content alone, and `tiles` in pieces that stay in its cache, with a backward pass of their own and
-`tile_products`; on a GPU `flex` by FlexAttention. `by_distance` lays numbers out by key or by distance.
+`inputs` defines the arguments, and `choice` picks the way. `products` follows the definition, on any device
+and under any transformation. On a CPU `fused_pieces` uses torch's fused attention where scores depend on
+content alone, and `tiles` work in pieces that stay in the cache, with their own backward pass and
+`tile_products`; on a GPU `flex` uses FlexAttention. `by_distance` lays numbers out by key or by distance.
 """

@@ -1,4 +1,4 @@
-"""Which way a window is computed: by what its device has, and what each way can do."""
+"""The choice between the ways to compute a window, by device and by what each way supports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_BY_DISTANCE = 2**31 - 1
 
 
 class Kernel(NamedTuple):
-    """What a kernel of FlexAttention is made for."""
+    """The properties for which a kernel of FlexAttention is compiled."""
 
     device: torch.device
     dtype: torch.dtype
@@ -86,10 +86,10 @@ _tried = set[Hashable]()
 def window_or_fault(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tensor | str:
     """Return a window by FlexAttention, or why it cannot compute it.
 
-    Kernels are made for sizes as they come, and those of a backward pass amid it, where a step would be lost
-    by what they fail by, as too little shared memory or more sequences than a launch can have. So at each of
-    its sizes a window is computed with its gradients beside once, before it is relied on. A kind of calls
-    that fails so is left to the plain form from then on.
+    Kernels are compiled for each size when it first comes, and those of a backward pass in the middle of
+    it, where a failure, as too little shared memory or too many sequences for a launch, would lose a step.
+    So at each new size a window is first computed with its gradients on the side. A kind of calls that
+    fails uses the plain form from then on.
     """
     if (fault := fused_fault(form, given, kept)) is not None:
         return fault

@@ -1,6 +1,6 @@
-"""A window by FlexAttention, whose kernels for a GPU skip blocks that no query sees (Dong et al. 2024).
+"""A window by FlexAttention, whose GPU kernels skip blocks that no query sees (Dong et al. 2024).
 
-Scores by distance, q · u and how spans fade, are a tensor that the kernel reads; extra keys stand behind
+Scores by distance, q · u and the fading of spans, are a tensor that the kernel reads; extra keys follow
 those of the window, and every query sees them.
 """
 
@@ -35,9 +35,10 @@ def fused_window(form: WindowForm, given: WindowInputs) -> Tensor:
 
 
 def call_kind(form: WindowForm, given: WindowInputs) -> Hashable:
-    """Return what decides the kernels of a call, beside lengths and the size of the batch.
+    """Return the key of the kernels for a call, without lengths and batch size.
 
-    Of these it has what torch compiles by itself: one sequence, one block of queries or of keys, and no past.
+    It includes the sizes that torch compiles separately: one sequence, one block of queries or keys, no
+    past.
     """
     q, beside = given.q, (given.vectors, given.fading, given.mask)
     there = tuple(each is not None for each in beside)
@@ -116,10 +117,10 @@ def _by_distance(given: WindowInputs) -> Tensor | None:
 def _visible(
     queries: int, past: int, extra: int, distances: tuple[int, int], device: torch.device
 ) -> BlockMask:
-    """Return which keys each query sees: those of the window, and the extra ones behind them.
+    """Return the keys that each query sees: those of the window, and the extra ones behind them.
 
-    Kept for good, some kilobytes for each kind, as a recorded graph reads them where they are; a training may
-    need them that were first asked for in torch's inference mode.
+    Results are cached for good, some kilobytes for each kind, because a recorded graph reads them in place,
+    and a training may need some that were first made in torch's inference mode.
     """
     with torch.inference_mode(mode=False):
         before, keys, nearest, furthest = (

@@ -48,7 +48,7 @@ class QueryChunk:
 
     @property
     def shift(self) -> int:
-        """How many distances of the first query lie before the first key."""
+        """The number of distances of the first query before the first key."""
         return self.max_distance - (self.start - self.key_start)
 
     @property
@@ -75,11 +75,11 @@ def iter_chunks(length: int, past: int, min_distance: int, max_distance: int) ->
 
 
 class WindowInputs(NamedTuple):
-    """Queries, keys and values (heads, batch, positions, head_width), and what stands beside them.
+    """Queries, keys and values (heads, batch, positions, head_width), and the tensors that go with them.
 
-    Queries are scaled, and are those of the last keys. `vectors` (distances, head_width) belong to distances,
-    the greatest first; `fading` (heads, 1, 1, distances) is added to scores; `extra_keys` and `extra_values`
-    (heads, n, head_width) are seen by every query. `mask` (batch, keys) is true where a key is valid.
+    Queries are scaled, and belong to the last keys. `vectors` (distances, head_width) belong to distances,
+    the greatest first; `fading` (heads, 1, 1, distances) is added to scores; every query sees `extra_keys`
+    and `extra_values` (heads, n, head_width). `mask` (batch, keys) is true where a key is valid.
     """
 
     q: Tensor
@@ -104,11 +104,11 @@ class WindowInputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowForm:
-    """The pieces of a window, and what is done in each.
+    """The pieces of a window, and the computation in each.
 
-    `pos_values` adds vectors of distances to values; a `cap` is of the scores by content, 0 for none;
-    `first_sees_nothing` says that the first query of a sequence has nothing to see. Where weights are
-    dropped, the others are multiplied by `kept_scale`.
+    `pos_values` adds vectors of distances to values; `cap` limits the scores by content, 0 means none;
+    `first_sees_nothing` says that the first query of a sequence sees no key. Where weights are dropped, the
+    others are multiplied by `kept_scale`.
     """
 
     pieces: tuple[QueryChunk, ...]
@@ -119,7 +119,7 @@ class WindowForm:
 
     @property
     def max_distance(self) -> int:
-        """The greatest distance in any piece, which is that of the first vector."""
+        """The greatest distance in any piece, which belongs to the first vector."""
         return max(piece.max_distance for piece in self.pieces)
 
     def distances(self, piece: QueryChunk) -> slice:

@@ -1,9 +1,9 @@
-"""A window in tiles that stay in a processor's cache, with a backward pass of its own.
+"""A window in tiles that stay in a processor's cache, with its own backward pass.
 
-A tile has the scores of some queries of a head, (rows, keys and extra keys). One product writes those by
-content into it and one those of the extra keys; that with the vectors of distances adds to a view of the same
-numbers whose rows begin one place further right than those before. Training keeps the weights, and
-a byte for each where some are dropped.
+A tile has the scores of some queries of a head, (rows, keys and extra keys). One product writes the scores
+by content into it and another those of the extra keys; the product with the vectors of distances adds to a
+view of the same numbers in which each row begins one place further right than the row before. Training
+keeps the weights, and a byte for each where some are dropped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def window_tiles(form: WindowForm, given: WindowInputs, kept: Kept = ()) -> Tens
 
 
 class _Tile(NamedTuple):
-    """Some queries of one head: those of a piece, of some sequences of the batch."""
+    """Some queries of one head: those of one piece and some sequences of the batch."""
 
     form: WindowForm
     given: WindowInputs
@@ -51,32 +51,32 @@ class _Tile(NamedTuple):
 
     @property
     def is_band(self) -> bool:
-        """Whether each query has all distances of the piece, so that by distance the numbers are a view."""
+        """Whether each query has all distances of the piece, so that the numbers by distance are a view."""
         piece = self.piece
         begins = piece.max_distance == piece.start - piece.key_start
         return begins and piece.query_count - 1 + piece.distance_count <= piece.key_count
 
     @property
     def extra_keys(self) -> Tensor:
-        """Those of the head, (n, head_width)."""
+        """The extra keys of the head, (n, head_width)."""
         assert self.given.extra_keys is not None, "it was looked at before"
         return self.given.extra_keys[self.head]
 
     @property
     def extra_values(self) -> Tensor:
-        """Those of the head, (n, head_width)."""
+        """The extra values of the head, (n, head_width)."""
         assert self.given.extra_values is not None, "it was looked at before"
         return self.given.extra_values[self.head]
 
     @property
     def vectors(self) -> Tensor | None:
-        """Those of the distances of the piece, for each sequence (sequences, distances, head_width)."""
+        """The vectors of the piece's distances for each sequence, (sequences, distances, head_width)."""
         vectors = self.given.vectors
         return None if vectors is None else vectors[self.distances].expand(self.shape[0], -1, -1)
 
     @property
     def distances(self) -> slice:
-        """Where the distances of the piece are."""
+        """The slice of the piece's distances."""
         return self.form.distances(self.piece)
 
     def of_queries(self, numbers: Tensor) -> Tensor:
@@ -182,7 +182,7 @@ def _iter_tiles(
 
 
 class _Tiles(torch.autograd.Function):
-    """The function of `window_tiles`; under vmap it is that of `window_products`."""
+    """The function behind `window_tiles`; under vmap it computes `window_products`."""
 
     @staticmethod
     def forward(form: WindowForm, keeps: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -285,9 +285,10 @@ def _add_gradients(
     weights: tuple[Tensor, Tensor | None],
     buffer: Tensor,
 ) -> None:
-    """Add what a tile contributes to the gradients of the inputs.
+    """Add a tile's contribution to the gradients of the inputs.
 
-    `output` is its gradient and the output itself, `weights` those of the tile and which of them are kept.
+    `output` holds the output's gradient and the output, `weights` the tile's weights and which of them are
+    kept.
     """
     given, (p, kept) = tile.given, weights
     q, dy = tile.of_queries(given.q).contiguous(), tile.of_queries(output[0]).contiguous()
@@ -327,7 +328,7 @@ def _add_to_values(tile: _Tile, into: WindowInputs, dy: Tensor, weights: Tensor)
 
 
 def _add_to_scores(tile: _Tile, into: WindowInputs, q: Tensor, ds: Tensor) -> None:
-    """Add to the gradients of queries, keys, extra keys, vectors and fading by that of the scores."""
+    """Add to the gradients of queries, keys, extra keys, vectors and fading, from that of the scores."""
     _add_by_key(tile, (into.k, into.extra_keys), q, ds)
     within, keys = tile.within(ds), tile.of_keys(tile.given.k)
     if into.extra_keys is None:
