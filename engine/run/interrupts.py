@@ -24,7 +24,10 @@ class Stop:
 
 @contextmanager
 def on_interrupt(on_request: Callable[[], None]) -> Iterator[Stop]:
-    """A Stop that Ctrl-C or a SIGTERM requests, with `on_request`; the second raises KeyboardInterrupt."""
+    """Yield a Stop that Ctrl-C or SIGTERM requests, with `on_request`.
+
+    A second one raises KeyboardInterrupt.
+    """
     stop = Stop()
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
@@ -63,9 +66,10 @@ class StartLeft(BaseException):
 
 @contextmanager
 def left_when_asked() -> Iterator[None]:
-    """A context that the first Ctrl-C or SIGTERM leaves by StartLeft, after the handler before has run.
+    """Yield a context that the first Ctrl-C or SIGTERM leaves by StartLeft.
 
-    Ray takes the handler of SIGTERM for itself, which raises SystemExit. At the end all are put back.
+    After the earlier handler has run. Ray replaces the handler of SIGTERM by one that raises SystemExit. At
+    the end all handlers are restored.
     """
     before = {int(number): signal.getsignal(number) for number in SIGNALS}
 

@@ -1,4 +1,4 @@
-"""What would make trials fail or mislead, found before anything is trained: leaks, lengths, corpora."""
+"""Checks before anything is trained, for what would make trials fail or mislead: leaks, lengths, corpora."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def _start_failure(attempts: int, cause: str) -> MachineError:
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """A context that _StartTooSlow leaves after so many seconds; only in the main thread."""
+    """Yield a context that _StartTooSlow leaves after so many seconds; only in the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

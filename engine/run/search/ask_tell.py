@@ -1,9 +1,8 @@
-"""Ask and tell: Optuna's studies of a search, which are asked for points and told how points have ended.
+"""Ask and tell: Optuna's studies of a search, which propose points and learn their results.
 
 With rungs there is an Optuna study for each rung, since values of different rungs are never compared. The
-sampler is asked with one of them, the highest on which enough points have ended, as in BOHB (Falkner et al.
-2018). Each study knows all points of the search: those that have ended on another rung as failed trials with
-a note.
+sampler asks one of them, the highest on which enough points have ended, as in BOHB (Falkner et al. 2018).
+Each study knows all points of the search; those that ended on another rung are failed trials with a note.
 """
 
 from __future__ import annotations

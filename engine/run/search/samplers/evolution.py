@@ -1,12 +1,13 @@
-"""Regularised evolution (Real et al. 2019): the oldest point dies, the best of a few is changed a little.
+"""Regularised evolution (Real et al. 2019).
 
-Of several objectives those live on that no other point beats, and of the rest those that lie apart; points
-beyond a limit lose to those that keep to all.
+The oldest point dies, and the best of a few is changed a little. With several objectives the points on the
+front live, and of the others those that are far apart; points beyond a limit lose to those within all
+limits.
 
-A point is a tree: a choice has the dimensions of the option that is taken below it. Changing a dimension
-keeps all others; what a newly taken option has below it is drawn. All that is known is what Optuna has been
-told, in the order in which points ended, and each proposal has random numbers of its own, by the points so
-far: a search that was killed goes on as it would have.
+A point is a tree: below a choice are the dimensions of the option taken. Changing a dimension keeps all
+others; the dimensions below a newly taken option are drawn. A proposal depends only on Optuna's points, in
+the order in which they ended, and on random numbers seeded by the points so far: a search that was killed
+continues as it would have.
 """
 
 from __future__ import annotations
@@ -55,13 +56,13 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """The dimensions of all points so far."""
+        """Return the dimensions of all points so far."""
         return dict(self._population_before(study, trial).space)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The values of a changed point; nothing, which draws all of them, for the first points."""
+        """Return the values of a changed point; nothing for the first points, whose values are all drawn."""
         known = self._population_before(study, trial)
         if not known.living or known.proposals.begun < self._population:
             return {}
@@ -78,19 +79,19 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:  # noqa: ANN401 -- as Optuna has it
-        """A value of a dimension that no parent has, drawn evenly."""
+        """Return a uniformly drawn value for a dimension that no parent has."""
         known = self._population_before(study, trial)
         begun, tries = known.proposals.begun, known.proposals.tries
         return draw(param_distribution, self._random(begun, tries, param_name))
 
     def _population_before(self, study: optuna.Study, trial: FrozenTrial) -> Population:
-        """All that is known when a point is asked for."""
+        """Return the population at the time when a point is requested."""
         known = self._known.of(study)
         known.learn(trial.number)
         return known
 
     def _parent(self, known: Population, rng: Random) -> FrozenTrial:
-        """The best of a few of the living."""
+        """Return the best of a few points that live."""
         drawn = rng.sample(range(len(known.living)), min(self._sample, len(known.living)))
         return known.living[min(drawn, key=known.worth)]
 
@@ -100,7 +101,10 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 
 
 def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> dict[str, Any]:
-    """The values of one or the other; those that one alone has are there for where its option is taken."""
+    """Return each value from one parent or the other.
+
+    Values that only one has serve where its option is taken.
+    """
     shared = [name for name in sorted(first) if name in second]
     both = {name: first[name] if rng.random() < 0.5 else second[name] for name in shared}
     return {**second, **first, **both}
@@ -115,7 +119,7 @@ class PointChanges:
         }
 
     def of(self, values: Mapping[str, Any], rng: Random) -> dict[str, Any]:
-        """The values with that of one dimension changed; as they are if none has another value."""
+        """Return the values with one dimension changed; unchanged if none has another value."""
         free = [name for name in self._neighbours if name in values]
         if not free:
             return dict(values)
@@ -124,7 +128,10 @@ class PointChanges:
 
 
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
-    """What draws another value: any option, a number by a normal step of it, or of its logarithm."""
+    """Return a function that draws another value.
+
+    Any option, or a number by a normal step of it or its logarithm.
+    """
     if isinstance(distribution, CategoricalDistribution):
         return partial(_another, distribution.choices)
     assert isinstance(distribution, IntDistribution | FloatDistribution), f"no search has {distribution!r}"
@@ -149,6 +156,6 @@ def _nearby(numbers: IntDistribution | FloatDistribution, value: float, rng: Ran
 
 
 def _reflected(place: float) -> float:
-    """A place beyond an end of the range, as far within it."""
+    """Return a place beyond an end of the range reflected into it."""
     inside = place % 2
     return 2 - inside if inside > 1 else inside

@@ -24,39 +24,40 @@ _ROOM = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSettings:
-    """The length of each group of numbers, and the variance of the noise where that of the signal is 1."""
+    """The length scale of each group of numbers, and the variance of the noise relative to the signal's."""
 
     lengths: tuple[float, ...]
     noise: float
 
     def scaled(self, points: Sequence[Numbers]) -> Numbers:
-        """The numbers of all groups, each in its length, a row for each point."""
+        """Return the numbers of all groups divided by their length scales, a row for each point."""
         pairs = zip(points, self.lengths, strict=True)
         return np.hstack([each / length for each, length in pairs])
 
 
 def kernel(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
-    """The correlation of points, by the squared distances between them in each group of their numbers."""
+    """Return the correlation of points from their squared distances in each group."""
     scaled = [each / length**2 for each, length in zip(distances, settings.lengths, strict=True)]
     return np.exp(-0.5 * reduce(np.add, scaled))
 
 
 def squared_distances(first: Numbers, second: Numbers) -> Numbers:
-    """The squared distance of each row of the one from each row of the other."""
+    """Return the squared distances between the rows of two matrices."""
     lengths = squared_lengths(first)[:, None] + squared_lengths(second)[None]
     return np.maximum(lengths - 2 * first @ second.T, 0.0)
 
 
 def squared_lengths(rows: Numbers) -> Numbers:
-    """The squared length of each row."""
+    """Return the squared length of each row."""
     return (rows**2).sum(1)
 
 
 class GaussianProcess:
-    """What is known of points by others; the values' mean is 0, the variance of the signal is estimated.
+    """A Gaussian process on observed points.
 
-    Points that come later take rows of what there is room for: nothing is copied but where it is full.
-    What predictions at watched points need is kept, a row of it for each point that is known.
+    The values' mean is 0, the variance of the signal is estimated. Later points take rows of preallocated
+    room: nothing is copied unless it is full. For watched points it keeps what their predictions need, a
+    row for each observed point.
     """
 
     def __init__(self, points: Sequence[Numbers], settings: KernelSettings) -> None:
@@ -98,7 +99,7 @@ class GaussianProcess:
         self._size += 1
 
     def forget_last(self, count: int) -> None:
-        """Know so many points less: those that were added last."""
+        """Forget so many points: those that were added last."""
         self._size -= count
 
     def watch(self, points: Sequence[Numbers]) -> None:
@@ -110,15 +111,15 @@ class GaussianProcess:
         self._watched = _with_room(self._root @ self._across(rows), (room, 0))  # a column for each of them
 
     def predict_watched(self, values: Numbers) -> tuple[Numbers, Numbers]:
-        """What `predict` gives for the points that are watched."""
+        """Return `predict` for the watched points."""
         return _moments(self._root @ values, self._watched[: self._size])
 
     def predict(self, points: Sequence[Numbers], values: Numbers) -> tuple[Numbers, Numbers]:
-        """The mean and the standard deviation of the signal at points, by the values of those known."""
+        """Return the mean and the standard deviation of the signal at points, from the observed values."""
         return _moments(self._root @ values, self._root @ self._across(np.hstack(points)))
 
     def smooth(self, values: Numbers) -> Numbers:
-        """The mean at the known points: their values without the noise."""
+        """Return the mean at the observed points: their values without noise."""
         return values - self._settings.noise * (self._root.T @ (self._root @ values))
 
     @property
@@ -127,7 +128,7 @@ class GaussianProcess:
         return self._inverse[: self._size, : self._size]
 
     def _across(self, rows: Numbers) -> Numbers:
-        """The correlation of each known point with each of others, given all numbers of these."""
+        """Return the correlation of each observed point with others, given all numbers of these."""
         used = np.flatnonzero(rows.any(0))  # of the many labels that points may have
         scaled = rows[:, used] / self._divisors[used]
         found = self._columns[used, : self._size].T @ scaled.T
@@ -145,14 +146,14 @@ def _moments(whitened: Numbers, inner: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _with_room(numbers: Numbers, room: tuple[int, ...]) -> Numbers:
-    """The same numbers with so many zeros behind them on each axis."""
+    """Return the numbers padded with `room` zeros on each axis."""
     return np.pad(numbers, [(0, more) for more in room])
 
 
 def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelSettings]) -> KernelSettings:
-    """The settings under which the values of the points are likeliest; of equals the first.
+    """Return the settings with the greatest likelihood of the values; the first among equals.
 
-    It is the maximum of `log_likelihood`, with the kernel of each group and length made once, and in place.
+    It maximises `log_likelihood`, computing the kernel of each group and length once, in place.
     """
     distances = [squared_distances(each, each) for each in points]
     covariance = np.empty((len(values), len(values)), order="F")
@@ -176,23 +177,23 @@ def likeliest(points: Sequence[Numbers], values: Numbers, grid: Iterable[KernelS
 
 
 def log_likelihood(distances: Sequence[Numbers], values: Numbers, settings: KernelSettings) -> float:
-    """The logarithm of the marginal likelihood of the values, at the likeliest variance, up to a constant."""
+    """Return the log marginal likelihood of the values at the best variance, up to a constant."""
     return _log_likelihood(_cholesky(distances, settings), values)
 
 
 def _log_likelihood(root: Numbers, values: Numbers) -> float:
-    """The same, given the root of the covariance in its lower triangle."""
+    """Return the same, given the lower triangular root of the covariance."""
     whitened = solve_triangular(root, values, lower=True, check_finite=False)
     signal = max((whitened @ whitened) / len(values), 1e-300)
     return float(-np.log(np.diag(root)).sum() - len(values) / 2 * math.log(signal))
 
 
 def settings_grid(lengths: Sequence[Sequence[float]], noises: Sequence[float]) -> list[KernelSettings]:
-    """All combinations of lengths of the groups, and of noises."""
+    """Return all combinations of length scales of the groups, and of noises."""
     return [KernelSettings(lengths=tuple(each), noise=noise) for *each, noise in product(*lengths, noises)]
 
 
 def _cholesky(distances: Sequence[Numbers], settings: KernelSettings) -> Numbers:
-    """The root of the covariance of points of these distances, with the noise."""
+    """Return the root of the covariance of points with these distances, with the noise."""
     covariance = kernel(distances, settings) + settings.noise * np.eye(len(distances[0]))
     return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)

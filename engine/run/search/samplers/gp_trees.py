@@ -1,10 +1,10 @@
-"""Bayesian optimisation over recipes: a Gaussian process on their trees proposes what may be better.
+"""Bayesian optimisation over recipes: a Gaussian process on their trees proposes promising points.
 
-As in NAS-BOWL (Ru et al. 2021): points are alike as the labels of Weisfeiler and Lehman of their trees are,
-and candidates are changed ones of the best. Most of them last until the process is fitted anew, so that a
-point costs little. Values count by their ranks: one that is far off bends nothing.
-All that is known is what Optuna has been told, in the order in which points ended: a search of one worker
-which is killed goes on as it would have.
+As in NAS-BOWL (Ru et al. 2021), the similarity of points is that of the Weisfeiler-Lehman labels of their
+trees, and candidates are mutations of the best points. Most candidates are kept until the process is fitted
+again, so that a point costs little. Values are replaced by their ranks, so that an outlier bends nothing. A
+proposal depends only on Optuna's points, in the order in which they ended: a search with one worker that is
+killed continues as it would have.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class TreeSampler(WholePointSampler):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The values of the candidate from which most improvement is expected."""
+        """Return the values of the candidate with the greatest expected improvement."""
         del search_space
         beliefs = self._beliefs.of(study)
         told = beliefs.told
@@ -99,12 +99,12 @@ class TreeSampler(WholePointSampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:  # noqa: ANN401 -- as Optuna has it
-        """A value that no proposal has, of a point that is partly given: drawn evenly."""
+        """Return a uniformly drawn value for a partly given point, where no proposal has one."""
         del study
         return draw(param_distribution, Random(f"{self._seed} {trial.number} {param_name}"))
 
     def _best_candidate(self, beliefs: Beliefs, rng: Random) -> Values | None:
-        """The candidate from which most improvement is expected; None if all have been proposed."""
+        """Return the candidate with the greatest expected improvement; None if all have been proposed."""
         told = beliefs.told
         beliefs.update()
         promising = beliefs.promising()
@@ -116,7 +116,7 @@ class TreeSampler(WholePointSampler):
         return beliefs.best_of(self._candidates(points))
 
     def _pool(self, best: Sequence[Values], ended: int) -> PointCandidates:
-        """Candidates that last until the process is fitted anew, as it was after so many points."""
+        """Return candidates that are kept until the next fit, from the state after so many points."""
         rng = Random(f"{self._seed} pool {ended}")
         drawn = [self._stranger(ended, rng) for _ in range(POOL_DRAWN)]
         return self._candidates([*drawn, *(self._child(best, rng) for _ in range(POOL_CHANGED))])
@@ -128,14 +128,14 @@ class TreeSampler(WholePointSampler):
         return PointCandidates(points, ratios)
 
     def _stranger(self, begun: int, rng: Random) -> Values:
-        """A point that is drawn, maybe by the belief."""
+        """Return a point drawn independently of the best, perhaps by the belief."""
         if self._prior is None or rng.random() >= self._prior.trust(begun):
             return self._completed({}, rng)
         prior = self._prior
         return self._choose(lambda name, _: prior.draw(name, self._space[name], rng))
 
     def _child(self, parents: Sequence[Values], rng: Random) -> Values:
-        """A changed one of the parents."""
+        """Return a mutation of the parents."""
         parent = values = rng.choice(parents)
         if rng.random() < CROSSOVER:
             values = cross(values, rng.choice(parents), rng)
@@ -148,7 +148,7 @@ class TreeSampler(WholePointSampler):
         return values if is_whole else self._completed(values, rng)
 
     def _completed(self, values: Mapping[str, Level], rng: Random) -> Values:
-        """The point of these values: what it does not take left out, what it lacks drawn."""
+        """Return the point of these values: without those that it does not take, missing ones drawn."""
 
         def value(name: str, dimension: Dimension) -> Level:
             del dimension
@@ -166,7 +166,7 @@ class PointCandidates:
 
 
 class Beliefs:
-    """What is expected of points by those that have ended, those in training being taken as middling."""
+    """The predictions for points from those that have ended; points in training count as average."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class Beliefs:
         self._highest = 0.0
 
     def best(self) -> list[Values]:
-        """The best points that are known, the best one first."""
+        """Return the best observed points, the best one first."""
         order = np.argsort(-self._scores, kind="stable")
         return [self._members[place].values for place in order[:PARENTS].tolist()]
 
@@ -223,17 +223,17 @@ class Beliefs:
             self._scores = normal_scores(self._order)
 
     def promising(self) -> list[Values]:
-        """Those of the pool from which most improvement is expected, the best first."""
+        """Return the points of the pool with the greatest expected improvement, the best first."""
         moments = self._process.predict_watched(self._values)
         return list(islice(self._ranked(self._pool, *moments), PARENTS))
 
     def best_of(self, candidates: PointCandidates) -> Values | None:
-        """The one from which most improvement is expected; None if all have been proposed."""
+        """Return the point with the greatest expected improvement; None if all have been proposed."""
         moments = self._process.predict(self._groups(candidates.points), self._values)
         return next(self._ranked(candidates, *moments), None)
 
     def _ranked(self, candidates: PointCandidates, means: Numbers, deviations: Numbers) -> Iterator[Values]:
-        """Those that have not been proposed, each once, those of which most improvement is expected first.
+        """Yield points that were not proposed yet, each once, by falling expected improvement.
 
         Improvements on the best are multiplied by how much likelier the belief makes each.
         """
@@ -250,14 +250,14 @@ class Beliefs:
                 yield values
 
     def _fitted(self) -> GaussianProcess:
-        """The process of the members under the settings under which their values are likeliest."""
+        """Return the process of the members, under the settings that make their values likeliest."""
         groups = self._groups([each.values for each in self._members])
         middles = [math.sqrt(float(np.median(squared_distances(each, each))) or 1.0) for each in groups]
         grid = settings_grid([[factor * middle for factor in LENGTHS] for middle in middles], NOISES)
         return GaussianProcess(groups, likeliest(groups, self._scores, grid))
 
     def _groups(self, points: Sequence[Mapping[str, Any]]) -> list[Numbers]:
-        """The numbers of points' trees and those of their values, a row for each."""
+        """Return the numbers of the points' trees and of their values, a row for each point."""
         rows = self._features.of(points)
         return [rows[:, :PLACES], rows[:, PLACES:]]
 
@@ -272,7 +272,7 @@ def last_renewal(ended: int) -> int:
 
 
 def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
-    """The quantile of the normal distribution at each place's rank, given in order; equal ones share one."""
+    """Return the normal quantile of each value's rank; equal values share one."""
     found, first = np.empty(len(order)), 0
     found[[place for _, place in order]] = _quantiles(len(order))
     if not any([before[0] == after[0] for before, after in pairwise(order)]):  # noqa: C419 -- a list is faster
@@ -286,5 +286,5 @@ def normal_scores(order: Sequence[tuple[Goodness, int]]) -> Numbers:
 
 @lru_cache(maxsize=WINDOW + RENEWAL)
 def _quantiles(count: int) -> Numbers:
-    """The quantiles of the normal distribution in the middles of so many equal shares."""
+    """Return the normal quantiles at the middles of so many equal shares."""
     return ndtri((np.arange(count) + 0.5) / count)

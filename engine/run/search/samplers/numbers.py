@@ -15,7 +15,7 @@ from optuna.distributions import (
 
 
 def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 -- a value of any kind
-    """A value, all alike; of a range in logarithms, by these."""
+    """Return a uniformly drawn value, on the logarithmic scale where the range has one."""
     match distribution:
         case CategoricalDistribution():
             return rng.choice(distribution.choices)
@@ -28,13 +28,13 @@ def draw(distribution: BaseDistribution, rng: Random) -> Any:  # noqa: ANN401 --
 
 
 def place_of(numbers: IntDistribution | FloatDistribution, value: float) -> float:
-    """Where a number is in its range, from 0 to 1."""
+    """Return the relative position of a number in its range, from 0 to 1."""
     low, high, value = (_scaled(numbers, each) for each in (numbers.low, numbers.high, value))
     return (value - low) / (high - low)
 
 
 def at(numbers: IntDistribution | FloatDistribution, place: float) -> float:
-    """The number at a place of its range."""
+    """Return the number at a relative position of its range."""
     low, high = _scaled(numbers, numbers.low), _scaled(numbers, numbers.high)
     value = low + place * (high - low)
     value = min(max(math.exp(value) if numbers.log else value, numbers.low), numbers.high)

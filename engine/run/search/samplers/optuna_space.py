@@ -18,7 +18,7 @@ from .....studies.study import Study
 
 
 def suggest(trial: optuna.Trial, name: str, dimension: Dimension) -> Level:
-    """What Optuna proposes for a dimension; the other dimensions need not be known."""
+    """Return Optuna's proposal for a dimension; the other dimensions need not be known."""
     match dimension:
         case IntegerDimension():
             return trial.suggest_int(
@@ -46,12 +46,12 @@ def distribution(dimension: Dimension) -> BaseDistribution:
 
 
 def _labels(choice: ChoiceDimension) -> list[Level]:
-    """The options as plain data, in their order."""
+    """Return the options as plain data, in their order."""
     return [option_label(option) for option in choice.options]
 
 
 def _aligned_high(dimension: IntegerDimension) -> int:
-    """The greatest number that steps from the lowest reach, which is what Optuna wants as its bound."""
+    """Return the greatest number that steps from the lowest reach, which Optuna requires as its bound."""
     return dimension.high - (dimension.high - dimension.low) % dimension.step
 
 
@@ -64,6 +64,6 @@ class WholePointSampler(optuna.samplers.BaseSampler):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """All dimensions."""
+        """Return all dimensions."""
         del study, trial
         return self._space

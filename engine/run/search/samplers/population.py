@@ -45,7 +45,7 @@ class Population:
                 self._add(trial)
 
     def worth(self, place: int) -> Worth:
-        """What one of the living is compared by."""
+        """Return the value by which a living point is compared."""
         if not self._worths:
             self._worths = self._compare()
         return self._worths[place]
@@ -61,7 +61,10 @@ class Population:
             self._worths = []
 
     def _compare(self) -> list[Worth]:
-        """What the living are compared by: the excess over limits, then the value, or front and crowding."""
+        """Return the values of the living.
+
+        The excess over limits, then the value, or front and crowding distance.
+        """
         excess = [sum(max(0.0, each) for each in trial.constraints.values()) for trial in self.living]
         losses = [self._losses(trial) for trial in self.living]
         if len(self._signs) == 1:
@@ -75,7 +78,10 @@ class Population:
         return found
 
     def _losses(self, trial: FrozenTrial) -> tuple[float, ...]:
-        """The objectives as losses; the worst of those that were given up, which have none to compare."""
+        """Return the objectives as losses.
+
+        The worst for points that were given up, which have none to compare.
+        """
         if trial.state != TrialState.COMPLETE or trial.values is None:
             return (math.inf,) * len(self._signs)
         return tuple(sign * each for sign, each in zip(self._signs, trial.values, strict=True))

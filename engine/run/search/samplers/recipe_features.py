@@ -1,9 +1,9 @@
-"""A point of a search as numbers: how far those of two points are apart tells how alike the points are.
+"""The points of a search as numbers, whose distances say how similar two points are.
 
-The tree is told by the labels of Weisfeiler and Lehman (Shervashidze et al. 2011): each node by its name,
-then with its children's labels, and again with theirs; how often a label occurs is a number. Neighbours in a
-series are labels too, since what follows what is the flow of data in which Ru et al. (2021) label networks.
-Behind these numbers stand those of the values of the search's dimensions.
+The tree gives the labels of Weisfeiler and Lehman (Shervashidze et al. 2011): each node's name, then with
+its children's labels, and again with theirs; the count of each label is a number. Neighbours in a series
+are labels too, following the flow of data that Ru et al. (2021) label in networks. The numbers of the
+search's dimensions come after these.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ FoundT = TypeVar("FoundT")
 
 
 class RecipeFeatures:
-    """The points of a study's search as numbers: those of the tree, and behind them those of the values."""
+    """The points of a study's search as numbers: those of the tree, then those of the values."""
 
     def __init__(self, study: Study) -> None:
         self._template = study.template
@@ -77,7 +77,7 @@ class RecipeFeatures:
         self._known: dict[frozenset[tuple[str, Level]], Numbers] = {}
 
     def of(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
-        """The numbers of points, a row for each."""
+        """Return the numbers of points, a row for each."""
         keys = [frozenset(values.items()) for values in points]
         new = {key: values for key, values in zip(keys, points, strict=True) if key not in self._known}
         if len(self._known) + len(new) > _KEPT:
@@ -87,7 +87,7 @@ class RecipeFeatures:
         return np.array([self._known[key] for key in keys]).reshape(-1, self.size)
 
     def _rows(self, points: Sequence[Mapping[str, Level]]) -> Numbers:
-        """The numbers of points that are not known yet: places of labels, and of values' numbers."""
+        """Return the numbers of new points: positions of labels, and of values' numbers."""
         found, counts = np.zeros((len(points), self.size)), [self.labels_by_parts(each) for each in points]
         labels = np.array([*chain.from_iterable(counts)], dtype=np.int64)
         occurs = np.array([*chain.from_iterable(each.values() for each in counts)], dtype=np.float64)
@@ -102,7 +102,7 @@ class RecipeFeatures:
         return found
 
     def labels_by_parts(self, values: Mapping[str, Level]) -> dict[int, int]:
-        """What `labels` gives: what fills a hole is walked once for each of its values, and remembered."""
+        """Return `labels`, walking each value of a hole once and remembering it."""
         levels = {**self._fixed, **values}
         walk = self._walk_by_parts(levels)
         walk.node(resolve(self._root, levels.get) if self._has_dimensions else self._root)
@@ -112,7 +112,7 @@ class RecipeFeatures:
         return _LabelWalk(lambda name: self._filling(levels[name]), lambda name: self._part(name, levels))
 
     def _part(self, name: str, levels: Mapping[str, Level]) -> _HoleFilling:
-        """What fills a hole, with the labels that are counted in it."""
+        """Return the filling of a hole, with its labels counted."""
         key = self._key(levels[name], levels)
         found = self._parts.get(key)
         if found is None:
@@ -123,12 +123,12 @@ class RecipeFeatures:
         return found
 
     def _key(self, level: Level, levels: Mapping[str, Level]) -> object:
-        """A level with those of its holes, and of the holes in these."""
+        """Return a level with those of its holes, and of the holes inside these."""
         names = self._template.names_in_level(level)
         return (level, *(self._key(levels[name], levels) for name in names)) if names else level
 
     def labels(self, values: Mapping[str, Level]) -> dict[int, int]:
-        """How often each label occurs in the tree of a point's recipe."""
+        """Return the count of each label in the tree of a point's recipe."""
         levels, root = {**self._fixed, **values}, self._root
         if self._has_dimensions:
             root = resolve(root, levels.get)
@@ -137,7 +137,7 @@ class RecipeFeatures:
         return walk.counts
 
     def _filling(self, level: Level) -> Value:
-        """What a hole is filled with: a part of a recipe where the level can be read as one."""
+        """Return the filling of a hole: a part of a recipe where the level can be parsed as one."""
         if level not in self._fillings:
             try:
                 self._fillings[level] = self._template.expand(str(level)).root
@@ -160,7 +160,7 @@ class _LabelWalk:
         self._times = 1  # how often there is what is walked
 
     def node(self, node: Value) -> Labels:
-        """The labels of a node, all of those in it being counted."""
+        """Return the labels of a node; all labels inside are counted."""
         match node:
             case HoleNode():
                 part = self._part and self._part(node.name)
@@ -179,7 +179,7 @@ class _LabelWalk:
                 return _leaf(node)
 
     def _block(self, node: BlockNode) -> Labels:
-        """The labels of a block; those of one with numbers and words alone are remembered."""
+        """Return the labels of a block; those of a block with numbers and words alone are remembered."""
         arguments = tuple((name, self._filled(value)) for name, value in node.arguments)
         if not all(isinstance(value, int | float | str) for _, value in arguments):
             return self.labels_of(node.name, arguments)
@@ -189,7 +189,7 @@ class _LabelWalk:
         return self._filling(value.name) if isinstance(value, HoleNode) else value
 
     def parts(self, node: Value) -> list[Labels]:
-        """The labels of what stands in series, copies written out."""
+        """Return the labels of the parts of a series, copies written out."""
         match node:
             case HoleNode():
                 part = self._part and self._part(node.name)
@@ -207,11 +207,11 @@ class _LabelWalk:
                 return [self.node(node)]
 
     def labels_of(self, name: str, arguments: Iterable[tuple[str, Value]]) -> Labels:
-        """The labels of a block, all of those in it being counted."""
+        """Return the labels of a block; all labels inside are counted."""
         return self._label(name, [self._label(each, [self.node(value)]) for each, value in arguments])
 
     def _label(self, name: str, inner: Sequence[Labels]) -> Labels:
-        """The labels of a node of this name around these, all of them counted."""
+        """Return the labels of a node of this name around others; all are counted."""
         labels = [_hash(name)]
         for place in range(ROUNDS):
             labels.append(hash((labels[-1], *[each[place] for each in inner])))
@@ -219,7 +219,7 @@ class _LabelWalk:
         return tuple(labels)
 
     def _counted(self, found: tuple[FoundT, Occurrences]) -> FoundT:
-        """What has been found before, the labels in it being counted."""
+        """Return what was found before, with its labels counted."""
         counts, times = self.counts, self._times
         for label, occurs in found[1]:
             counts[label] = counts.get(label, 0) + occurs * times
@@ -232,7 +232,7 @@ class _LabelWalk:
 
 
 class _HoleFilling:
-    """What fills a hole: its labels, and how often each occurs in it, as one node and as part of a series."""
+    """The filling of a hole: its labels and their counts, as one node and as part of a series."""
 
     def __init__(self, filling: Value, walk: Callable[[], _LabelWalk]) -> None:
         self._filling, self._walk = filling, walk
@@ -251,7 +251,7 @@ class _HoleFilling:
 
 
 class _ValuePlaces:
-    """The numbers that a dimension's value is told in; a point that does not take it has zeros there."""
+    """The numbers that represent a dimension's value; all zeros for a point that does not take it."""
 
     def __init__(self, dimension: Dimension) -> None:
         options = dimension.options if isinstance(dimension, ChoiceDimension) else ()
@@ -272,7 +272,7 @@ class _ValuePlaces:
 
 @lru_cache(maxsize=4096)
 def _plain_block(name: str, arguments: tuple[tuple[str, Value], ...]) -> tuple[Labels, Occurrences]:
-    """The labels of a block without holes, and how often each occurs in it."""
+    """Return the labels of a block without holes, and their counts."""
     walk = _LabelWalk(_no_filling)
     labels = walk.labels_of(name, arguments)
     return labels, tuple(walk.counts.items())
@@ -283,11 +283,11 @@ def _no_filling(name: str) -> Value:
 
 
 def _leaf(value: Value) -> Labels:
-    """The labels of a number or a word; all real numbers have the same, since none is met twice."""
+    """Return the label of a number or a word; all real numbers share one, since none occurs twice."""
     return (_hash("real" if isinstance(value, float) else str(value)),) * (ROUNDS + 1)
 
 
 @cache
 def _hash(text: str) -> int:
-    """A number of a text, the same in every process."""
+    """Return a number for a text, the same in every process."""
     return crc32(text.encode())
