@@ -1,4 +1,4 @@
-"""What a step takes and keeps that computes activations again, beside one that keeps them; all in one run.
+"""Time and memory of a training step with activation checkpointing, beside one without; all in one run.
 
 python bench/activation_checkpointing.py [ROUNDS]
 """
@@ -21,7 +21,7 @@ WIDTH, LENGTH, BATCH, LAYERS = 64, 100, 8, 12
 
 
 def make_training(mixer: str, *, checkpoints: bool) -> Training:
-    """A training of so many layers with dropout."""
+    """Return a training of six layers with dropout."""
     settings = TrialSettings.model_validate(
         {
             "model": {"recipe": f"{LAYERS} * ({mixer} >> ff({4 * WIDTH}))", "d_model": WIDTH, "dropout": 0.1},
@@ -39,7 +39,7 @@ def make_training(mixer: str, *, checkpoints: bool) -> Training:
 
 
 def kept_bytes(training: Training) -> int:
-    """What the forward pass of a step keeps for the backward pass."""
+    """Return the bytes that the forward pass of a step keeps for the backward pass."""
     training.model.train()
     training.objective.begin_batch(1)
     return count_saved_bytes(training.model, lambda: training.objective.loss(training.model, 0, 1))

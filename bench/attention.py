@@ -42,19 +42,19 @@ FILTER = VECTORS - 1  # 2 N width numbers are those of a layer and its biases bu
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many streams, how many new positions in each, and where."""
+    """The number of streams, the number of new positions in each, and the device."""
 
     batch: int
     length: int
     device: str
 
     def rows(self, length: int) -> Tensor:
-        """Inputs (batch, length, width)."""
+        """Return inputs (batch, length, width)."""
         return torch.randn(self.batch, length, WIDTH, device=self.device)
 
 
 def make_block(text: str, device: str, *, width: int = WIDTH, dropout: float = 0.0) -> Block:
-    """A causal block with drawn weights, some of whose attention weights are dropped."""
+    """Return a causal block with drawn weights and dropout of attention weights."""
     config = ModelConfig(d_model=width, causal=True, dropout=0.0, attention_dropout=dropout)
     block = build_block(parse_block(text), Context(config=config))
     initialise(block, torch.Generator().manual_seed(0))
@@ -62,7 +62,7 @@ def make_block(text: str, device: str, *, width: int = WIDTH, dropout: float = 0
 
 
 def all_attn_by_equations(block: AllAttention, x: Tensor, past: Tensor) -> Tensor:
-    """The layer as its equations say it, over what is gathered: (batch, heads, length, span, head_width)."""
+    """Compute the layer by its equations on gathered vectors: (batch, heads, length, span, head_width)."""
     batch, length, _ = x.shape
     positions, persistent = block.window.positions, block.persistent
     assert positions is not None and persistent is not None
@@ -83,7 +83,7 @@ def all_attn_by_equations(block: AllAttention, x: Tensor, past: Tensor) -> Tenso
 
 
 def steps(size: Size) -> dict[str, Callable[[], Tensor]]:
-    """The layers on the same inputs, each to what it gives."""
+    """Return the layers on the same inputs, each as a function that returns its outputs."""
     heads = f"heads={HEADS}, head_width={HEAD_WIDTH}, span={SPAN}"
     ours = make_block(f"all_attn(N={VECTORS}, {heads})", size.device)
     attention = make_block(f"sa({heads}, pos=relative)", size.device)
@@ -126,7 +126,7 @@ def beside_released(
 
 
 def products_alone(size: Size, heads: int) -> Callable[[], Tensor]:
-    """What a layer with full spans multiplies: no softmax, no window, nothing moved that need not be."""
+    """Return only the products of a layer with full spans: no softmax, no window, no data moved."""
     batch, length, width = size.batch, size.length, heads * HEAD_WIDTH
     past, x = (torch.randn(batch, count, width, device=size.device) for count in (SPAN, length))
 
@@ -155,7 +155,7 @@ def products_alone(size: Size, heads: int) -> Callable[[], Tensor]:
 
 
 def by_products(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """The same step with windows by plain products, whatever the device has."""
+    """Return the same step with windows by plain products, whatever the device offers."""
 
     def run() -> Tensor:
         with patch("activemem.blocks.layers.window_attention.compute_window", window_products):
@@ -198,7 +198,7 @@ def median_ms(
 
 
 def peak_mib(step: Callable[[], Tensor], size: Size) -> float:
-    """What a step holds at most beside weights and inputs, gradients of the weights included."""
+    """Return the peak memory of a step beside weights and inputs, with the gradients of the weights."""
     if size.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
@@ -229,7 +229,7 @@ def assert_same(runners: dict[str, Callable[[], Tensor]], other: str) -> None:
 
 
 def main() -> None:
-    """All comparisons."""
+    """Run all comparisons."""
     torch.set_num_threads(1)
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 20.0
     for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):

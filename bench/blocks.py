@@ -1,4 +1,4 @@
-"""What the blocks' inner choices gain on one CPU thread, forward and backward; prints times and ratios.
+"""Speedups of the blocks' inner choices on one CPU thread, forward and backward; prints times and ratios.
 
 Run: python bench/blocks.py
 """
@@ -28,7 +28,7 @@ ALL = 10**9
 
 
 def median_ms(steps: dict[str, Callable[[], Tensor]], inputs: Sequence[Tensor]) -> dict[str, float]:
-    """The median of the processor's milliseconds for a forward and a backward pass; the ways take turns."""
+    """Return the median CPU milliseconds of a forward and a backward pass; the ways take turns."""
     times: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(REPEATS):
         for name, step in steps.items():
@@ -71,7 +71,7 @@ def convolutions(width: int, k: int, length: int) -> None:
 
 
 def attentions(text: str, length: int, *, batch: int = BATCH, width: int = 128) -> None:
-    """A block whose heads are computed by torch's fused kernel where it can, by plain products, by tiles."""
+    """Compare torch's fused kernel, plain products and tiles for the heads of a block."""
     block = build_block(
         parse_block(text), Context(config=ModelConfig(d_model=width, causal=True, dropout=0.0))
     )
@@ -104,7 +104,7 @@ def report(label: str, found: dict[str, float]) -> None:
 
 
 def main() -> None:
-    """All comparisons at the sizes of the algorithmic studies."""
+    """Run all comparisons at the sizes of the algorithmic studies."""
     torch.set_num_threads(1)
     for width in (16, 64, 128):
         for k in (10, 20):

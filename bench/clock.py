@@ -11,7 +11,7 @@ CPU = torch.device("cpu")
 
 
 def make_clock(device: torch.device) -> Callable[[], float]:
-    """What tells the seconds."""
+    """Return a clock in seconds."""
     if device.type == "cpu":
         return time.process_time
 

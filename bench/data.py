@@ -1,4 +1,4 @@
-"""What a batch of each task costs beside a training step of the paper's size, on one thread.
+"""The cost of drawing a batch of each task beside a training step of the paper's size, on one thread.
 
 Run: python bench/data.py. The target is a share below 3 %.
 """
@@ -18,7 +18,7 @@ BATCH, LENGTH, TARGET = 32, 40, 0.03
 
 
 def microseconds(run: Callable[[], object], repeats: int) -> float:
-    """The median duration of one call, after a few to warm up."""
+    """Return the median duration of one call, after some warm-up calls."""
     for _ in range(3):
         run()
     seconds: list[float] = []

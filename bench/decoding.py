@@ -32,7 +32,7 @@ PAD, END = 0, 2
 
 
 def build_endless_model(recipe: str) -> TransductionModel:
-    """A model that gives no likelihood to an end."""
+    """Return a model that gives the end no likelihood."""
     generator = torch.Generator().manual_seed(0)
     model = build(recipe, d_model=WIDTH, source_vocab=VOCAB, vocab=VOCAB, generator=generator).eval()
     with torch.no_grad():
@@ -41,7 +41,7 @@ def build_endless_model(recipe: str) -> TransductionModel:
 
 
 def decode_without_state(model: TransductionModel, sources: Tensor) -> Tensor:
-    """The likeliest symbols, each from a pass over all that was written before it."""
+    """Return the likeliest symbols, each from a pass over everything written before it."""
     target = torch.full((len(sources), TARGET), END)
     with torch.no_grad():
         for place in range(TARGET):

@@ -1,4 +1,4 @@
-"""How often a table of changes finds a difference where there is none, and how often one that there is.
+"""Error rates of tables of changes: false findings, and the differences that are found.
 
     python bench/false_findings.py [DRAWS]
 
@@ -43,7 +43,7 @@ MARGIN = 2.0  # the smallest difference that matters, in standard deviations of 
 
 
 def deviations(changes: int) -> dict[str, list[float]]:
-    """The standard deviation of the baseline and of each change, for every way in which they may differ."""
+    """Return the standard deviations of the baseline and of each change, for each pattern of differences."""
     half = -(-changes // 2)
     return {
         "equal": [1.0] * (changes + 1),
@@ -62,7 +62,7 @@ def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: floa
 
 
 def found(cells: list[dict[int, float]], *, pooled: bool) -> list[bool]:
-    """Which changes are starred: with the variance of all, or each with its own."""
+    """Return which changes are starred, by the pooled variance or by each change's own."""
     if pooled:
         differences = differences_from(cells[0], cells[1:]).each
     else:
@@ -71,7 +71,7 @@ def found(cells: list[dict[int, float]], *, pooled: bool) -> list[bool]:
 
 
 def not_bold(cells: list[dict[int, float]]) -> bool:
-    """Whether any cell is significantly worse than another."""
+    """Return whether any cell is significantly worse than another."""
     compared = differences_between(cells, all_pairs(len(cells)))
     return any(p is not None and p < LEVEL for p in corrected(compared.each))
 

@@ -42,7 +42,7 @@ def measure(study: str) -> None:
 
 
 def compare(study: str) -> str:
-    """The times and memories of both ways, and their ratios, each the median over the turns."""
+    """Return the times and memories of both ways and their ratios, each the median over the turns."""
     found: dict[str, list[list[float]]] = {"as it is": [], "keeps": []}
     for _ in range(TURNS):
         for way, runs in found.items():

@@ -61,7 +61,7 @@ def random_pieces(draw: random.Random) -> str:
 
 
 def mutated_recipe(draw: random.Random) -> str:
-    """A right recipe with a few pieces cut out, put in or moved."""
+    """Return a valid recipe with a few pieces removed, inserted or moved."""
     text = draw.choice(_VALID_RECIPES)
     for _ in range(draw.randint(1, 4)):
         start = draw.randint(0, len(text))
@@ -105,7 +105,7 @@ KINDS: dict[Callable[[random.Random], str], int] = {
 
 @dataclass(slots=True)
 class FuzzReport:
-    """What came of all texts: counts by outcome, the slowest text, and those that did what none may."""
+    """The results for all texts: counts by outcome, the slowest text, and forbidden outcomes."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     worst_s: float = 0.0
@@ -129,7 +129,7 @@ class FuzzReport:
 
 
 def check_text(text: str) -> str:
-    """What comes of a text: a recipe that is read back as it was rendered, or an error that can be shown."""
+    """Return the outcome for a text: a recipe that survives rendering, or an error that can be shown."""
     try:
         recipe = parse(text)
     except RecipeError as error:
@@ -142,7 +142,7 @@ def check_text(text: str) -> str:
 
 
 def memory_mib() -> float:
-    """The most memory that this process has had so far."""
+    """Return the peak memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -80,17 +80,17 @@ class Stage:
         return f"status {status}{wrong}"
 
     def has_done(self, how: str) -> bool:
-        """Whether it ended as one that has done what it should."""
+        """Return whether it ended successfully."""
         return how in [f"status {status}" for status in self.fine]
 
     def count_trials(self) -> int:
-        """How many of its trials have ended."""
+        """Return how many of its trials have ended."""
         return 0 if self.results is None else len(Store(self.results).trials())
 
 
 @dataclass(slots=True)
 class Notes:
-    """What is known of the stages, in a file: how each ended, how often it was cut off, what it took."""
+    """The stages in a file: how each ended, how often it was cut off, and how long it took."""
 
     file: Path
     ended: dict[str, str]
@@ -99,7 +99,7 @@ class Notes:
 
     @classmethod
     def read(cls, file: Path) -> Notes:
-        """What calls before have written."""
+        """Return the notes of earlier calls."""
         known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
         return cls(file, known.get("ended", {}), known.get("cut_off", {}), known.get("seconds", {}))
 
@@ -111,7 +111,7 @@ class Notes:
 
     @contextmanager
     def timing(self, name: str) -> Iterator[None]:
-        """A context whose seconds are a stage's, and kept, whatever is raised."""
+        """Yield a context whose seconds count for a stage, whatever is raised."""
         began = time.monotonic()
         try:
             yield
@@ -120,7 +120,7 @@ class Notes:
             self.write()
 
     def note_cut_off(self, stage: Stage, *, gets_on: bool) -> None:
-        """A stage was cut off: one that did not get on so often in turn has ended by it."""
+        """Note that a stage was cut off; after enough calls in turn without progress it has ended."""
         self.cut_off[stage.name] = tries = 0 if gets_on else self.cut_off.get(stage.name, 0) + 1
         if tries >= MOST_TRIES:
             no_trial = "" if stage.results is None else ", with no trial ended"
@@ -128,7 +128,7 @@ class Notes:
 
 
 def stages(folder: Path, *, tiny: bool, keeps_states: bool) -> Iterator[Stage]:
-    """All there is to do, in its order."""
+    """Return all stages in order."""
     plugins = ("-p", "xdist", "-p", "hypothesispytest", "-p", "no:cacheprovider")
     # of others that are there some warn of what the tests do, which is an error here
     test = ("env", "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1", "TORCHINDUCTOR_COMPILE_THREADS=2")  # of each process
@@ -177,7 +177,7 @@ def tests_on_gpu() -> tuple[list[str], list[str]]:
 
 
 def parts_of_tests() -> list[str]:
-    """The folders and files of tests, the engine's in parts."""
+    """Return the folders and files of tests, the engine's in parts."""
     tests, engine = ROOT / "tests", ROOT / "tests" / "engine"
     found = [path for folder in (engine, tests) for path in sorted(folder.iterdir())]
     found = [path for path in found if path != engine and path.name not in ("__pycache__", "chaos")]
@@ -186,7 +186,7 @@ def parts_of_tests() -> list[str]:
 
 
 def run(stage: Stage, log: Path, seconds: float) -> int | None:
-    """The exit status of a stage; None if it was cut off after so long. Whatever is raised, it has ended."""
+    """Return the exit status of a stage; None if it was cut off. Whatever is raised, it has ended."""
     with log.open("ab") as out:
         process = subprocess.Popen(  # a group of its own, so that its workers end with it
             stage.command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
@@ -241,7 +241,10 @@ def work(folder: Path, todo: Sequence[Stage], until: float, *, keeps_states: boo
 
 
 def without_checkpoints(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """What is kept of a folder: not the states of trials under way, hundreds of MB, which begin anew."""
+    """Keep a file of the folder, unless it is the state of a running trial.
+
+    Hundreds of MB, which can begin anew.
+    """
     return None if "checkpoints" in Path(file.name).parts else file
 
 
@@ -273,7 +276,7 @@ def pack(folder: Path, keep: Path) -> None:
 
 
 def main() -> None:
-    """A call."""
+    """Run one call."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--minutes", type=float, default=9.0)

@@ -53,7 +53,7 @@ class FusedModels(nn.Module):
         return self._linear(self._norm(x, "norm"), "output").unflatten(1, (batch, length))
 
     def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
-        """The losses of all models, added: each has the gradients that it has alone."""
+        """Return the sum of all models' losses, so that each has the gradients that it has alone."""
         return self.trials * functional.cross_entropy(self(tokens).flatten(0, 2), targets.flatten())
 
     @property
@@ -97,13 +97,13 @@ class FusedModels(nn.Module):
 
 
 def draw(training: Training) -> tuple[Tensor, ...]:
-    """The next batch of a training, on the CPU."""
+    """Return the next batch of a training, on the CPU."""
     assert isinstance(training.objective, Stackable), "expected an algorithmic task"
     return training.objective.draw()
 
 
 def fused_steps(trainings: Sequence[Training]) -> Callable[[], None]:
-    """A step of all at once, with batches of their own."""
+    """Return a step of all trainings at once, each with its own batches."""
     models = FusedModels(trainings).train()
     optimizer = torch.optim.Adam(models.parameters(), lr=2e-3, fused=True)
 

@@ -1,16 +1,16 @@
-"""How often intervals cover what they are about, and how often effects are found for nothing.
+"""Coverage of intervals, and the rate of false effects.
 
     python bench/interval_coverage.py [DRAWS]
 
-First tables of effects. Draws the values of a grid of a factor with three levels and two with two, with a few
-paired seeds, where no factor does anything: all cells vary alike, one cell varies three times as much, or the
-cells of one level do. Counts the tables in which any effect has a p below 0.05, the intervals of the first
-factor's first level and of the second factor that cover 0, and how often an effect of the second factor is
-found that is one standard deviation.
+First tables of effects. Draws the values of a grid of a factor with three levels and two with two, with a
+few paired seeds, where no factor does anything: all cells vary alike, one cell varies three times as much,
+or the cells of one level do. Counts the tables in which any effect has a p below 0.05, the intervals of the
+first factor's first level and of the second factor that cover 0, and how often an effect of the second
+factor is found that is one standard deviation.
 
 Then aggregates over tasks. Draws scores of a method, whose tasks lie one standard deviation apart, and of a
-baseline that is one lower on each, and counts the intervals that cover what infinitely many seeds would give,
-and those of the probability of improvement.
+baseline that is one lower on each, and counts the intervals that cover what infinitely many seeds would
+give, and those of the probability of improvement.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DEVIATIONS = {
 
 
 def columns(seeds: int) -> TermColumns:
-    """The terms of the grid with so many seeds."""
+    """Return the terms of the grid with so many seeds."""
     cells = [cell for cell in CELLS for _ in range(seeds)]
     return TermColumns(
         levels={name: [cell[at] for cell in cells] for at, name in enumerate("abc")},
@@ -60,7 +60,10 @@ def columns(seeds: int) -> TermColumns:
 
 
 def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: float) -> list[float]:
-    """The values of the grid, cell by cell, those at the second level of the second factor moved."""
+    """Return the values of the grid cell by cell.
+
+    With those at the second level of the second factor shifted.
+    """
     shared = rng.normal(0, SEED_DEVIATION, seeds)
     noise = rng.normal(0, 1, (len(CELLS), seeds)) * np.array(spread)[:, None]
     moved = np.array([effect * cell[1] for cell in CELLS])[:, None]
@@ -91,7 +94,7 @@ def print_effects(draws: int) -> None:
 
 
 def covers(found: Contrast | Aggregate, truth: float) -> bool:
-    """Whether an interval has a number in it."""
+    """Return whether an interval contains a number."""
     return found.low is not None and found.high is not None and found.low <= truth <= found.high
 
 

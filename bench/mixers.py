@@ -59,7 +59,7 @@ NOW = make_clock(CPU)
 
 
 def parse_mixer(text: str) -> nodes.BlockNode:
-    """The block with the heads of the comparison, if it has any."""
+    """Return the block with the heads of the comparison, if it has any."""
     block = parse(text).root
     assert isinstance(block, nodes.BlockNode), text
     spec = lookup(block.name)
@@ -70,14 +70,14 @@ def parse_mixer(text: str) -> nodes.BlockNode:
 
 
 def step_s(block: Block, x: torch.Tensor) -> float:
-    """The processor's time of one forward and backward pass."""
+    """Return the CPU time of one forward and backward pass."""
     begin = NOW()
     block(x).sum().backward()
     return NOW() - begin
 
 
 def saved_numbers(node: nodes.BlockNode, length: int) -> int:
-    """The numbers that training saves of a sequence."""
+    """Return the numbers that training saves for a sequence."""
     return block_memory(node, CONFIG, length=length) // 4
 
 
@@ -99,7 +99,7 @@ def compare(length: int, rounds: int) -> list[tuple[float, float]]:
 
 
 def table(rounds: int) -> str:
-    """All mixers at all lengths, in Markdown."""
+    """Return all mixers at all lengths as a Markdown table."""
     found = [compare(length, rounds) for length in LENGTHS]
     heads = [f"{what}, L {length:,}" for length in LENGTHS for what in ("time", "memory")]
     lines = [f"| block | {' | '.join(heads)} |", f"| :-- | {' | '.join('--:' for _ in heads)} |"]

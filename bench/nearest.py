@@ -1,4 +1,4 @@
-"""How long it takes to find the nearest of 2,000 stored recipes; the target is below 2 s.
+"""Time to find the nearest of 2,000 stored recipes; the target is below 2 s.
 
 Run: python bench/nearest.py. It counts the time of one core, reading the store left out.
 """
@@ -42,7 +42,7 @@ class StoredRecipes(Store):
         self._frame = pl.DataFrame(rows, schema=TRIALS)
 
     def trials(self, probes: object = ()) -> pl.DataFrame:
-        """All rows."""
+        """Return all rows."""
         return self._frame
 
 

@@ -1,4 +1,4 @@
-"""What the engine adds to a trial that does nothing: leases, durable rows, Ray; all in one run.
+"""The engine's overhead for a trial that does nothing: leases, durable rows, Ray; all in one run.
 
 python bench/overhead.py [TRIALS]
 """
@@ -102,7 +102,7 @@ class EventClock(Listener):
 
 
 def make_jobs(count: int) -> list[Job]:
-    """That many different trials."""
+    """Return so many different trials."""
     trials = (
         Trial(
             study="noop",
@@ -129,7 +129,7 @@ class NoClaims:
     """Claims nothing and asks nobody."""
 
     def claim(self, job: Job) -> tuple[Job, NoLease]:
-        """The job as it is."""
+        """Return the job unchanged."""
         return job, NoLease()
 
 

@@ -1,7 +1,7 @@
-"""How much longer trials of one form take one by one than together; all in one run.
+"""Speedup of training trials of one form together instead of one by one; all in one run.
 
-python bench/packs.py [TRIALS [ROUNDS]]   # steps
-python bench/packs.py --studies           # whole studies with `pack = "auto"`: evaluation, gate and rows too
+python bench/packs.py [TRIALS [ROUNDS]] # steps python bench/packs.py --studies # whole studies with `pack =
+"auto"`: evaluation, gate and rows too
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Who has learnt a length goes on to the next.
 
 
 def recipe(mixer: str, width: int) -> str:
-    """That of algorithmic-small; four heads are as wide as the model."""
+    """Return the recipe of algorithmic-small; its four heads together are as wide as the model."""
     heads = f"heads=4, head_width={width // 4}"
     return f"4 * ({mixer.replace('heads=4', heads)} >> ff({2 * width}))"
 
@@ -98,7 +98,7 @@ def settings(
 
 
 def make(mixer: str, width: int, length: int, seed: int, device: torch.device = CPU) -> Training:
-    """A training whose epoch has no end."""
+    """Return a training whose epoch never ends."""
     return Training(settings(mixer, width, (length, length), seed, "reverse", steps=10**6), device)
 
 
@@ -126,7 +126,7 @@ def times_ms(
 
 
 def ratio(trainings: Sequence[Training], rounds: int) -> float:
-    """How much longer a step of each takes one by one than together."""
+    """Return the time of a step of each, one by one, divided by that of all together."""
     found = times_ms(trainings, rounds)
     return found["alone"] / found["together"]
 
@@ -134,9 +134,10 @@ def ratio(trainings: Sequence[Training], rounds: int) -> float:
 def studies_ratio(
     tasks: Sequence[str], seeds: int, mixer: str, width: int, lengths: tuple[int, int]
 ) -> float:
-    """How much longer a study takes alone than with packs: trainings, evaluations, checkpoints and rows.
+    """Return a study's time without packs divided by that with packs.
 
-    The first of two turns measures for the gate, whose cost is in it.
+    Trainings, evaluations, checkpoints and rows. The first of two turns measures for the gate, whose cost
+    is in it.
     """
     cells = [(task, seed) for task in tasks for seed in range(seeds)]
     taken: dict[Literal["off", "auto"], float] = {"off": 0.0, "auto": 0.0}
@@ -183,7 +184,7 @@ def show(
 
 
 def main() -> None:
-    """All comparisons of steps, or of studies."""
+    """Run all comparisons of steps, or of studies."""
     prepare_cpu(1)
     given = [each for each in sys.argv[1:] if each != "--studies"]
     trials, rounds = (*map(int, given), *(8, 5)[len(given) :])[:2]

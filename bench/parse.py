@@ -1,4 +1,4 @@
-"""How long it takes to read 10,000 distinct recipes; the target is below 2 s.
+"""Time to parse 10,000 distinct recipes; the target is below 2 s.
 
 Run: python bench/parse.py.
 """

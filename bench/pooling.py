@@ -1,4 +1,4 @@
-"""What a training step of feed-forward attention costs in pieces and as modules, on one CPU thread.
+"""Cost of a training step of feed-forward attention in pieces and as modules, on one CPU thread.
 
 Times of a whole step (forward, backward, Adam) and the most memory that a step adds, as ratios of one run.
 
@@ -27,19 +27,19 @@ RECIPE = "activation(act=leaky_relu) >> {} >> dense(act=leaky_relu)"
 
 
 def build_model(pool: str) -> Model:
-    """The paper's model."""
+    """Return the paper's model."""
     frame = {"columns": 2, "targets": 1, "init": "he", "position": "none", "norm": "none"}
     return build(RECIPE.format(pool), d_model=100, residual=False, dropout=0.0, **frame)
 
 
 def as_modules(model: Model, inputs: Tensor, lengths: Tensor) -> Tensor:
-    """The model's answers, its modules one after another."""
+    """Return the model's answers, computed module by module."""
     mask = torch.arange(inputs.shape[1]) < lengths[:, None]
     return model.output(model.body(model.embedding(inputs), SideInputs(mask)).squeeze(1))
 
 
 def step_ms(pool: str, length: int, answers: Answers) -> float:
-    """The least time of a step, in ms."""
+    """Return the least time of a step, in ms."""
     model, generator = build_model(pool), torch.Generator().manual_seed(1)
     optimizer = torch.optim.Adam(model.parameters())
     lengths = draw_lengths(length, length + length // 10, BATCH, generator)
@@ -56,12 +56,12 @@ def step_ms(pool: str, length: int, answers: Answers) -> float:
 
 
 def peak_mib() -> float:
-    """The most memory that this process has held."""
+    """Return the peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
 
 def measure_in_subprocess(pool: str, length: int, way: str) -> tuple[float, float]:
-    """A step's ms and the MiB that it adds, measured in a process of its own."""
+    """Measure in a subprocess: return a step's ms and the MiB that it adds."""
     command = [sys.executable, __file__, pool, str(length), way]
     ms, mib = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     return float(ms), float(mib)

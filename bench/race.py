@@ -1,11 +1,11 @@
-"""How often a race over seeds gives up the best point, and how many trainings it saves, on simulated noise.
+"""Simulated races over seeds: how often one drops the best point, and how many trainings it saves.
 
-Points lie around 0 with a standard deviation that is so many times that of the noise; each seed of each point
-has noise of its own, beside what all points have in common of a seed. They race one after the other, as in a
-search on one worker. Noise is equal; or heavy, of Student's t with three degrees of freedom; or it grows with
-the loss, from half to one and a half; or the point that is truly best alone has three times that of others.
-The last columns say by how many standard deviations of the noise the winner is worse than the best, with the
-race and without it.
+Points lie around 0 with a standard deviation that is so many times that of the noise; each seed of each
+point has noise of its own, beside what all points have in common of a seed. They race one after the other,
+as in a search on one worker. Noise is equal; or heavy, of Student's t with three degrees of freedom; or it
+grows with the loss, from half to one and a half; or the point that is truly best alone has three times that
+of others. The last columns say by how many standard deviations of the noise the winner is worse than the
+best, with the race and without it.
 
 With "stored" the points are cells of studies whose results come along, on each of their tasks by the first
 value of their first table, in drawn orders: real noise, of which the best is the one with the best mean.
@@ -63,7 +63,7 @@ def simulate(shape: tuple[int, int], spread: float, noise: str, rng: np.random.G
 
 
 def run_race(values: NDArray[np.float64]) -> tuple[list[int], int]:
-    """The points that get all seeds, of losses by point and seed, and the number of trainings."""
+    """Race losses by point and seed; return the points that get all seeds, and the number of trainings."""
     points, seeds = values.shape
     race, trained, whole = SeedRace(range(seeds)), 0, list[int]()
     for place in range(points):
@@ -77,7 +77,7 @@ def run_race(values: NDArray[np.float64]) -> tuple[list[int], int]:
 
 
 def stored_losses() -> Iterator[tuple[str, str, NDArray[np.float64]]]:
-    """A study with its task, the metric, and its losses by cell and seed, of cells that have all seeds."""
+    """Yield studies with their task and metric, and the losses of cells that have all seeds."""
     folder = Path(__file__).parents[1] / "studies"
     rows = Store(folder / "results").trials().filter(status="done")
     for (name,), of_study in sorted(rows.group_by("study"), key=lambda each: str(each[0])):
@@ -117,7 +117,7 @@ def replay_stored(orders: int = 500) -> None:
 def draw_noise(
     true: NDArray[np.float64], seeds: int, kind: str, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """The noise of each seed of each point."""
+    """Return the noise of each seed of each point."""
     if kind == "heavy":
         return rng.standard_t(3, (len(true), seeds)) / np.sqrt(3)
     scale = np.ones(len(true))

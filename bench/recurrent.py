@@ -28,7 +28,7 @@ TURNS, CALLS = 5, 8
 
 
 def time_in_turns(*calls: Callable[[], None]) -> list[float]:
-    """The median milliseconds of each."""
+    """Return the median milliseconds of each."""
     found: list[list[float]] = [[] for _ in calls]
     for _ in range(TURNS):
         for times, call in zip(found, calls, strict=True):
@@ -41,7 +41,7 @@ def time_in_turns(*calls: Callable[[], None]) -> list[float]:
 
 
 def ours(text: str, x: Tensor, lengths: Tensor) -> Callable[[], None]:
-    """The block, as an encoder reads with it."""
+    """Return a call of the block as an encoder reads with it."""
     block = make_block(parse_block(text), causal=True, width=x.shape[2], dtype=torch.float32).train()
     mask = prefix_mask(lengths.tolist(), x.shape[1])
 
@@ -67,7 +67,7 @@ def theirs(text: str, x: Tensor, lengths: Tensor) -> Callable[[], None]:
 
 
 def main() -> None:
-    """All of it."""
+    """Run everything."""
     prepare_cpu(1)
     print(f"{'':44}{'ours':>8}{'torch':>8}{'ratio':>7}")
     for text in ("lstm", "gru"):

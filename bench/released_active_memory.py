@@ -36,7 +36,7 @@ class ReleasedTransformer(nn.Module):
     @classmethod
     @torch.no_grad()
     def of(cls, ours: nn.Module, mixer: str) -> Self:
-        """The model with the weights of ours."""
+        """Return the model with our model's weights."""
         own = ours.state_dict()
         made = cls(len(own["embedding.weight"]), mixer)
         found = {"table": own["embedding.weight"], "output.weights": own["output.weight"].T}
@@ -116,7 +116,7 @@ class FeedForward(nn.Module):
 
 
 class Convolution(nn.Module):
-    """As many positions as there are (SAME), then GELU."""
+    """A convolution with SAME padding, then GELU."""
 
     def __init__(self) -> None:
         super().__init__()

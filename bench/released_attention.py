@@ -37,7 +37,7 @@ class ReleasedAttention(nn.Module):
     @classmethod
     @torch.no_grad()
     def of(cls, ours: AllAttention, dropout: float) -> Self:
-        """The layer with the weights of ours."""
+        """Return the layer with our layer's weights."""
         positions, persistent, spans = ours.window.positions, ours.persistent, ours.window.spans
         assert positions is not None and persistent is not None
         made = cls(
@@ -60,7 +60,7 @@ class ReleasedAttention(nn.Module):
         return made
 
     def forward(self, x: Tensor, cache: Tensor) -> Tensor:
-        """The outputs at x (batch, length, width)."""
+        """Return the outputs at x (batch, length, width)."""
         seen = torch.cat([cache, x], 1)
         q, v, k = self._split(self.query(x)), self._split(self.value(seen)), self._split(self.key(seen))
         positions, trimmed = self.positions, self._trimmed()
@@ -75,7 +75,7 @@ class ReleasedAttention(nn.Module):
         return self.output(y.flatten(2))
 
     def _weigh(self, q: Tensor, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """The weights by distance and those of the persistent vectors."""
+        """Return the weights by distance and those of the persistent vectors."""
         width, count = self.persistent_keys.shape[1:]
         grouped = q.view(-1, self.heads, *q.shape[1:])
         beside = (grouped @ (self.persistent_keys[None] * math.sqrt(width))).view(*q.shape[:2], count)
@@ -87,14 +87,14 @@ class ReleasedAttention(nn.Module):
         return weights[..., :-count], weights[..., -count:]
 
     def _fade(self, weights: Tensor) -> Tensor:
-        """The weights by distance, faded where the span of a head ends."""
+        """Return the weights by distance, faded where a head's span ends."""
         assert self.spans is not None and self.ramp is not None
         far = torch.linspace(1 - self.span, 0, self.span, device=weights.device)
         mask = ((far + self.spans * self.span) / self.ramp + 1).clamp(0, 1)[..., -weights.shape[-1] :]
         return (weights.reshape(-1, self.heads, *weights.shape[1:]) * mask).view(weights.shape)
 
     def _trimmed(self) -> int:
-        """How many of the furthest positions no head sees, in whole pieces of 64."""
+        """Return how many of the furthest positions no head sees, in whole pieces of 64."""
         if self.spans is None or self.ramp is None:
             return 0
         size = min(self.span, math.ceil(self.spans.max().item() * self.span) + self.ramp)
@@ -106,14 +106,14 @@ class ReleasedAttention(nn.Module):
 
 
 def _skew(weights: Tensor) -> Tensor:
-    """By distance to by key: row t begins t places further right."""
+    """Shift numbers by distance to numbers by key: row t begins t places further right."""
     batch, rows, distances = weights.shape
     padded = functional.pad(weights, (0, rows + 1)).view(batch, -1)[:, :-rows]
     return padded.view(batch, rows, rows + distances)
 
 
 def _unskew(scores: Tensor) -> Tensor:
-    """By key to by distance."""
+    """Shift numbers by key to numbers by distance."""
     batch, rows, keys = scores.shape
     padded = functional.pad(scores.view(batch, -1), (0, rows)).view(batch, rows, keys + 1)
     return padded[:, :, : keys - rows]

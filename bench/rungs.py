@@ -1,11 +1,12 @@
-"""What rungs save, replayed from a table: architectures trained with a part of their steps, and with all.
+"""Savings of rungs, replayed from a table of architectures trained with a part of their steps.
 
-The table has all architectures of `search_table.toml` whose kernels are 9, each trained three times: with 16
-and with 48 steps, and with all 150, as `search_table.parquet` has it. What a search with `fidelity = "data"`
-would do is done with its own code: a sampler proposes points, the best of each rung go on, one training at a
-time, and what is proposed is learnt from the highest rung with enough points. Work is counted in whole
-trainings, by steps. Regret is how far the best point with all of its steps is from the best of all, as a
-share of how far the median is; means over seeds, with 95 % intervals of the normal distribution.
+With all. The table has all architectures of `search_table.toml` whose kernels are 9, each trained three
+times: with 16 and with 48 steps, and with all 150, as `search_table.parquet` has it. What a search with
+`fidelity = "data"` would do is done with its own code: a sampler proposes points, the best of each rung go
+on, one training at a time, and what is proposed is learnt from the highest rung with enough points. Work is
+counted in whole trainings, by steps. Regret is how far the best point with all of its steps is from the
+best of all, as a share of how far the median is; means over seeds, with 95 % intervals of the normal
+distribution.
 
 Run: python bench/rungs.py [SEEDS [WAY …]]
      python bench/rungs.py --make RESULTS, after these two with 16 and with 48 for STEPS:
@@ -176,7 +177,7 @@ def make(results: str) -> None:
 
 
 def ranks(values: Sequence[float]) -> list[float]:
-    """The place of each value among all."""
+    """Return the rank of each value."""
     order = {value: float(place) for place, value in enumerate(sorted(values))}
     return [order[value] for value in values]
 

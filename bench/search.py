@@ -1,14 +1,14 @@
-"""How fast each sampler finds the best point of a space, replayed from tables of trained points.
+"""Speed at which each sampler finds the best point of a space, replayed from tables of trained points.
 
-Three spaces: `search_table`, 2,346 architectures of up to three layers on sorting; `search_small`, 272 of up
-to two on addition; and `search_numbers`, kernel × dropout × learning rate of one convolution. In the last,
-dropout and rate are real numbers, and losses between those of the grid are interpolated. `search_table.py`
-makes the tables.
+Three spaces: `search_table`, 2,346 architectures of up to three layers on sorting; `search_small`, 272 of
+up to two on addition; and `search_numbers`, kernel × dropout × learning rate of one convolution. In the
+last, dropout and rate are real numbers, and losses between those of the grid are interpolated.
+`search_table.py` makes the tables.
 
 A replay does what a search does: it asks for points, refuses known ones, draws one of those left after some
-refusals in a row, and has four points in training at a time. Regret is how far the best point so far is from
-the best of all, as a share of how far the median is; means over seeds with 95 % intervals of the normal
-distribution. `drawn` is how many of the points were drawn since the sampler proposed known ones.
+refusals in a row, and has four points in training at a time. Regret is how far the best point so far is
+from the best of all, as a share of how far the median is; means over seeds with 95 % intervals of the
+normal distribution. `drawn` is how many of the points were drawn since the sampler proposed known ones.
 
 Run: python bench/search.py SPACE [SEEDS [WAY …]]
 """

@@ -1,4 +1,4 @@
-"""What a search costs besides its trainings: asking for a point and telling its end, up to 10,000 points.
+"""The cost of a search beside its trainings: proposing a point and noting its end, up to 10,000 points.
 
 A search of a conditional space of all kinds of dimensions goes on with a store on disk that has so many
 points already, drawn ones in merged files, and a row and metrics of each further point are written as a
@@ -56,13 +56,13 @@ SPACES = {
 
 
 def load(sampler: str) -> Study:
-    """The search that a sampler is timed in."""
+    """Return the search in which a sampler is timed."""
     text, changes = SPACES.get(sampler, (STUDY, WIDER))
     return load_study(text, [*changes, f"search.sampler={sampler}"])
 
 
 def outcome(trial: Trial, attempt: int = 0) -> AttemptRows:
-    """What a training would store: a worth that rises with the rate up to 0.01, and with the filter."""
+    """Return the rows of a training whose value rises with the rate up to 0.01, and with the filter."""
     levels = trial.levels
     worth = float(levels["filter"]) / 128 - abs(math.log10(float(levels["rate"])) + 2)
     row = trial_row(
@@ -86,7 +86,7 @@ def fill(study: Study, store: Store, count: int) -> None:
 
 
 def search(study: Study, store: Store) -> tuple[float, float]:
-    """The seconds of a point, and those of the beginning."""
+    """Return the seconds of a point, and of the start."""
     begun = time.process_time()
     asked = Search(study, store, "bench", NOBODY)
     cohort = asked.next_cohort()

@@ -1,4 +1,4 @@
-"""What `activemem serve` takes for stores of 1,000 and of 5,000 trials, and how soon it tells of what trains.
+"""Times of `activemem serve` for stores of 1,000 and 5,000 trials, and its delay in showing a training.
 
 Run: python bench/serve.py, some minutes. The large stores are synthetic and compacted: each trial has 20
 epochs of 4 metrics.
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def measure_pages(folder: Path, size: int) -> None:
-    """Times and sizes of pages, and the server's memory."""
+    """Measure times and sizes of pages, and the server's memory."""
     study = wide(mixers=size // 10, steps=2)
     fill(Store(folder), study)
     with serving(folder) as server:
@@ -80,7 +80,7 @@ def measure_pages(folder: Path, size: int) -> None:
 
 
 def measure_events(folder: Path) -> None:
-    """How long after a row is on disk an open page hears of it, while a study really trains."""
+    """Measure how long after a row is written an open page shows it, while a study really trains."""
     study = wide(mixers=2, steps=60)
     path = folder / "wide.toml"
     path.parent.mkdir()
@@ -100,7 +100,7 @@ def measure_events(folder: Path) -> None:
 
 
 def wide(*, mixers: int, steps: int) -> Study:
-    """A study of so many recipes on five tasks with two seeds."""
+    """Return a study of so many recipes on five tasks with two seeds."""
     kernels = json.dumps([f"conv(k={k})" for k in range(1, mixers + 1)])
     text = STUDY.replace("MIXERS", kernels).replace("EPOCHS", str(EPOCHS)).replace("STEPS", str(steps))
     return load_study(text)
@@ -124,7 +124,7 @@ def courses(number: int) -> list[MetricRow]:
 
 
 def trial_row(trial: Trial, number: int) -> TrialRow:
-    """A trial that has ended."""
+    """Return a trial that has ended."""
     started = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
     failed = number % 10 == 9
     return TrialRow(
@@ -163,7 +163,7 @@ class Server:
     pid: int
 
     def timed(self, path: str) -> tuple[float, int]:
-        """The seconds until a page is whole, and its bytes."""
+        """Return the seconds until a page is complete, and its bytes."""
         began = time.perf_counter()
         with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)) as connection:
             connection.request("GET", path)
@@ -173,7 +173,7 @@ class Server:
         return time.perf_counter() - began, size
 
     def peak_mib(self) -> float:
-        """The most memory that it has held."""
+        """Return the peak memory of the process."""
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text(encoding="ascii"))
         assert found is not None
         return int(found[1]) / 1024
@@ -194,13 +194,13 @@ class Server:
 
 
 def newest(results: Path) -> float:
-    """When the last row of a trial was written."""
+    """Return the time at which the last row of a trial was written."""
     return max(path.stat().st_mtime for path in (results / "trials").rglob("*.parquet"))
 
 
 @contextmanager
 def serving(results: Path) -> Iterator[Server]:
-    """A server of the store in a folder, at a port of its own."""
+    """Yield a server of the store in a folder, at a port of its own."""
     words = ["serve", "--port", "0", "--results", str(results)]
     process = subprocess.Popen(
         [sys.executable, "-m", "activemem", *words],

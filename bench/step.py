@@ -39,7 +39,7 @@ class Comparison(NamedTuple):
 
 
 def settings(recipe: str, model: Mapping[str, float]) -> TrialSettings:
-    """The paper's settings at one length."""
+    """Return the paper's settings at one length."""
     return TrialSettings.model_validate(
         {
             "model": {"recipe": recipe, "d_model": WIDTH, **model},
@@ -62,12 +62,12 @@ def make(
     *,
     model: Mapping[str, float] = {},
 ) -> Training:
-    """A training at these settings, whose epoch has no end."""
+    """Return a training with these settings, whose epoch never ends."""
     return begin(settings(recipe, model), device, Path("data"))
 
 
 def engine_loop(training: Training) -> Callable[[], None]:
-    """Steps of the engine's own loop, as `Training.advance` makes them."""
+    """Return steps of the engine's own loop, as `Training.advance` makes them."""
 
     def steps() -> None:
         for _ in range(STEPS):
@@ -77,7 +77,7 @@ def engine_loop(training: Training) -> Callable[[], None]:
 
 
 def plain_loop(model: nn.Module, device: torch.device = CPU) -> Callable[[], None]:
-    """Steps of the loop that everybody writes."""
+    """Return steps of a plain training loop."""
     model.to(device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
     data, generator = get_task("reverse"), torch.Generator().manual_seed(0)
@@ -139,12 +139,12 @@ def median_step_ms(
 
 
 def model_of(recipe: str) -> nn.Module:
-    """The model of a recipe, as the engine trains it."""
+    """Return the model of a recipe, as the engine trains it."""
     return build(recipe, d_model=WIDTH, vocab=100, generator=torch.Generator().manual_seed(0))
 
 
 def released_model(mixer: str) -> nn.Module:
-    """That of the released program, which gives the numbers of ours."""
+    """Return the released program's model, which gives the same numbers as ours."""
     ours = make(released_active_memory.RECIPES[mixer], model=released_active_memory.MODEL).model.eval()
     theirs = ReleasedTransformer.of(ours, mixer).eval()
     tokens = torch.arange(2 * LENGTH).view(2, LENGTH)
@@ -179,12 +179,12 @@ def comparisons() -> Iterator[Comparison]:
 
 
 def beside_packages() -> Iterator[Comparison]:
-    """The same over models of other packages, whose makers raise where these are not installed."""
+    """Yield the same over models of other packages; their makers raise where these are not installed."""
     yield Comparison(RECIPES[0], "x-transformers, in a plain loop", transformer_of_others)
 
 
 def compare(what: Comparison, seconds: float, device: torch.device = CPU) -> tuple[float, float]:
-    """The milliseconds of a step of ours, and of one of a plain loop over another model."""
+    """Return the milliseconds of our step, and of a plain loop's step over another model."""
     theirs = plain_loop(what.make_model(), device)
     ours = engine_loop(make(what.recipe, device, model=what.model))
     found = median_step_ms({"ours": ours, "other": theirs}, seconds, device)

@@ -1,10 +1,10 @@
-"""What a study costs here beside what others would do, in one table: ours, theirs, the ratio, the machine.
+"""Costs of a study beside alternatives in one table: ours, theirs, the ratio, the machine.
 
-Everything is measured in one run, and what is compared takes turns, so that a busy machine is busy for both.
-What cannot be measured is told in its place, and the exit status is then 1.
+Everything is measured in one run, and what is compared takes turns, so that a busy machine is busy for
+both. What cannot be measured is told in its place, and the exit status is then 1.
 
-python bench/summary.py [--cuda] [--write] [SECONDS a measurement]   # --write: into docs/performance.md
-python bench/summary.py --tiny   # what is measured on a GPU, on a CPU by the same code, to try it: no figures
+python bench/summary.py [--cuda] [--write] [SECONDS a measurement] # --write: into docs/performance.md
+python bench/summary.py --tiny # what is measured on a GPU, on a CPU by the same code, to try it: no figures
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ PACKS_ON_GPU: tuple[PackForm, ...] = (
 
 
 class Row(NamedTuple):
-    """What is measured, what beside, and the milliseconds of both."""
+    """A measurement, its counterpart, and the milliseconds of both."""
 
     what: str
     beside: str
@@ -71,7 +71,7 @@ class Row(NamedTuple):
     theirs_ms: float
 
     def __str__(self) -> str:
-        """The row of a Markdown table."""
+        """Return the row of a Markdown table."""
         ratio = self.ours_ms / self.theirs_ms
         return f"| {self.what} | {self.beside} | {self.ours_ms:.3g} | {self.theirs_ms:.3g} | {ratio:.2f} |"
 
@@ -81,17 +81,17 @@ Measure = Callable[[], Iterable[Row]]
 
 
 def step_row(what: step.Comparison, seconds: float, device: torch.device) -> Iterator[Row]:
-    """A step of training."""
+    """Yield the row of a training step."""
     yield Row(f"a step of `{what.recipe}`", what.beside, *step.compare(what, seconds, device))
 
 
 def layer_size(device: torch.device) -> attention.Size:
-    """So many streams, as a device has work for."""
+    """Return the number of streams that keeps a device busy."""
     return attention.Size(1 if device.type == "cpu" else 8, 256, device.type)
 
 
 def layer_rows(seconds: float, device: torch.device) -> Iterator[Row]:
-    """A layer of all-attention at the sizes of the paper."""
+    """Yield the rows of an all-attention layer at the sizes of the paper."""
     found = attention.median_ms(attention.steps(layer_size(device)), seconds, device)
     ours_ms = found["all_attn"]
     yield Row(LAYER, "its equations, over gathered keys and values", ours_ms, found["transcription"])
@@ -99,7 +99,7 @@ def layer_rows(seconds: float, device: torch.device) -> Iterator[Row]:
 
 
 def fused_row(seconds: float, device: torch.device) -> Iterator[Row]:
-    """The same layer by FlexAttention, where that computes it."""
+    """Yield the row of the same layer by FlexAttention, where that can compute it."""
     ours = attention.steps(layer_size(device))["all_attn"]
     runners = {"all_attn": ours, "products": attention.by_products(ours)}
     found = attention.median_ms(runners, seconds, device)
@@ -110,7 +110,7 @@ def fused_row(seconds: float, device: torch.device) -> Iterator[Row]:
 def released_rows(
     what: str, seconds: float, device: torch.device, *, adaptive: bool, dropout: float
 ) -> Iterator[Row]:
-    """A layer of all-attention at the sizes of its program's small model."""
+    """Yield the rows of an all-attention layer at the sizes of its program's small model."""
     small = attention.Size(8, 256, device.type)
     pair = attention.beside_released(small, heads=4, adaptive=adaptive, dropout=dropout)
     found = attention.median_ms(pair, seconds, device)
@@ -120,13 +120,13 @@ def released_rows(
 
 
 def packed_name(form: PackForm) -> str:
-    """What a step of several trainings is called."""
+    """Return the name of a step of several trainings."""
     mixer, width, trials = form
     return f"a step of {trials} trials of `{packs.recipe(mixer, width)}`, width {width}, in a pack"
 
 
 def packed_rows(form: PackForm, seconds: float, device: torch.device) -> Iterator[Row]:
-    """Steps of several trainings."""
+    """Yield the rows of steps of several trainings."""
     mixer, width, trials = form
     trainings = [packs.make(mixer, width, 10, seed, device) for seed in range(trials)]
     hfta.check(trainings)
@@ -160,7 +160,7 @@ def trial_rows() -> Iterator[Row]:
 
 
 def machine(device: torch.device) -> str:
-    """Where and with what it was measured, in a line."""
+    """Return one line about the machine and the versions of a measurement."""
     now, place = datetime.now(UTC).date(), provenance.device_name(device)
     if device.type == "cpu":
         place += f" of {os.cpu_count()} cores"
@@ -168,7 +168,7 @@ def machine(device: torch.device) -> str:
 
 
 def table(measurements: Iterable[tuple[str, Measure]], device: torch.device) -> tuple[str, bool]:
-    """The whole table, whose rows are printed as they come, and whether nothing was raised.
+    """Return the whole table, whose rows are printed as they come, and whether nothing was raised.
 
     What is raised stands in place of the rows that were not measured for it.
     """
@@ -212,20 +212,20 @@ def all_there_is(seconds: float, device: torch.device, *, tiny: bool) -> Iterato
 def step_measures(
     comparisons: Iterable[step.Comparison], seconds: float, device: torch.device
 ) -> Iterator[tuple[str, Measure]]:
-    """Steps beside others."""
+    """Yield measurements of steps beside others."""
     for what in comparisons:
         yield f"a step of `{what.recipe}`", partial(step_row, what, seconds, device)
 
 
 def beside_packages(seconds: float, device: torch.device) -> Iterator[tuple[str, Measure]]:
-    """What needs other packages than torch; trials that do nothing are no matter of a GPU."""
+    """Yield measurements that need other packages than torch, without trials that do nothing on a GPU."""
     yield from step_measures(step.beside_packages(), seconds, device)
     if device.type == "cpu":
         yield "an empty trial", trial_rows
 
 
 def with_table(document: str, mark: str, found: str) -> str:
-    """A document with a table behind a mark of it, letter by letter, in place of the one that it has."""
+    """Return a document with the table behind a mark replaced."""
     before, after = re.escape(mark), re.escape(END)
     text, count = re.subn(
         f"({before}\n).*?({after})",

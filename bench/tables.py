@@ -1,4 +1,4 @@
-"""How long a table over 10,000 trials takes; the targets are below 0.3 s warm and below 2 s cold.
+"""Time of a table over 10,000 trials; the targets are below 0.3 s warm and below 2 s cold.
 
 Run: python bench/tables.py. The store is synthetic and compacted: each trial has 100 epochs of 5 metrics.
 """
@@ -86,7 +86,7 @@ VERSIONS = (
 
 
 def trial_rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
-    """A row for each trial."""
+    """Return a row for each trial."""
     settings = [trial.settings for trial in study.trials]
     finals = (
         pl.struct(name=pl.lit(name), value=(pl.col("number") * (7 + place)) % 97)
@@ -110,7 +110,7 @@ def trial_rows(study: Study, values: pl.DataFrame) -> pl.DataFrame:
 
 
 def metric_rows(values: pl.DataFrame) -> pl.DataFrame:
-    """A row for each epoch and metric of each trial."""
+    """Return a row for each epoch and metric of each trial."""
     steps = pl.DataFrame({"epoch": range(1, EPOCHS + 1)}).join(pl.DataFrame({"name": NAMES}), how="cross")
     return values.join(steps, how="cross").with_columns(
         step=2 * pl.col("epoch"), value=(pl.col("number") * pl.col("epoch") * 0.001).sin()
@@ -118,7 +118,7 @@ def metric_rows(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def min_seconds(what: Callable[[], object], repeats: int = REPEATS) -> float:
-    """The least seconds that a call takes; others share the machine."""
+    """Return the least seconds of a call, because others share the machine."""
     times = []
     for _ in range(repeats):
         begin = time.perf_counter()

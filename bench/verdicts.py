@@ -1,4 +1,4 @@
-"""How often a claim of two cells is decided where nothing is to be found, and how often where something is.
+"""Error rates of claims about two cells: false decisions, and true effects that are found.
 
     python bench/verdicts.py [DRAWS]
 
@@ -36,7 +36,7 @@ SPREADS = {
 def decided(
     rng: np.random.Generator, seeds: int, spread: list[float], effect: float, *, noisiest: bool
 ) -> tuple[bool, bool]:
-    """Whether two cells, any or the first and another, are told apart: with all cells, and alone."""
+    """Return whether two cells, any or the first and another, are told apart: by all cells, and alone."""
     table = rng.normal(0, 1, seeds) + rng.normal(0, 1, (CELLS, seeds)) * np.array(spread)[:, None]
     first, second = (0, CELLS - 1) if noisiest else rng.choice(CELLS, 2, replace=False)
     table[first] += effect
@@ -65,14 +65,14 @@ def rate(
     *,
     noisiest: bool = False,
 ) -> tuple[str, str]:
-    """The share of draws that are decided, with all cells and alone."""
+    """Return the share of draws that are decided, by all cells and alone."""
     found = [decided(rng, seeds, SPREADS[spread], effect, noisiest=noisiest) for _ in range(draws)]
     pooled, alone = (sum(column) / draws for column in zip(*found, strict=True))
     return f"{pooled:.1%}", f"{alone:.1%}"
 
 
 def decided_at(rng: np.random.Generator, most: int, spread: list[float], effect: float) -> tuple[int, bool]:
-    """With how many seeds, which are added to them alone, two cells are told apart, and whether they are."""
+    """Add seeds to two cells until they are told apart; return how many it took, and whether they are."""
     counts = looks(FIRST, most)
     level = look_level(counts, LEVEL)
     table = rng.normal(0, 1, most) + rng.normal(0, 1, (CELLS, most)) * np.array(spread)[:, None]

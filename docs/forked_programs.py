@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def run_forked(command: str) -> tuple[int, str]:
-    """A command's exit status and all that it prints, run at the root without a terminal, at 80 columns.
+    """Return a command's exit status and its output, run at the root without a terminal, at 80 columns.
 
     It runs in a process forked from this one, which must not have started threads.
     """

@@ -1,4 +1,4 @@
-"""What `docs/json.md` shows of the forms of pages: each command with its fields, and the entries inside."""
+"""The JSON pages in `docs/json.md`: each command with its fields, and the entries inside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = {
 
 
 def commands() -> str:
-    """A table of the fields of each command's page, and one for each kind of entry."""
+    """Return a table of the fields of each command's page, and one for each kind of entry."""
     entries: dict[str, dict[str, Any]] = {}
     lines: list[str] = []
     for command, schema in json_schema().items():
@@ -32,7 +32,7 @@ def commands() -> str:
 
 
 def _table(form: dict[str, Any]) -> Iterator[str]:
-    """What a form is, and its fields."""
+    """Yield a form's description and its fields."""
     yield re.sub(r"\s+", " ", form.get("description", ""))
     yield ""
     yield "| field | type |"
@@ -44,7 +44,7 @@ def _table(form: dict[str, Any]) -> Iterator[str]:
 
 
 def _type(field: dict[str, Any]) -> str:
-    """A type in words."""
+    """Return a type in words."""
     match field:
         case {"$ref": str(place)}:
             text = place.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""What the documents take from the code: the rules of the recipe language, its blocks and its limits."""
+"""The parts of the documents that come from code: the recipe language's rules, blocks and limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RULE = re.compile(r"`(\w+) = (.+?)`\.", re.DOTALL)
 
 
 def grammar() -> str:
-    """The rules of the parser, which are the docstrings of its methods, in a fence."""
+    """Return the rules of the parser, which are the docstrings of its methods, as a code block."""
     docs = [
         inspect.getdoc(method) or "" for method in vars(parser._RecipeParser).values() if callable(method)
     ]
@@ -33,13 +33,13 @@ def grammar() -> str:
 
 
 def blocks() -> str:
-    """What each block of the package is."""
+    """Return a description of each block of the package."""
     rows = [(f"`{signature(spec)}`", spec.role, spec.equation, spec.source) for spec in _own_specs()]
     return _table(("block", "role", "equation", "source"), rows)
 
 
 def costs() -> str:
-    """What the smallest example of each block costs at width 128 and 40 tokens, with dropout."""
+    """Return the cost of the smallest example of each block at width 128 and 40 tokens, with dropout."""
     rows: list[tuple[str, ...]] = []
     for spec in _own_specs():
         block = example(spec)
@@ -58,7 +58,7 @@ def costs() -> str:
 
 
 def limits() -> str:
-    """What is refused, and where that is set."""
+    """Return the limits, and where each is set."""
     rows = (
         ("characters of a recipe, as given and as rendered", MAX_LENGTH),
         ("open parentheses", MAX_DEPTH),
@@ -75,7 +75,7 @@ GENERATED = {"grammar": grammar, "blocks": blocks, "costs": costs, "limits": lim
 
 
 def _own_specs() -> Iterator[Spec]:
-    """The blocks of this package by name."""
+    """Yield the blocks of this package by name."""
     for name in registered_names():
         spec = lookup(name)
         if spec is not None and spec.owner == OWNER:
@@ -83,6 +83,6 @@ def _own_specs() -> Iterator[Spec]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [heads, [":--"] * len(heads), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

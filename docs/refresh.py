@@ -34,9 +34,9 @@ def documents() -> list[Path]:
 
 
 def refresh(text: str, stale: list[Path]) -> str:
-    """The text with every marked output as the program prints it now, and what the code says.
+    """Return the text with every marked output replaced by the program's output now.
 
-    Figures that are out of date join the stale.
+    Figures that are out of date are added to `stale`.
     """
     text = refresh_figures(text, stale, check="--check" in sys.argv)
     text = GENERATED_MARK.sub(
@@ -46,9 +46,9 @@ def refresh(text: str, stale: list[Path]) -> str:
 
 
 def run_command(command: str, kind: str) -> str:
-    """What a command prints to standard output and standard error.
+    """Return a command's output and error output.
 
-    A command that ends otherwise than its kind says ends the refreshing; claims may be refuted.
+    A command that ends differently from its kind stops the refresh; claims may be refuted.
     """
     status, text = run_forked(command)
     refuted = status == 1 and "claim check" in command and "Traceback" not in text
@@ -58,7 +58,7 @@ def run_command(command: str, kind: str) -> str:
 
 
 def _show_output(found: re.Match[str]) -> str:
-    """A mark with what its command prints now."""
+    """Return a mark with its command's output now."""
     command, kind, end = found.group("command", "kind", "end")
     text = run_command(command, kind)
     shown = f"\n{text}\n" if "--format markdown" in command else f"```\n$ {command}\n{text}```\n"

@@ -1,4 +1,4 @@
-"""What the documents show of figures: each drawn anew by its command, and kept in docs/figures."""
+"""The figures of the documents: each drawn by its command, and kept in docs/figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _TEMP_FOLDER = tempfile.TemporaryDirectory()
 
 
 def refresh_figures(text: str, stale: list[Path], *, check: bool) -> str:
-    """The text with a picture after every mark; a file that was not as it is drawn now joins the stale."""
+    """Return the text with a picture after every mark.
+
+    Files that differ from their drawing are added to `stale`.
+    """
 
     def shown(found: re.Match[str]) -> str:
         files = _render_files(found["command"].replace(f" --curve {found['name']}", ""))
@@ -39,7 +42,7 @@ def refresh_figures(text: str, stale: list[Path], *, check: bool) -> str:
 
 @cache
 def _render_files(command: str) -> list[Path]:
-    """The files of all figures of a study, drawn by one command."""
+    """Return the files of all figures of a study, drawn by one command."""
     status, text = run_forked(f"{command} --out {_TEMP_FOLDER.name}/")
     if status:
         raise SystemExit(f"$ {command}\n{text}")

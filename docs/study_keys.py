@@ -1,4 +1,4 @@
-"""What the documents take from the code of studies: the keys of each table of a study file."""
+"""The parts of the documents that come from studies' code: the keys of each table of a study file."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ TABLES: Mapping[str, type[StrictModel]] = {
 
 
 def keys(table: str) -> str:
-    """A Markdown table of a table's keys, those of inline tables by their dotted names.
+    """Return a Markdown table of a table's keys, those of inline tables by their dotted names.
 
-    Keys without descriptions are followed by what their models' docstrings say of them.
+    Keys without descriptions are followed by their models' docstrings.
     """
     rows, texts = _rows(TABLES[table], ""), [] if _is_described(TABLES[table]) else _docstrings(TABLES[table])
     return "\n".join([_markdown_table(rows), *texts])
 
 
 def cell_figure_keys() -> str:
-    """A Markdown table of the keys of all figures of cells, each with the kinds that have it."""
+    """Return a Markdown table of the keys of all figures of cells, each with the kinds that have it."""
     kinds = {name: kind for name, kind in kinds_of("curve").items() if issubclass(kind, CellFigure)}
     rows: dict[str, list[str]] = {}
     takers: dict[str, list[str]] = {}
@@ -64,7 +64,7 @@ def cell_figure_keys() -> str:
 
 
 def task_keys() -> str:
-    """A Markdown table for each set of keys that tasks take beside their names."""
+    """Return a Markdown table for each set of keys that tasks take beside their names."""
     takers: dict[str, list[str]] = {}
     for name in task_names():
         rows = _rows(require_task(name).settings, "")[1:]
@@ -81,7 +81,7 @@ def _markdown_table(rows: list[list[str]]) -> str:
 
 
 def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
-    """A line for every key of a model, each inline table followed by its own keys."""
+    """Return a row for every key of a model, each inline table followed by its own keys."""
     rows: list[list[str]] = []
     for key, field in model.model_fields.items():
         name = f"{prefix}{key}"
@@ -94,7 +94,7 @@ def _rows(model: type[StrictModel], prefix: str) -> list[list[str]]:
 
 
 def _tables_in(kind: Any) -> list[type[StrictModel]]:  # noqa: ANN401 -- a type of any form
-    """The tables in a type: of a list of tables theirs."""
+    """Return the tables in a type; for a list of tables the type of its items."""
     own = [kind] if isinstance(kind, type) and issubclass(kind, StrictModel) else []
     return [*own, *(table for inner in get_args(kind) for table in _tables_in(inner))]
 
@@ -111,7 +111,7 @@ def _description(model: type[StrictModel], key: str) -> str | None:
 
 
 def _docstrings(model: type[StrictModel]) -> list[str]:
-    """The docstrings of a model and of the inline tables in it, a paragraph each, below an empty line."""
+    """Return the docstrings of a model and of the inline tables in it, separated by empty lines."""
     inner = [field.annotation for field in model.model_fields.values()]
     models = [model, *(one for one in inner if isinstance(one, type) and issubclass(one, StrictModel))]
     return [text for one in models for text in ("", " ".join((inspect.getdoc(one) or "").split()))]

@@ -73,7 +73,10 @@ def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """The levels of a study's trials, a row for each cell and seed; of a search, of all that it tried."""
+    """Return the levels of a study's trials, a row for each cell and seed.
+
+    For a search, of all points tried.
+    """
     if study.search is not None:
         return stored_levels(study_outcomes(study, outcomes))
     return levels_frame([(trial.id, trial.levels) for trial in study.cells])
@@ -85,10 +88,10 @@ def factor_column(factor: str) -> str:
 
 
 def trials_frame(outcomes: pl.DataFrame, levels: pl.DataFrame) -> pl.DataFrame:
-    """A row for each row of `levels` whose trial has an outcome: its levels, how it ended, what it measured.
+    """Return a row for each row of `levels` whose trial has an outcome: levels, status and metrics.
 
-    The factors come first, then status, reason and final metrics, null where a trial has none, then all else
-    that the store holds.
+    The factors come first, then status, reason and final metrics, null where a trial has none, then all
+    else that the store holds.
     """
     known = metric_names(outcomes)
     names = [name for name in METRICS if name in known or not known] + sorted(known.difference(METRICS))

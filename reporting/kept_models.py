@@ -54,7 +54,10 @@ def kept_models(study: Study, store: Store) -> list[KeptModel]:
 
 
 def model_file_of_trial(store: Store, trial: str) -> Path:
-    """The file of the one kept model whose trial begins like this; KeptModelError where there is not one."""
+    """Return the file of the kept model whose trial begins so.
+
+    Raises KeptModelError unless there is exactly one.
+    """
     rows = store.trials().filter(pl.col("trial").str.starts_with(trial))
     found = sorted(store.files.trials_with_weights(rows["trial"])) if trial else []
     if len(found) != 1:

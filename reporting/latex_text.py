@@ -1,4 +1,4 @@
-"""What LaTeX takes in T1: text with its special characters escaped, and how wide it is."""
+"""Text for LaTeX in T1: with special characters escaped, and its width."""
 
 from __future__ import annotations
 

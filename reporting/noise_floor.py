@@ -1,4 +1,4 @@
-"""How large a difference a study's spread over seeds lets one see: below it, a difference is noise."""
+"""The noise floor: the smallest difference that a study's spread over seeds can show."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class NoiseFloor:
 
 
 def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor | None:
-    """The floor of a metric over these rows of the store, for cells of so many seeds; None without spread."""
+    """Return the noise floor of a metric for cells of so many seeds; None without spread."""
     done = outcomes.filter(pl.col("status") == "done", final_value(metric).is_finite())
     if not len(done):
         return None
@@ -58,7 +58,7 @@ def noise_floor(outcomes: pl.DataFrame, metric: str, seeds: int) -> NoiseFloor |
 
 
 def cell_of(settings: str) -> str:
-    """What trials that differ in their seed alone have in common, whichever version has stored them."""
+    """Return what trials that differ only in their seed share, whichever version stored them."""
     try:
         return trial_id(settings_from_json(settings).model_copy(update={"seed": 0}))
     except (ValueError, KeyError):  # of a plug-in that is not loaded

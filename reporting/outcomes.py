@@ -42,7 +42,7 @@ def mark_divergence(
 
 
 def named_metrics(*studies: Study) -> set[str]:
-    """The metrics that these studies name; with those that tell of probes, if one of them is a probe."""
+    """Return the metrics that these studies name, with those that describe probes if one is a probe."""
     named = {name for study in studies for name in _iter_metric_names(study)}
     known = (METRICS_AND_COSTS.get(metric_family(name)) for name in named)
     probed = any(metric is not None and metric.is_probe for metric in known)

@@ -28,7 +28,7 @@ _SCORES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Translation:
-    """What a trial wrote, and what of it can be compared: outputs of one seed and the same references."""
+    """A trial's outputs and their comparable part: outputs of one seed and the same references."""
 
     trial: Trial
     references: tuple[str, ...]
@@ -50,13 +50,13 @@ def compare_outputs(
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> pl.DataFrame:
-    """How surely what each trial wrote differs from what the baseline of its seed wrote for the same lines.
+    """Return how surely each trial's outputs differ from those of its seed's baseline on the same lines.
 
     The baseline is the trials with levels such as `model=sa`; `tuned` takes what was written with searches
     that were tuned. A row for each trial with a baseline, and for each of these: its levels, BLEU, its mean
-    over the resamples with half of the 95 % interval, the difference from the baseline and its p, null for a
-    baseline. Raises StudyError for levels that are none, and StatisticsError where no baseline or several of
-    one seed wrote the same lines.
+    over the resamples with half of the 95 % interval, the difference from the baseline and its p, null for
+    a baseline. Raises StudyError for levels that are none, and StatisticsError where no baseline or several
+    of one seed wrote the same lines.
     """
     chosen = select_trials(study, baseline)
     translations = _translations(study, store, tuned=tuned)

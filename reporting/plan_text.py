@@ -145,7 +145,7 @@ def _cost_notes(plan: Plan, machine: MachineNotes, width: int) -> Iterator[_Note
 
 
 def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
-    """What a search looks for, on which rungs, in how many architectures, and what its points compare."""
+    """Yield a search's objective, rungs, number of architectures, and the differences between its points."""
     if study.search is not None:
         yield "search", search_words(study.search, plan.elsewhere)
     if study.fidelity is not None:
@@ -155,7 +155,7 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 
 
 def _trial_notes(plan: Plan) -> Iterator[_Note]:
-    """The trials that are trained anew, those compiled for each length, and each model over the budget."""
+    """Yield the trials to train anew, those compiled for each length, and each model over the budget."""
     settings = [each.trial.settings for each in plan.trials]
     if blocks := [found for each in settings if (found := blocks_compiled_for_each_length(each))]:
         text = (
@@ -320,7 +320,10 @@ def _time(estimate: TimeEstimate) -> str:
 
 
 def _group_notes(sizes: Sequence[GroupSize]) -> Iterator[_Note]:
-    """What each group has of the models: `*.bias: decay 0 for 72 numbers in 9 weights, 2.6 % of a model`."""
+    """Yield each group's part of the models: `*.bias.
+
+    Decay 0 for 72 numbers in 9 weights, 2.6 % of a model`.
+    """
     for group in dict.fromkeys(each.group for each in sizes):
         same = [each for each in sizes if each.group == group]
         shares = [each.numbers / each.of for each in same]

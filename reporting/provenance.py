@@ -1,4 +1,4 @@
-"""Where rows were computed, as a person reads it: the commit of the code, and the versions below it."""
+"""The origin of rows for a reader: the commit of the code, and the versions below it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def torch_words(torch_version: str, cuda_version: str | None) -> str:
 
 
 def provenance(trials: Collection[str], outcomes: pl.DataFrame) -> str:
-    """Where the numbers come from, by the rows of these trials: how many, made by what, on what and when."""
+    """Return the origin of these trials' numbers: how many, by what code, on what machine and when."""
     known = outcomes.filter(pl.col("trial").is_in(trials))
     count = f"{len(known)}" if len(known) == len(trials) else f"{len(known)} of {len(trials)}"
     parts = [f"{count} trial{'' if len(trials) == 1 else 's'}"]

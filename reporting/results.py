@@ -64,7 +64,7 @@ class StudyResults:
 
     @property
     def trials(self) -> pl.DataFrame:
-        """How each trial ended and what it measured, a row for each cell with each seed that has an outcome.
+        """The status and metrics of each trial, a row for each cell and seed that has an outcome.
 
         The factors are columns; one whose name a column of the store has is called `factor_NAME`.
         """
@@ -106,7 +106,10 @@ class StudyResults:
 
     @property
     def noise(self) -> list[str]:
-        """What a search of this budget can tell from noise, as far as its store shows; empty for a grid."""
+        """Return what a search of this budget can tell from noise, as far as its store shows.
+
+        Empty for a grid.
+        """
         from .search.noise import plan_sentences  # noqa: PLC0415 -- loads NumPy
 
         if (found := self.points) is None:
@@ -114,10 +117,10 @@ class StudyResults:
         return list(plan_sentences(self.study, found, find_metric(found.goals[0].metric)))
 
     def promote(self, *, best: int = 1, seeds: int = 5, path: bool = False) -> str:
-        """The text of the study that decides about a search on fresh seeds: its best points and its baseline.
+        """Return the study that tests a search on fresh seeds: its best points and its baseline.
 
-        With `path` its cells lead from the baseline to the best point. PromotionError if there is nothing to
-        compare.
+        With `path` its cells lead from the baseline to the best point. Raises PromotionError if there is
+        nothing to compare.
         """
         from .search.path_study import path_text  # noqa: PLC0415 -- tables do without it
         from .search.promotion import PromotionError, winners_text  # noqa: PLC0415 -- as above
@@ -169,16 +172,16 @@ class StudyResults:
         return check_claims(study, load_outcomes(self.store, study), metrics)
 
     def next_seeds(self, *, seconds: float | None = None) -> NextSeeds | None:
-        """The seeds that are to be added next for what is undecided in claims and tables; None for none.
+        """Return the next seeds for undecided claims and tables; None where there are none.
 
-        Of a study with `max_seeds`. What trains for more than `seconds` is left out. `run_study` trains them:
+        For a study with `max_seeds`. Trials longer than `seconds` are left out. `run_study` trains them:
         `run_study(study.with_trials(found.trials), store)`.
         """
         metrics = self._load_metrics(self.study.with_later_seeds()) if needs_metrics(self.study) else None
         return next_seeds(self.study, load_outcomes(self.store, self.study), metrics, seconds=seconds)
 
     def decided_differences(self) -> tuple[int, int]:
-        """How many differences are decided, and how many there are, in tables that say which matter."""
+        """Return how many differences are decided, and how many there are, in tables with a margin."""
         return decided_differences(self.study, load_outcomes(self.store, self.study))
 
     @property
@@ -205,7 +208,10 @@ class StudyResults:
         return report(self.study, self.store)
 
     def latex_section(self, form: str = "latex") -> LatexSection:
-        """The section of a paper with tables, figures, claims and provenance; `form` is one of its tables."""
+        """Return the section of a paper with tables, figures, claims and origin.
+
+        `form` is one of its table forms.
+        """
         from .page import latex_section  # noqa: PLC0415 -- loads matplotlib, which tables do without
 
         return latex_section(self.study, self.store, form=form)
@@ -251,10 +257,10 @@ def open_study(
     results: str | Path | Store = "results",
     overrides: Sequence[str] = (),
 ) -> StudyResults:
-    """The results of a study: of that name as it last ran, of a file as it is, or of the last that ran.
+    """Return the results of a study, given its name or its file, or of the last study that ran.
 
-    `results` is a store, its folder or its address; `overrides` are `train.epochs=2` and the like.
-    Raises StudyError.
+    `results` is a store, its folder or its address; `overrides` are `train.epochs=2` and the like. A name
+    means the study as it last ran, a file the study as it now is. Raises StudyError.
     """
     store = results if isinstance(results, Store) else Store(results)
     if not isinstance(study, Study):
@@ -263,7 +269,7 @@ def open_study(
 
 
 def tables_of_paper(paper: str, store: Store, name: str | None = None) -> list[TableDisplay]:
-    """All tables that a paper printed, or the one of that name, beside the studies of it that ran here."""
+    """Return all tables that a paper printed, or the one of that name, beside our studies of it."""
     printed, studies = published_tables_of(paper, name), studies_of_paper(paper, store)
     outcomes = load_outcomes(store, *studies)
     ended = set(outcomes["trial"])

@@ -1,4 +1,4 @@
-"""What the site adds to `docs/`: pages from outside of it, the reference, and links that hold."""
+"""Additions of the site to `docs/`: pages from other folders, the reference, and links that hold."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _entries(package: str) -> str:
-    """An entry for each name that a package promises; submodules, promised for their names, have none."""
+    """Yield an entry for each public name of a package; submodules that are public names have none."""
     module = import_module(package)
     names = [name for name in module.__all__ if not isinstance(getattr(module, name), ModuleType)]
     return "\n\n".join(f"::: {package}.{name}" for name in sorted(names, key=str.lower))

@@ -1,7 +1,7 @@
-"""Which seeds to add next, so that undecided claims and tables are decided for the fewest hours.
+"""The choice of the next seeds, so that undecided claims and tables are decided in the fewest hours.
 
-Of each candidate it is predicted from the effects and the spread found so far how much it decides at each of
-the later looks. The one that is expected to decide the most for an hour of training comes first and is
+Of each candidate it is predicted from the effects and the spread found so far how much it decides at each
+of the later looks. The one that is expected to decide the most for an hour of training comes first and is
 brought to its next look; then all is predicted anew. What has one seed, and so no spread, goes before all.
 """
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 def next_seeds(
     study: Study, outcomes: pl.DataFrame, metrics: pl.DataFrame | None, *, seconds: float | None = None
 ) -> NextSeeds | None:
-    """The trials that are to be trained next; None where all is decided, or nothing more would decide it.
+    """Return the trials to train next; None where all is decided, or nothing more would decide it.
 
-    `study` is as its file says, the others as of `check_claims`. What trains for more than `seconds` is left
-    out, and so is what hangs on trials of the study itself that have no value: these are trained first, or
-    will never have one.
+    `study` is as its file says, the others as of `check_claims`. What trains for more than `seconds` is
+    left out, and so is what hangs on trials of the study itself that have no value: these are trained
+    first, or will never have one.
     """
     estimator = TimeEstimator(outcomes, study.with_later_seeds().cells)
     found = (
@@ -40,6 +40,9 @@ def next_seeds(
 
 
 def _decided_for_time(candidate: NextSeeds) -> tuple[float, float]:
-    """What is decided for a second, then fewest seconds; trials of unknown duration count by their number."""
+    """Return what is decided for each second, then fewest seconds.
+
+    Trials of unknown duration count by number.
+    """
     seconds = candidate.seconds_then or float(len(candidate.trials))
     return math.inf if candidate.expected is None else candidate.expected / seconds, -seconds

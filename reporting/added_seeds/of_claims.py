@@ -80,7 +80,7 @@ class _OpenClaim:
         )
 
     def candidates(self, estimator: TimeEstimator) -> Iterator[NextSeeds]:
-        """What could be added: seeds of one comparison, or of all; first of those with a single seed."""
+        """Yield possible additions: seeds of one comparison, or of all; first of those with a single seed."""
         if not all(each[0].complete for each in self.tests.values()):
             return
         growing = [
@@ -101,14 +101,14 @@ class _OpenClaim:
                     yield found
 
     def _is_blind(self, comparison: Comparison) -> bool:
-        """Whether an effect is known, but nothing of its spread: of one seed, beside no comparable cells."""
+        """Return whether an effect is known but not its spread: one seed, without comparable cells."""
         last = self.tests[comparison][-1]
         return last.effect is not None and last.spread is None
 
     def _candidate(
         self, chosen: Sequence[Comparison], ahead: int, estimator: TimeEstimator
     ) -> NextSeeds | None:
-        """These comparisons so many looks ahead; None if nothing of the next is left to train."""
+        """Return these comparisons so many looks ahead; None if nothing of the next look is left to train."""
         soon, then = self._seeds(chosen, 1), self._seeds(chosen, ahead)
         trials = self._to_train(soon)
         if not trials:

@@ -167,7 +167,7 @@ class _OpenTable:
         )
 
     def _seeds_of(self, each: JudgedDifference, ahead: int) -> int:
-        """With how many seeds a difference is so many looks ahead, or at the last look."""
+        """Return the number of seeds of a difference so many looks ahead, or at the last look."""
         return self.filler.counts[min(each.found.looks + ahead, len(self._looks)) - 1]
 
     def _trials(self, chosen: Sequence[JudgedDifference], ahead: int) -> tuple[Trial, ...]:

@@ -100,7 +100,10 @@ class CellResults:
         return {trial.id: trial for trial in found}
 
     def has_ended(self, trial: Trial) -> bool:
-        """Whether a trial has a value, will never have one, or awaits a probe: no training adds to it."""
+        """Return whether no training adds to a trial.
+
+        It has a value, will never have one, or awaits a probe.
+        """
         ends = [found[trial.id] for found in self._values.values() if trial.id in found]
         trained = {*_ENDED, ValueStatus.PENDING}
         return any(value is not None or status in trained for value, _, status in ends)
@@ -128,11 +131,14 @@ class CellResults:
         return max(self._step(comparison.left), self._step(comparison.right))
 
     def pool(self, comparison: Comparison, seeds: tuple[int, ...]) -> Pool | None:
-        """The variance of left minus right by these seeds of all comparable cells; None if there is none."""
+        """Return the variance of left minus right by these seeds of all comparable cells.
+
+        None if there is none.
+        """
         return self._comparable.pool(comparison, seeds)
 
     def rounding_sd(self, comparison: Comparison) -> float:
-        """The standard deviation of left minus right by rounding alone: for a value, its step over √12."""
+        """Return the standard deviation of left minus right by rounding alone: a value's step over √12."""
         return math.sqrt(self._variance(comparison.left) + self._variance(comparison.right))
 
     def _finite_value(self, metric: str, trial: Trial) -> float | None:
@@ -167,7 +173,10 @@ class CellResults:
                 return self._foretold(number, seed)
 
     def _foretold(self, number: Extrapolation, seed: int) -> float | None:
-        """What the law through the smaller sizes says of a size; None if a part is missing or not above 0."""
+        """Return the prediction for a size by the law through smaller ones.
+
+        None if a part is missing or not above 0.
+        """
         points = [(self._parameters(cell), self._evaluate(part, seed)) for cell, part in number.parts]
         known = [(x, y) for x, y in points if x is not None and y is not None and 0 < y < math.inf]
         size = self._parameters(number.cell)
@@ -186,7 +195,10 @@ class CellResults:
         return math.fsum(known) / len(known) if known else 0.0
 
     def _step(self, number: Number) -> float:
-        """The smallest difference that a number can show; of a quotient if both of its sides move so far."""
+        """Return the smallest difference that a number can show.
+
+        For a quotient, if both sides move by so much.
+        """
         match number:
             case Constant():
                 return 0.0

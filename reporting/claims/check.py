@@ -150,7 +150,7 @@ def _verdict(test: PairedTest, threshold: float) -> Verdict:
 
 
 def _decimals(comparison: Comparison) -> int:
-    """The most decimals that tables print of a metric that is compared; of quotients at least three."""
+    """Return the most decimals that tables print of a compared metric; for quotients at least three."""
     known = max((find_metric(each.metric).decimals for each in iter_quantities(comparison)), default=1)
     return max(known, 3) if any(isinstance(each, Quotient) for each in iter_numbers(comparison)) else known
 

@@ -134,7 +134,10 @@ class PairedTest:
         return (self.effect - half, self.effect + half)
 
     def needed(self, level: float) -> int | None:
-        """How many seeds of this effect and spread decide it with a chance of 80 %; None if none do."""
+        """Return how many seeds decide this effect and spread with a chance of 80 %.
+
+        None if no number does.
+        """
         effect, spread = self.effect, self.spread
         if effect is None or not spread or not self.complete:
             return None

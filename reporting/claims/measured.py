@@ -1,4 +1,4 @@
-"""What the metrics of a study's claims are, and which settings the paper that makes them has otherwise."""
+"""The metrics of a study's claims, and the settings in which the paper differs."""
 
 from __future__ import annotations
 

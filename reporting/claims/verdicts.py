@@ -17,7 +17,7 @@ class ClaimError(ActivememError):
 
 
 class Verdict(StrEnum):
-    """What the seeds show of a comparison or a claim."""
+    """The result of a comparison or a claim by its seeds."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
@@ -134,7 +134,7 @@ def deciding_comparison(
 def seeds_needed(
     statement: Statement, verdicts: Mapping[Comparison, Verdict], needed: Callable[[Comparison], int | None]
 ) -> int | None:
-    """How many seeds would decide an undecided statement: the most that any of its undecided parts needs.
+    """Return how many seeds would decide a statement: the most that any of its undecided parts needs.
 
     None if it is unknown for one of them. A single part may well decide the statement sooner.
     """

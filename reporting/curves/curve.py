@@ -68,7 +68,7 @@ class Bar:
 
 
 class Content:
-    """What one panel shows. Each kind of figure has its own, which measures and draws itself."""
+    """The content of one panel. Each kind of figure has its own, which measures and draws itself."""
 
     __slots__ = ()
 

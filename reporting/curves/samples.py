@@ -102,7 +102,7 @@ def collect_samples(
 
 
 def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]]:
-    """What is written at each index by role, of roles for which the metric has labels and trials agree."""
+    """Return the labels of each index by role, for roles whose labels agree between trials."""
     found: dict[str, dict[str, str]] = {}
     for role, name in spec.roles.items():
         families = find_metric(spec.value).index_labels
@@ -119,7 +119,7 @@ def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]
 def _noted(
     spec: CellFigure, frame: pl.DataFrame, metrics: pl.DataFrame, labels: Mapping[str, Mapping[str, str]]
 ) -> dict[int, dict[int, str]]:
-    """By panel what is noted at an index: its label and the next one's, and the mean value."""
+    """Return the notes of an index by panel: its label and the next one's, and the mean value."""
     metric = find_metric(spec.value)
     role = next((role for role, name in spec.roles.items() if name == INDEX_AXES[-1]), None)
     if not metric.noted or role is None or role not in labels:
@@ -189,7 +189,7 @@ def _values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame | No
 
 
 def _indexed_values(spec: CellFigure, outcomes: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
-    """The last values of a metric's family by the indices along the axes; for lack of them the final value.
+    """Return the last values of a metric's family by the indices along the axes, or else the final value.
 
     An index that is not on an axis is averaged over within each trial, except in a box, which shows all.
     """

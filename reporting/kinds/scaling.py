@@ -251,7 +251,7 @@ class LawCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LawCells:
-    """All cells from the cheapest on, with their observations; `unfit` trials have no logarithm."""
+    """All cells by rising cost, with their observations; `unfit` trials have no logarithm."""
 
     cells: tuple[LawCell, ...]
     observations: Observations

@@ -1,4 +1,4 @@
-"""How templates become pages: whatever stands in a text, it stays text, and each name must be there."""
+"""The templates of pages: any text stays text, and each name must exist."""
 
 from __future__ import annotations
 

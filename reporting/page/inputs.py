@@ -1,4 +1,4 @@
-"""What a page is made of: a study and what its store holds, read once, so that all sections agree.
+"""The inputs of a page: a study and its store's contents, read once, so that all sections agree.
 
 A store may grow while a page is made of it; counts, tables and claims all speak of the same moment.
 """

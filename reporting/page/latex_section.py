@@ -101,7 +101,7 @@ def _file_name(study: Study, curve: Curve) -> str:
 
 
 def _figure(study: Study, curve: Curve, drawn: bytes) -> str:
-    """The float of a figure, over both columns if it is wide, and never wider than what it stands in."""
+    """Return the float of a figure, over both columns if it is wide, never wider than its surroundings."""
     found = _MEDIA_BOX.search(drawn)
     environment = "figure" if found and float(found[1]) <= COLUMN_FIGURE + 1 else "figure*"
     caption = " ".join([f"{curve.caption}.", *curve.notes])

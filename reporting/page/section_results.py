@@ -1,4 +1,4 @@
-"""What the study found: its tables and figures, with the published numbers beside ours, and its claims.
+"""The results section: tables and figures beside the published numbers, and claims.
 
 All are made by what makes them on the command line, so that a page and a paper never differ. Figures are
 pictures with their own style; their caption and notes are also the words for those who do not see them.

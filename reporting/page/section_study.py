@@ -1,4 +1,4 @@
-"""What the study asks, every setting of its trials, and how to reproduce its results.
+"""The study's question, every setting of its trials, and how to reproduce its results.
 
 The question is the comment with which the study file begins, so that a file explains itself in one place.
 Defaults are among the settings, so that the page does not depend on those of a later version.
@@ -50,7 +50,7 @@ def question(inputs: PageInputs) -> Mapping[str, object]:
 
 
 def _searched_titles(study: Study) -> Iterator[str]:
-    """The title of each objective of a search, that of a metric as it is at both ends of its dimensions."""
+    """Yield the title of each objective of a search, of a metric at both ends of its dimensions."""
     settings = [trial.settings for trial in study.boundary_trials()] if study.search else []
     for objective in study.search.objectives if study.search else ():
         metric = find_quantity(objective.name)

@@ -1,4 +1,4 @@
-"""How far the study is, which of its trials failed and why, and where the numbers come from.
+"""The progress of the study, its failed trials with reasons, and the origin of its numbers.
 
 A page may be built at any time. Of failures all are listed, since a table only marks how many of a cell's
 seeds are missing. The names of the machines are left out: a page is for others.
@@ -70,7 +70,10 @@ def _value(values: Mapping[str, Level], name: str) -> str:
 
 
 def failures(inputs: PageInputs) -> Mapping[str, object] | None:
-    """How often each reason came, then every trial that failed with its levels; whole messages on demand."""
+    """Return how often each reason occurred, then every failed trial with its levels.
+
+    Whole messages on demand.
+    """
     failed = inputs.own_outcomes.filter(pl.col("status") == "failed").select("trial", "epochs", "reason")
     if not len(failed):
         return None

@@ -71,7 +71,7 @@ def show_recipe(
     past: int = 0,
     **settings: Unpack[ModelKeywords],
 ) -> RecipeDisplay:
-    """What each part of a recipe costs and how far it sees, in a model whose settings `build` takes too.
+    """Return the cost and reach of each part of a recipe, in a model with the settings that `build` takes.
 
     `length` is in tokens; `batch` counts the sequences of a training step; `past` positions precede each
     sequence, as in a stream. Raises what `analyse` raises.
@@ -90,9 +90,10 @@ def compare_recipes(
     past: int = 0,
     **settings: Unpack[ModelKeywords],
 ) -> RecipeComparison:
-    """What several recipes cost and see, side by side, each compared with the first; as in `show_recipe`.
+    """Return the cost and reach of several recipes side by side, each compared with the first.
 
-    Raises ActivememError with the faults of all recipes that are wrong or still open, and for fewer than two.
+    Raises ActivememError with the faults of all recipes that are wrong or still open, and for fewer than
+    two.
     """
     if len(recipes) < 2:
         raise ActivememError(f"expected at least two recipes, got {len(recipes)}")

@@ -37,12 +37,12 @@ _TRAINING_LOSS = "loss"
 
 
 class NearestError(ActivememError):
-    """What the store has no results of, with all that is wrong with the question."""
+    """A question about results that the store does not have, with everything that is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResult:
-    """What became of a recipe in one cell: its trainings differ in the seed alone.
+    """The results of a recipe in one cell: its trainings differ only in the seed.
 
     `metric` has `mean` and `sd` over the `n` trainings that are done and have it; null where there is none.
     `ended` has the number of trainings by how they ended.
@@ -207,7 +207,7 @@ def format_nearest(found: Sequence[NearRecipe]) -> str:
 
 
 def _columns(result: StoredResult, recipe: Recipe) -> tuple[str, ...]:
-    """A result in words: study, task, the metric with its spread, and levels that are not told by these."""
+    """Return a result in words: study, task, the metric with its spread, and the remaining levels."""
     ended = ", ".join(f"{count} {status}" for status, count in result.ended.items() if status != "done")
     value = "no value"
     if result.metric is not None and result.mean is not None:

@@ -11,7 +11,7 @@ from ...studies.text.units import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What an analysis depends on besides the recipe; `past` is how many positions precede each sequence."""
+    """The sizes of an analysis beside the recipe; `past` is how many positions precede each sequence."""
 
     config: ModelConfig
     length: int

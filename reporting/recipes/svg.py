@@ -90,7 +90,7 @@ class _StreamLayout:
     ends: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     def streams(self, parts: tuple[ModelPart, ...], x: float) -> None:
-        """The parts of a model along its streams: the first at `x`, a second one further right."""
+        """Draw the parts of a model along its streams: the first at `x`, a second one further right."""
         followed = {label for part in parts for label in part.predecessors or ()}
         for place, part in enumerate(parts):
             start, below = self.y, len(self.strokes)
@@ -131,7 +131,7 @@ class _StreamLayout:
             self.strokes.append(_path(f"M{left} {end}V{self.y - 8}q0 8 8 8H{x}"))
 
     def _draw_repeated(self, part: ModelPart, x: float) -> None:
-        """A row with the figures of all, and below it the parts, those of one copy behind a bracket."""
+        """Draw a row with the figures of all copies, and below it the parts of one copy behind a bracket."""
         self._add(part, part.label, x + 22, "f")
         start = self.y - 10
         self.series(_spread(part), x)
@@ -141,7 +141,7 @@ class _StreamLayout:
         self.strokes.append(_path(f"M{left + 5} {start}h-5V{self.y - _ROW + 10}h5"))
 
     def _sum(self, part: ModelPart, x: float) -> None:
-        """The parts side by side on what the stream gives them, and a last row in which they are added."""
+        """Draw the parts side by side on the stream's vector, and a last row in which they are added."""
         start, fork = self.y, x + 14
         for inner in part.parts:
             self.strokes.append(_path(f"M{fork} {self.y}h8"))
@@ -162,7 +162,7 @@ class _StreamLayout:
 
 
 def _drawing_order(parts: tuple[ModelPart, ...]) -> Iterator[ModelPart]:
-    """The parts of a model, those of transducers by themselves, each input before the part that reads it."""
+    """Yield the parts of a model, those of transducers separately, each input before its reader."""
     found = [
         one
         for part in parts

@@ -1,4 +1,4 @@
-"""How large the noise of a search is, and what its best point may owe to it.
+"""The noise of a search, and what its best point may owe to it.
 
 The variance within points that have several seeds is pooled. Of T points that are equal to the baseline the
 best still leads it, by noise alone: by how much at most, in 95 of 100 searches, is Dunnett's one-sided
@@ -38,17 +38,20 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """By how much the best of `count` points leads by chance, each of `seeds`, one of `other` seeds."""
+        """Return by how much the best of `count` points leads by chance, each of `seeds`.
+
+        One of `other` seeds.
+        """
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 
     def visible(self, seeds: int) -> float:
-        """The difference of two points of so many seeds each that a test finds with a chance of 80 %."""
+        """Return the difference of two points of so many seeds that a test finds with a chance of 80 %."""
         return detectable(self.sd * math.sqrt(2 / seeds), self.degrees, 1 - LEVEL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plateau:
-    """Of the complete points those that cannot be told from the best, and the number of the earliest."""
+    """The complete points that cannot be told from the best, and the number of the earliest."""
 
     points: int
     since: int
@@ -118,7 +121,7 @@ def noise_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterat
 
 
 def lead_by_chance(found: SearchPoints, baseline: FoundPoint, noise: Noise) -> float | None:
-    """By how much the best of the other points leads the baseline by chance; None without any."""
+    """Return by how much the best other point leads the baseline by chance; None without other points."""
     others = [point for point in found.complete if point is not baseline]
     if not others:
         return None
@@ -147,7 +150,7 @@ def plan_sentences(study: Study, found: SearchPoints, metric: Metric) -> Iterato
 
 @lru_cache(maxsize=256)
 def chance_lead(count: int, seeds: int, other: int, degrees: int) -> float:
-    """By how many standard deviations the best of `count` means leads another that is no worse, at LEVEL.
+    """Return by how many standard deviations the best of `count` means leads an equal other, at LEVEL.
 
     The means are of `seeds` values each, the other of `other`; the deviation is estimated with `degrees`.
     """

@@ -99,7 +99,7 @@ def _header(study: Study, data: Mapping[str, Any], goal: SearchGoal) -> dict[str
 
 
 def _around(across: Sequence[str]) -> dict[str, Any]:
-    """The key of [study] for what the points of the search are across: one path, by the mean over all."""
+    """Return the key of [study] for the tasks that a search averages over: one path, by the mean over all."""
     return {"around": list(across)} if across else {}
 
 
@@ -196,7 +196,10 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """A level with the holes filled that are fragments, or dimensions which the other point does not take."""
+    """Return a level with its holes filled by fragments.
+
+    Or by dimensions that the other point does not take.
+    """
     if not isinstance(level, str):
         return level
     alone = {name: str(value) for name, value in own.items() if name not in other}

@@ -38,7 +38,10 @@ class PromotionError(ActivememError):
 
 
 def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = FRESH_SEEDS) -> str:
-    """The file of a study of the baseline and the best other points, a claim for each; PromotionError."""
+    """Return the file of a study of the baseline and the best points, a claim for each.
+
+    Raises PromotionError.
+    """
     baseline = study.baseline
     winners = [point for point in found.ranked() if point.key != point_key(baseline)][:best]
     if not winners:
@@ -108,7 +111,7 @@ def sources_table(
     added: Mapping[str, Any],
     dropped: Sequence[str] = ("recipes", "factors", "cells"),
 ) -> Iterator[str]:
-    """The sources of the settings that are kept, and of what is new; nothing where the search has none."""
+    """Yield the sources of the settings that are kept and of new ones; nothing where the search has none."""
     if "source" not in data:
         return
     kept = {name: value for name, value in data["source"].items() if name not in dropped}
@@ -150,7 +153,7 @@ def _header(study: Study, data: Mapping[str, Any], winners: int, seeds: int) -> 
 
 
 def _fixed(study: Study) -> dict[str, Level]:
-    """The levels of the factors that the search does not choose and that fill holes outside of the recipe."""
+    """Return the levels of factors that the search does not choose and that fill holes outside the recipe."""
     own = (*study.dimensions, SEED)
     made = (EPOCHS, LENGTH, DATA) if study.fidelity is not None else ()  # whose holes the file does not have
     return {
@@ -213,7 +216,10 @@ def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator
 def _claims(
     study: Study, found: SearchPoints, winners: Sequence[FoundPoint], baseline: Mapping[str, Level]
 ) -> Iterator[str]:
-    """A claim for each winner that it is better than the baseline; without one, that the first is best."""
+    """Yield a claim for each winner that it is better than the baseline.
+
+    Without one, that the first is best.
+    """
     measured = [goal for goal in found.goals if not is_known_before(goal.metric)]
     across = study.search.across if study.search else ()
     if baseline:

@@ -1,7 +1,7 @@
-"""Who may see the pages: anybody on this machine, and elsewhere whoever has the token.
+"""Access to the pages: anyone on this machine, and elsewhere anyone with the token.
 
-A request must name this machine, by a name that nobody else can make point to it: else a page of somebody
-else's could read these in a browser that it has been opened in, by a name of its own (DNS rebinding).
+A request must name this machine by a name that others cannot redirect to it; otherwise another site's page
+could read these pages in a browser, through a name of its own (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class ServeError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What is asked of a request: the name by which it reaches this machine, and the token if there is one.
+    """The conditions of a request: the name of this machine, and the token if there is one.
 
-    Raises ServeError for a host that others can reach if there is no token, and for a short token.
+    Raises ServeError for a host that others can reach without a token, and for a short token.
     """
 
     host: str
@@ -51,7 +51,10 @@ class Access:
             )
 
     def judge(self, headers: Mapping[str, str], query: Mapping[str, str], cookie: str) -> Verdict:
-        """Whether a request is answered; with a token in its query, its browser gets a cookie in exchange."""
+        """Return whether a request is answered.
+
+        A browser with the token in its query gets a cookie instead.
+        """
         if not self.names_this_machine(headers.get("Host", "")):
             return "wrong host"
         if self.token is None:
@@ -64,7 +67,7 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """What a browser keeps in place of the token; it is worth nothing once this process has ended."""
+        """What a browser keeps in place of the token; it is worthless once this process has ended."""
         return hmac.new(self._key, (self.token or "").encode(), hashlib.sha256).hexdigest()
 
     def names_this_machine(self, host: str) -> bool:

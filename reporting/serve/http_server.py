@@ -83,7 +83,7 @@ class PageServer(ThreadingHTTPServer):
         super().shutdown()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- as the base class has it
-        """A browser that has gone is no error."""
+        """Ignore a browser that has disconnected."""
         _log.debug("a request of %s ended early", client_address, exc_info=True)
 
 
@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer_request()
 
     def do_HEAD(self) -> None:
-        """The same without a body."""
+        """Answer without a body."""
         self._answer_request()
 
     def _refuse(self) -> None:

@@ -1,7 +1,7 @@
-"""How far a study is: its trials by what became of them, those that are trained now, and how long it takes.
+"""The progress of a study: its trials by status, those training now, and the remaining time.
 
-The time is that of epochs that were trained: a recipe's own mean, mixed with that of all as if one trial had
-been seen at that speed, shared by the processes that train now.
+The time is that of epochs that were trained: a recipe's own mean, mixed with that of all as if one trial
+had been seen at that speed, shared by the processes that train now.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a recipe in a field costs and sees, or what is wrong with it and with the numbers beside it."""
+"""The cost and reach of a recipe in a field, or the faults of the recipe and of the numbers beside it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def read_numbers(given: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
 
 
 def _plan_of(shown: RecipeDisplay) -> RecipePlan:
-    """The lines and sentences of a recipe that could be analysed; columns without any figure are left out."""
+    """Return the lines and sentences of an analysed recipe, without empty columns."""
     analysis, sizes = shown.analysis, shown.sizes
     tree = analysis.tree_with_memory(sizes.batch)
     unit, size = si_prefix(analysis.flops_per_token)

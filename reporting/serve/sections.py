@@ -53,7 +53,7 @@ TEMPLATES.filters["address"] = lambda view, **changes: view.address(**changes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What an address asks for beside the study: a metric, trials in one state, and pages from 1."""
+    """The part of a study that an address requests: a metric, trials in one state, and pages from 1."""
 
     metric: str | None = None
     state: str | None = None
@@ -79,10 +79,10 @@ class View:
 
 
 class StudyValues:
-    """What the sections of a study share at a moment, computed when it is first asked for."""
+    """The values that a study's sections share at one moment, each computed on first use."""
 
     def __init__(self, now: StudyNow, earlier: StudyValues | None = None) -> None:
-        """What an earlier moment has computed holds while the outcomes are the same; what it read is kept."""
+        """Reuse the values of an earlier moment while the outcomes are the same, and its contents."""
         if earlier is not None and earlier.now.rows == now.rows:
             self.__dict__ |= earlier.__dict__
         self.now = now
@@ -127,7 +127,7 @@ class Section:
 
 
 def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
-    """The bar, the counts, the trials that are trained now and those that have begun, and the best points."""
+    """Return the bar, the counts, the running and the begun trials, and the best points."""
     now = values.now
     found = study_progress(now)
     return {

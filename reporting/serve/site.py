@@ -42,9 +42,9 @@ _DRAWING = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a request gets: its status, the kind of its content, and the content in pieces as they are made.
+    """The answer to a request: its status, the kind of its content.
 
-    `fixed` says that the same address will always give the same.
+    The content in pieces as they are made. `fixed` says that the same address will always give the same.
     """
 
     content: Iterator[bytes]
@@ -83,9 +83,10 @@ class KeptText:
 
 
 class Kept:
-    """What was made of each thing last, and made again when it depends on something else.
+    """A cache of what was made last, renewed when its inputs change.
 
-    What took long to make rests for longer before that, so that pages take little from a machine that trains.
+    What took long to make rests for longer before that, so that pages take little from a machine that
+    trains.
     """
 
     def __init__(self, most: int) -> None:
@@ -120,7 +121,7 @@ class Site:
     """All pages of one store."""
 
     def __init__(self, store: Store, look_s: float | None = None) -> None:
-        """The store is looked at every `look_s` seconds at most, by default as suits where it is."""
+        """Open a store, which is read every `look_s` seconds at most; the default depends on its place."""
         self.look_s = look_s or (LOOK_S if store.address is None else LOOK_AT_BUCKET_S)
         self._store, self._reader = store, StoreReader(store, self.look_s)
         self._kept = Kept(MAX_KEPT)
@@ -175,7 +176,7 @@ class Site:
         )
 
     def _section(self, section: Section, now: StudyNow, view: View) -> tuple[str, str]:
-        """The version and the text of a section; the sections of a study are made one after the other."""
+        """Return the version and the text of a section; a study's sections are made one after the other."""
         name, depends = now.study.name, section.depends(now, view)
         with self._making[name]:
 

@@ -69,7 +69,7 @@ class StudyNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a store had when it was read: its studies, or why one cannot be read, and what could not be."""
+    """The contents of a store at one moment: its studies, or why one cannot be read, and damaged files."""
 
     studies: Mapping[str, StudyNow | StudyError]
     read_at: datetime

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
-    """The p values of a family, each raised so that it can be held to the level of a single test (Holm 1979).
+    """Return the p values of a family raised to the level of a single test (Holm 1979).
 
-    None is lowered, their order stays, and none passes 1.
+    None is lowered, their order stays, and none exceeds 1.
     """
     count, raised = len(p_values), 0.0
     adjusted = [0.0] * count
@@ -19,14 +19,14 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def holm_levels(p_values: Sequence[float], alpha: float) -> tuple[float, ...]:
-    """The level with which Holm's procedure compares each p of a family where all smaller ones pass."""
+    """Return the level with which Holm's procedure compares each p of a family if all smaller ones pass."""
     ranked = sorted(range(len(p_values)), key=p_values.__getitem__)
     ranks = {index: rank for rank, index in enumerate(ranked)}
     return tuple(alpha / (len(p_values) - ranks[index]) for index in range(len(p_values)))
 
 
 def hochberg_threshold(p_values: Sequence[float], alpha: float) -> float:
-    """The largest p that counts as significant in a family (Hochberg 1988): all that are at most this are.
+    """Return the largest p that is significant in a family (Hochberg 1988), as are all up to it.
 
     It is `alpha` where every p is, and `alpha / n` where only one can be.
     """

@@ -1,7 +1,7 @@
-"""Which differences between cells are decided: shown to be there, or to be smaller than what matters.
+"""Decided differences between cells: shown to exist, or to be smaller than the margin.
 
 A difference is judged at each look at growing seeds. Its p over all looks, corrected for the others (Holm
-1979), says whether it is there; that of a difference as large as the margin, corrected likewise, whether it
+1979), says whether it exists; the p of a difference as large as the margin, corrected likewise, whether it
 is smaller (two one-sided tests, Schuirmann 1987). Each of the two keeps its own level.
 """
 
@@ -59,10 +59,10 @@ def differences_at_looks(
     counts: Sequence[int],
     margin: float | None = None,
 ) -> DifferencesAtLooks:
-    """The first cell of each pair less the second, look by look, with intervals at the level of one look.
+    """Return the first cell of each pair minus the second, look by look.
 
-    `counts` are the numbers of seeds of all looks. At a look the variance is that of the seeds that each cell
-    has of it.
+    With intervals at one look's level. `counts` are the numbers of seeds of all looks. At a look the
+    variance is that of the seeds that each cell has of it.
     """
     level = 1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)
     found: list[Differences] = [
@@ -103,7 +103,7 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """What a family of tests says of one: its corrected p, the first look that rejects, a look's level."""
+    """The result for one test of a family: its corrected p, the first look that rejects, a look's level."""
 
     p: float | None
     first: int | None
@@ -138,7 +138,7 @@ def _first_below(p_values: Sequence[float], limit: float) -> int:
 
 
 def _decided(looks: Sequence[Difference], zero: _Tested, within: _Tested) -> DecidedDifference:
-    """The difference of the first look that shows it to be there, else of that which shows it to be small."""
+    """Return the difference at the first look that shows it to exist, else at the one that shows it small."""
     first = within.first if zero.first is None else zero.first
     return DecidedDifference(
         shown=looks[-1 if first is None else first],

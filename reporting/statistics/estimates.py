@@ -53,13 +53,13 @@ class Estimate:
 def estimate(
     values: Iterable[float], *, center: Center = "mean", spread: Spread = "sd", level: float = 0.95
 ) -> Estimate:
-    """The centre of the values, and their spread; StatisticsError without values, or with one not finite.
+    """Return the centre of the values and their spread; raises StatisticsError for none, or one not finite.
 
-    "iqm" is the mean without the lowest and highest quarters of the values, each rounded down (Agarwal et al.
-    2021). "sd" is the sample standard deviation around the mean, whatever the centre. "se" and "ci" are the
-    standard error and the t interval of a mean; for other centres both come from a bootstrap, which gives no
-    interval below the number of values that its level needs: 6 for 95 %. Values that are all the same have a
-    deviation of 0, but say nothing of an error or an interval.
+    "iqm" is the mean without the lowest and highest quarters of the values, each rounded down (Agarwal et
+    al. 2021). "sd" is the sample standard deviation around the mean, whatever the centre. "se" and "ci" are
+    the standard error and the t interval of a mean; for other centres both come from a bootstrap, which
+    gives no interval below the number of values that its level needs: 6 for 95 %. Equal values have a
+    deviation of 0, but say nothing about an error or an interval.
     """
     ordered = sorted(finite_values(values))
     count, value = len(ordered), _CENTERS[center](ordered)
@@ -95,7 +95,7 @@ def sample_sd(values: Sequence[float]) -> float | None:
 
 @lru_cache(maxsize=1024)
 def t_quantile(level: float, count: float) -> float:
-    """How many standard errors a two-sided t interval of this many values, degrees and one, reaches."""
+    """Return the half width of a two-sided t interval of `count` values in standard errors."""
     from scipy.special import stdtrit  # noqa: PLC0415 -- a table of deviations does not need it
 
     return float(stdtrit(count - 1, (1 + level) / 2))
@@ -149,10 +149,10 @@ def _bootstrap_error(ordered: Sequence[float], center: Center) -> float | None:
 
 
 def _bootstrap_interval(ordered: Sequence[float], center: Center, level: float) -> tuple[float, float] | None:
-    """The percentile interval of the centre, its percentiles moved outwards for few values (Hesterberg 2015).
+    """Return the percentile interval of the centre, widened for few values (Hesterberg 2015).
 
-    No resample leaves the range of the values, and that range misses the population's median with a chance of
-    2 ** (1 - n); there is no interval if this chance is above what the level allows.
+    No resample leaves the range of the values, and that range misses the population's median with a chance
+    of 2 ** (1 - n); there is no interval if this chance is above what the level allows.
     """
     import numpy as np  # noqa: PLC0415 -- only a median or an iqm needs it
     from scipy.special import ndtr  # noqa: PLC0415 -- as above

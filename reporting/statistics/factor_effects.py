@@ -1,10 +1,11 @@
-"""What each factor of a grid does, by a linear model over its cells with the seeds as blocks.
+"""The effect of each factor of a grid, by a linear model over its cells with the seeds as blocks.
 
-The model has the mean, the seeds, every factor, and every interaction of two factors that the cells can tell,
-and is fitted by least squares to whatever trials have a value. With several seeds the error is what varies
-within cells once the seeds are taken out, whatever the model leaves over; with one seed it is what the model
-leaves over. Where a term's own estimates, seed by seed, vary more than that error, its error is theirs, so
-that cells which do not vary alike raise no false findings (`bench/interval_coverage.py` simulates both).
+The model has the mean, the seeds, every factor, and every interaction of two factors that the cells can
+tell, and is fitted by least squares to whatever trials have a value. With several seeds the error is what
+varies within cells once the seeds are taken out, whatever the model leaves over; with one seed it is what
+the model leaves over. Where a term's own estimates, seed by seed, vary more than that error, its error is
+theirs, so that cells which do not vary alike raise no false findings (`bench/interval_coverage.py`
+simulates both).
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermEffect:
-    """What a term does; without contrasts the cells cannot tell.
+    """The effect of a term; without contrasts the cells cannot show it.
 
     `contrasts` are those of `TermColumns.contrasts`, a single one where every factor has two levels. `p` is
     that of the F test of all its columns, corrected over the terms by Holm's procedure; `share` is η², its
-    sum of squares beside the other terms (type III) over that of all values around their mean. `aliases` are
-    terms that are taken to be nothing, or those that it cannot be told apart from; `is_complete` says whether
-    all combinations of its levels have a value.
+    sum of squares beside the other terms (type III) over that of all values around their mean. `aliases`
+    are terms that are taken to be nothing, or those that it cannot be told apart from; `is_complete` says
+    whether all combinations of its levels have a value.
     """
 
     term: Term
@@ -216,7 +217,10 @@ class FactorModel:
         return np.array(found)
 
     def _effect(self, term: Term) -> TermEffect:
-        """The effect of a term of the model; its F is b'[(X'X)⁻]⁻¹b / (k s²) (Searle 1971, section 5.5)."""
+        """Return the effect of a term of the model.
+
+        Its F is b'[(X'X)⁻]⁻¹b / (k s²) (Searle 1971, section 5.5).
+        """
         place, degrees, inflation = self._places[term], self.columns.degrees(term), self._inflation(term)
         rows = np.zeros((len(self.columns.contrasts(term)), len(self._coefficients)))
         rows[:, place] = self.columns.contrasts(term)
@@ -276,7 +280,7 @@ class FactorModel:
 
 
 def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
-    """What varies within cells once the seeds are taken out, and its degrees of freedom; None if nothing is.
+    """Return the variation within cells without the seeds, and its degrees of freedom; None without any.
 
     It is what least squares leave of the cells' means and the seeds together.
     """

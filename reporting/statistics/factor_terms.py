@@ -92,7 +92,10 @@ class TermColumns:
         return self.effects(term)
 
     def effects(self, term: Term) -> Floats:
-        """The effect of each level of a term, or of each combination, from its columns' coefficients."""
+        """Return the effect of each level of a term, or of each combination.
+
+        From its columns' coefficients.
+        """
         found: Floats = np.ones((1, 1))
         for name in term:
             count = self.counts[name]
@@ -113,7 +116,10 @@ class TermColumns:
 
 
 def is_estimable(model: Floats, combinations_of: Floats) -> bool:
-    """Whether these combinations of coefficients, a row each, are the same in every least-squares fit."""
+    """Return whether these combinations of coefficients, a row each.
+
+    Are the same in every least-squares fit.
+    """
     kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
     return bool(np.abs(combinations_of - combinations_of @ kept).max(initial=0.0) < _TOLERANCE * 100)
 
@@ -127,7 +133,10 @@ def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence
 
 
 def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
-    """The terms from each of which this one cannot be told apart; none where it takes several of them."""
+    """Return the terms from each of which this one cannot be told apart.
+
+    None where it takes several of them.
+    """
     cells = columns.cells
     own = [(name,) for name in term] if len(term) > 1 else []
     others = [each for each in cells.mains if each not in (*own, term)]
@@ -141,7 +150,10 @@ def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
 def biases(
     columns: TermColumns, kept: Sequence[Term], left_out: Sequence[Term]
 ) -> dict[Term, tuple[Term, ...]]:
-    """The terms that a model leaves out, by the terms in it that they would move (Box and Hunter 1961)."""
+    """Return the terms that a model leaves out.
+
+    By the terms in it that they would move (Box and Hunter 1961).
+    """
     cells = columns.cells
     model, places = cells.model(kept), cells.places(kept)
     if not left_out:

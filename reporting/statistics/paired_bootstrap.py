@@ -1,4 +1,7 @@
-"""How surely translations of one test set differ: sacreBLEU's paired bootstrap (Koehn 2004; Post 2018)."""
+"""The significance of differences between translations: sacreBLEU's paired bootstrap (Koehn 2004.
+
+Post 2018).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How surely values that are paired by seed differ: a permutation test, Wilcoxon's test and the t test."""
+"""The significance of differences paired by seed: a permutation test, Wilcoxon's test and the t test."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SAMPLED_PATTERNS = 19_999  # of sign patterns, where they are too many
 
 
 def paired_p(first: Mapping[int, float], second: Mapping[int, float], *, test: Test = "permutation") -> float:
-    """The two-sided p of two sets of values, on the seeds that both have; StatisticsError if there are none.
+    """Return the two-sided p of two sets of values, on shared seeds; raises StatisticsError without any.
 
-    The permutation test flips the signs of the differences; Wilcoxon's flips those of their ranks, zeros left
-    out. All 2 ** n patterns are counted up to n = 14, else a fixed draw of them.
+    The permutation test flips the signs of the differences; Wilcoxon's flips those of their ranks, zeros
+    left out. All 2 ** n patterns are counted up to n = 14, else a fixed draw of them.
     """
     seeds = sorted(first.keys() & second.keys())
     if not seeds:

@@ -1,11 +1,12 @@
-"""How surely cells differ from a baseline when there are few seeds: their variance is taken from all of them.
+"""The significance of differences from a baseline with few seeds: their variance is pooled over all cells.
 
 With three seeds a permutation test cannot reach 0.05, and a paired t test has two degrees of freedom. Cells
-that are trained alike vary alike, so that the variance of a difference is pooled over all pairs of cells that
-vary at all: three lengths of 7 do not say that lengths do not vary. If one comparison varies more than that,
-the largest holds for all, which keeps the rate of false findings below its level for cells that do not vary
-alike. A comparison of a claim, which nothing corrects for others, has the larger of the pooled variance and
-its own, and of the latter fewer degrees of freedom (`bench/false_findings.py` simulates all of it).
+that are trained alike vary alike, so that the variance of a difference is pooled over all pairs of cells
+that vary at all: three lengths of 7 do not say that lengths do not vary. If one comparison varies more than
+that, the largest holds for all, which keeps the rate of false findings below its level for cells that do
+not vary alike. A comparison of a claim, which nothing corrects for others, has the larger of the pooled
+variance and its own, and of the latter fewer degrees of freedom (`bench/false_findings.py` simulates all of
+it).
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ class Pool:
 
 
 def pooled_variance(cells: Sequence[Values]) -> Pool | None:
-    """The variance of a difference between two of the cells that vary; None below two, or without degrees.
+    """Return the variance of a difference between two varying cells; None below two, or without degrees.
 
-    The mean over all pairs of cells, by their degrees of freedom. Where all cells have the same units it is
-    twice the residual variance of the cells with units as blocks.
+    It is the mean over all pairs of cells, by their degrees of freedom. Where all cells have the same units
+    it is twice the residual variance of the cells with units as blocks.
     """
     varying = [cell for cell in cells if len(set(cell.values())) > 1]
     alike: dict[frozenset[int], list[Values]] = {}
@@ -72,10 +73,10 @@ def _beyond_rounding(variance: float, cells: Sequence[Values]) -> float:
 def _squares_of_pairs(
     ones: Sequence[Values], others: Sequence[Values] | None, units: Sequence[int]
 ) -> tuple[int, float]:
-    """The degrees of freedom of all pairs of one cell and another on these units, and their sum of squares.
+    """Return the degrees of freedom and the sum of squares of all pairs of cells on these units.
 
-    Of all pairs of the same cells without `others`. Not pair by pair, of which there may be millions: by what
-    each cell differs from the mean of its kind.
+    Without `others` the pairs are of the same cells. They are not computed pair by pair, of which there may
+    be millions, but from each cell's difference from the mean of its kind.
     """
     mean_of_ones, own = _residuals(ones, units)
     if others is None:
@@ -87,7 +88,7 @@ def _squares_of_pairs(
 
 
 def _residuals(cells: Sequence[Values], units: Sequence[int]) -> tuple[list[float], float]:
-    """The mean course of cells over units, each cell around its own mean, and the squares of the rest."""
+    """Return the mean course of cells over units, each around its own mean, and the squares of the rest."""
     courses = [_centred([cell[unit] for unit in units]) for cell in cells]
     means = [mean(values) for values in zip(*courses, strict=True)]
     rest = math.fsum((value - at) ** 2 for course in courses for value, at in zip(course, means, strict=True))
@@ -131,7 +132,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """What differs between cells; `error` is the standard error of the difference with the fewest pairs.
+    """The differences between cells; `error` is the standard error of the difference with the fewest pairs.
 
     `degrees` are those of the pooled variance; None where each difference has its own, or none is known.
     """
@@ -159,10 +160,10 @@ def differences_between(
     level: float = 0.95,
     margin: float | None = None,
 ) -> Differences:
-    """The first cell of each pair less the second, on the units that both have; None where there are none.
+    """Return the first cell of each pair minus the second, on shared units; None where there are none.
 
-    Each p is for itself, not corrected for the others. Neither interval nor p is known where no pair of
-    cells has two units in common, or nothing varies.
+    Each p is uncorrected. Neither interval nor p is known where no pair of cells has two units in common,
+    or nothing varies.
     """
     paired = [_pairs(cells[one], cells[other]) for one, other in pairs]
     counts = [len(found) for found in paired if found]
@@ -233,7 +234,7 @@ def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) 
 
 
 def _p_within(middle: float, margin: float | None, p_against: Callable[[float], float]) -> float | None:
-    """The p of a difference as large as the margin: the larger of those of both ends (Schuirmann 1987)."""
+    """Return the p of a difference as large as the margin: the larger of both ends (Schuirmann 1987)."""
     if margin is None:
         return None
     return max(map(p_against, (-margin, margin))) if abs(middle) < margin else 1.0

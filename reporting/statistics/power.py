@@ -1,4 +1,4 @@
-"""How many pairs a t test needs to find an effect."""
+"""The number of pairs that a t test needs to find an effect."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def pairs_needed(
 
 
 def _power(effect_size: float, n: int, degrees: float, level: float) -> float:
-    """The chance that a t test of n pairs finds an effect of this many standard deviations, with its sign."""
+    """Return the chance that a t test of n pairs finds an effect of so many standard deviations.
+
+    With its sign.
+    """
     from scipy.special import nctdtr  # noqa: PLC0415 -- a table without tests does not need it
 
     return 1.0 - float(nctdtr(degrees, effect_size * math.sqrt(n), t_quantile(level, degrees + 1)))

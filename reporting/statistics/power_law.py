@@ -46,7 +46,7 @@ class PowerLaw:
     level: float
 
     def at(self, x: float) -> tuple[float, float | None, float | None]:
-        """The law at x with the line's interval, in logarithms t s √(1/n + (x − x̄)²/Sxx) to either side."""
+        """Return the law at x with its interval, in logarithms t s √(1/n + (x − x̄)²/Sxx) to either side."""
         place = math.log(x) - self.center
         middle = math.log(self.coefficient) + self.exponent * math.log(x)
         if self.error is None:
@@ -108,10 +108,11 @@ class OffsetLaw:
 
 
 def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> PowerLaw | None:
-    """The law by least squares on the logarithms of x and y, both above 0; None without two different x.
+    """Fit the law by least squares on the logarithms of x and y, both above 0.
 
-    A cell is one point, whatever its seeds, since cells stray from a law together with all of theirs: so the
-    error has n − 2 degrees of freedom (Draper and Smith 1998, chapter 1).
+    None without two different x. A cell is one point, whatever its seeds, since cells stray from a law
+    together with all of theirs: so the error has n − 2 degrees of freedom (Draper and Smith 1998, chapter
+    1).
     """
     xs, ys = [math.log(x) for x, _ in points], [math.log(y) for _, y in points]
     if len(set(xs)) < 2:
@@ -185,7 +186,7 @@ def _closer(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[f
 
 
 def _likely(u: Numbers, y: Numbers, lowest: float, quantile: float, degrees: int) -> _Likely:
-    """The exponents, shares and logarithms at the largest x that fit well enough, with half of their play."""
+    """Return the exponents, shares and logarithms at the largest x that fit well, with half of their play."""
     most = lowest * (1 + quantile**2 / degrees) + _ROUNDING**2
     grid = _grid(u, y, *_WHOLE)
     for _ in range(_ZOOMS):

@@ -20,7 +20,7 @@ _TINY = 1e-5  # below, the quadrature has few digits
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """The numbers of pairs at which is looked: the first, each GROWTH times the one before, the most."""
+    """Return the numbers of pairs at each look: the first, each GROWTH times the one before, the most."""
     found = [first]
     while found[-1] < most:
         found.append(min(most, math.ceil(GROWTH * found[-1])))
@@ -55,7 +55,7 @@ def look_level(counts: tuple[int, ...], alpha: float) -> float:
 
 @lru_cache(maxsize=4096)
 def p_over_looks(counts: tuple[int, ...], p: float) -> float:
-    """The p of all looks together, of which `p` is the smallest: how often one look has it under no effect.
+    """Return the p of all looks together, given the smallest: how often one look has it under no effect.
 
     Where p is tiny, its sum over the looks.
     """

@@ -66,12 +66,15 @@ def median_of_tasks(runs: Sequence[Floats]) -> Floats:
 
 
 def optimality_gap(target: float, *, sign: int = 1) -> Statistic:
-    """By how much runs miss a target, in mean, those beyond it by nothing; less is better if `sign` is −1."""
+    """Return the mean shortfall of runs from a target, 0 for those beyond it.
+
+    Less is better if `sign` is −1.
+    """
     return Statistic(lambda runs: mean_of_tasks([np.maximum(sign * (target - each), 0.0) for each in runs]))
 
 
 def share_above(threshold: float, *, sign: int = 1, deciding: int | None = None) -> Statistic:
-    """The share of runs that are better than a threshold, in the mean of tasks, some of them `deciding`."""
+    """Return the mean share over tasks of runs better than a threshold, some of them `deciding`."""
     return Statistic(
         lambda runs: mean_of_tasks([(sign * each > sign * threshold).astype(float) for each in runs]),
         (lambda tasks: tasks) if deciding is None else (lambda _tasks: deciding),
@@ -100,9 +103,9 @@ def aggregate_all(
 def probability_of_improvement(
     runs: Runs, baseline: Runs, *, sign: int = 1, resamples: int, seed: int, level: float = 0.95
 ) -> Aggregate:
-    """The chance that a run is better than one of the baseline on the same task, in the mean of the tasks.
+    """Return the chance that a run beats one of the baseline on the same task, averaged over the tasks.
 
-    Ties count half (Mann and Whitney 1947). Both are drawn anew.
+    Ties count half (Mann and Whitney 1947). Both are resampled.
     """
     tasks = len(runs)
     generator = np.random.default_rng(seed)

@@ -92,7 +92,7 @@ def columns_of(
 
 
 def metric_head(metric: Metric, words: str) -> str:
-    """A metric over a column: its name, what settings make of it, and an arrow towards better values."""
+    """Return a metric's column heading: its name, its settings, and an arrow towards better values."""
     return one_line(metric.name) + (f" ({words})" if words else "") + better_arrow(metric)
 
 

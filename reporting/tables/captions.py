@@ -111,7 +111,7 @@ def _average(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]], tallies:
 
 
 def _listed(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return `a`, `a and b`, or `a, b and c`."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 

@@ -51,7 +51,7 @@ class CellFiller:
     footnotes: Footnotes
 
     def fill(self) -> tuple[tuple[Cell, ...], ...]:
-        """The cell of every place, by row; filled in reading order, in which footnotes are lettered."""
+        """Return the cells of all places by row, filled in reading order, in which footnotes are lettered."""
         estimates = self._estimates()
         best = {place for column in self.best_of_columns for place in column.places}
         return tuple(
@@ -137,7 +137,7 @@ class CellFiller:
         )
 
     def _fallback_cell(self, row: str, column: TableColumn) -> Cell | None:
-        """The cell of the metric that is shown if the column's has no value; None if it has none either."""
+        """Return the cell of the fallback metric if the column's has no value; None if it has none either."""
         tally = self.fallbacks.get((row, column.level))
         estimate = tally.estimate(self.spec.center, self.spec.spread) if tally else None
         if tally is None or estimate is None or self.spec.otherwise is None:

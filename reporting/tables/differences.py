@@ -65,11 +65,11 @@ def column_differences(
     choices: Mapping[str, int],
     counts: Sequence[int],
 ) -> ColumnDifferences:
-    """The differences in a column of each row from its baseline, or the row before, which `baselines` has.
+    """Return the differences in a column of each row from its baseline, or from the row before.
 
     Where a row was kept as the best of several, `choices` has how many of these differences there were.
-    `counts` are the numbers of seeds at which is looked.
-    Of centres that are no means the difference is that of the centres, and nothing is known of its error.
+    `counts` are the numbers of seeds at which is looked. Of centres that are no means the difference is
+    that of the centres, and nothing is known of its error.
     """
     own = {
         row: looks
@@ -104,7 +104,7 @@ def column_differences(
 
 @dataclass(frozen=True, slots=True)
 class _FamilyDifferences:
-    """Of rows whose variance is pooled: the differences, look by look; the last error and its degrees."""
+    """The differences of rows with a pooled variance, look by look, with the last error and its degrees."""
 
     looked: Mapping[str, tuple[Difference, ...]]
     error: tuple[float, int] | None
@@ -158,7 +158,7 @@ def _of_centers(
 
 
 def significance_text(decided: DecidedDifference | None, significance: Significance) -> str:
-    """What follows a difference: stars, or p itself behind a comma, and a sign where it does not matter."""
+    """Return the text behind a difference: stars, or p behind a comma, and a sign where it is too small."""
     if decided is None or decided.p is None:
         return ""
     small = f" {WITHIN}" if decided.is_within else ""
@@ -230,7 +230,7 @@ def looks_sentence(counts: Sequence[int]) -> str:
 
 
 def detectable_words(found: Sequence[tuple[Metric, float]], between: str = "") -> str:
-    """What the tests of columns could have shown, from the least of each metric; empty if it is not known."""
+    """Return the least difference of each metric that the tests could have shown; empty if unknown."""
     limits: dict[str, tuple[Metric, list[float]]] = {}
     for metric, limit in found:
         limits.setdefault(metric.name, (metric, []))[1].append(limit)

@@ -1,11 +1,11 @@
-"""What every format of tables must hold to, whoever wrote it.
+"""Checks that every table format must pass, in this package or another.
 
     @pytest.mark.parametrize("check", CHECKS)
     def test_my_format_conforms(check):
         check("my_format")
 
-A check takes the name of a format and raises AssertionError where it does not keep to its contract, over
-tables that have everything: groups, headings, footnotes, published numbers, and cells without any.
+A check takes the name of a format and raises AssertionError where it breaks its contract, over tables that
+have everything: groups, headings, footnotes, published numbers, and cells without any.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def nothing_is_left_out(name: str) -> None:
 
 
 def a_row_of_more_is_more(name: str) -> None:
-    """A table with fewer rows has another text."""
+    """Check that a table with fewer rows has another text."""
     table = next(_tables())
     fewer = replace(table, rows=table.rows[:1], cells=table.cells[:1], groups=table.groups[:1])
     assert render(fewer, name) != render(table, name), "a row makes no difference"

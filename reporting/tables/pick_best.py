@@ -22,9 +22,9 @@ _WHY_EMPTY: Mapping[CellStatus | None, str] = {CellStatus.MISSING: "not run", Ce
 def pick_best(
     spec: CellsTable, tallies_by_place: Mapping[CellKey, tuple[Tally, ...]]
 ) -> tuple[dict[CellKey, Tally], dict[CellKey, str]]:
-    """The tally of the best level at each place, and a remark on levels without a value, if there are any.
+    """Return the tally of the best level at each place, and a remark on levels without a value.
 
-    Of levels with equal centres the first is taken. If none has a value, their trials are merged.
+    The first of several equal levels counts. If none has a value, their trials are merged.
     """
     best: dict[CellKey, Tally] = {}
     remarks: dict[CellKey, str] = {}

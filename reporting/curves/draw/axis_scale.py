@@ -31,7 +31,7 @@ class Scale:
     ticks: tuple[tuple[float, str], ...] = ()
 
     def at(self, number: float) -> float:
-        """The position of a number; on a logarithmic axis numbers that are not positive share that of 0."""
+        """Return the position of a number; on a logarithmic axis all numbers of at most 0 share that of 0."""
         if not self.log:
             return number
         return math.log10(number if number > 0 else self.min_positive) - (self.step if number <= 0 else 0)
@@ -69,7 +69,7 @@ def point_scales(
     *,
     margins: tuple[float, float],
 ) -> tuple[Scale, Scale]:
-    """The scales along both axes of a figure: all points with their intervals, and published numbers."""
+    """Return the scales of both axes of a figure, for all points, intervals and published numbers."""
     across, up = [point.x for point in points], [number for _, number in published]
     up += [y for point in points for y in (point.y, point.low, point.high) if y is not None]
     return (

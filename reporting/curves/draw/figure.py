@@ -56,7 +56,7 @@ class _FigureLayout:
 
     @property
     def pitch(self) -> float:
-        """From the top of one row of panels to that of the next."""
+        """The distance from the top of one row of panels to the next."""
         return self.head + self.panel_layout.height + self.panel_layout.bottom + _BETWEEN
 
     @property

@@ -19,7 +19,7 @@ _AROUND = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelPosition:
-    """Where a name stands: the middle of its near edge, and which edge that is."""
+    """The position of a name: the middle of its near edge, and which edge that is."""
 
     x: float
     y: float
@@ -64,7 +64,10 @@ def place_labels(
     obstacles: Sequence[Rectangle],
     bounds: Rectangle,
 ) -> list[LabelPosition]:
-    """A position for each anchor's label, off obstacles and other labels and within bounds if possible."""
+    """Return a position for each anchor's label.
+
+    Off obstacles and other labels and within bounds if possible.
+    """
     full = list(obstacles)
     spots = []
     for (x, y), width in zip(anchors, widths, strict=True):

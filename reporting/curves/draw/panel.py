@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelLayout:
-    """What the panels of a figure need, in points: around each plot, and for the plot itself.
+    """The sizes that the panels of a figure need, in points: around each plot, and for the plot itself.
 
     `left` is needed by the first panel of a row alone and `end_margin` by the last, `right` and `bottom` by
     each. A single plot is `width` wide; among others it is as wide as there is room, from `min_width` on.

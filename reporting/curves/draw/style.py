@@ -81,7 +81,7 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
 
 
 def wrap_text(text: str, width: float, size: float, *, bold: bool = False) -> list[str]:
-    """The text in lines of at most this width, broken at spaces; a longer word has a line of its own."""
+    """Return the text in lines of at most this width, broken at spaces; a longer word has its own line."""
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word

@@ -35,7 +35,10 @@ STYLE_SOURCE = f"'sha256-{b64encode(sha256(_TEXT_OF_STYLE.encode()).digest()).de
 
 
 def render(table: Table) -> str:
-    """A `<figure>` of caption, table, footnotes and provenance; a cell's classes are its status and best."""
+    """Render a `<figure>` of caption, table, footnotes and provenance.
+
+    Cells have classes for status and best.
+    """
     lines = [
         f'<figure class="activemem-table" id="{escape(table.name)}">',
         STYLE,

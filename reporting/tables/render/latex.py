@@ -40,9 +40,10 @@ _GAP = 12.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellForm:
-    """How cells are written: what the document must load, what is set for the float, and how columns look.
+    """The form of cells: packages to load, settings of the float, and column specifications.
 
-    `columns` has the specification of a column, which may be of several of LaTeX's, whose number is `spans`.
+    `columns` has the specification of a column, which may be of several of LaTeX's, whose number is
+    `spans`.
     """
 
     packages: str
@@ -139,7 +140,7 @@ def _num_lines(table: Table) -> float:
 
 
 class _Fit(NamedTuple):
-    """What a table needs to fit, the better the smaller: blocks, both columns of a page, small type."""
+    """How well a table fits, smaller is better: blocks, both columns of a page, small type."""
 
     blocks: int
     is_over_columns: bool

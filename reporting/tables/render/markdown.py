@@ -11,10 +11,10 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def render(table: Table) -> str:
-    """The caption, the table with the paper's numbers in small type below ours, footnotes and provenance.
+    """Render the caption, the table with the paper's numbers in small type below ours.
 
-    Markdown has one line of headings: those above a column are in the cell of its own, but a factor above its
-    levels in the cell of the first. Groups are rows.
+    Footnotes and provenance. Markdown has one heading row: headings above a column share its cell, a factor
+    above its levels the cell of the first. Groups are rows.
     """
     heads = [_head(table, column) for column in range(len(table.columns))]
     sides = [":--", *["--:"] * len(table.columns)]
@@ -29,7 +29,7 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table, column: int) -> str:
-    """The headings above a column and its name; an empty line below the name of a factor that goes on."""
+    """Return the headings above a column and its name; an empty line where a factor's name continues."""
     paths = [*table.column_headings, table.columns]
     names = [_escape(line[column]) for line in paths]
     at = table.factor_line

@@ -141,7 +141,7 @@ def _ansi(text: str, code: int, *, ansi: bool) -> str:
 
 
 def _groups(columns: Sequence[TextColumn], max_width: int) -> Iterator[list[TextColumn]]:
-    """Groups of as many columns as there is room for, at least one; split at outer headings if possible."""
+    """Yield groups of as many columns as fit, at least one; split at outer headings if possible."""
     parted = ([run for _, run in _runs(columns, depth)] for depth in range(len(columns[0].headings)))
     runs = next((runs for runs in parted if len(runs) > 1), [list(columns)])
     group: list[TextColumn] = []
@@ -202,7 +202,10 @@ def _shift_column(column: TextColumn, by: int) -> TextColumn:
 
 
 def _lines(table: Table, names: Sequence[str], group: Sequence[TextColumn], name_width: int) -> Iterator[str]:
-    """The lines of one group of columns: its heads, then each row and, if there is one, the paper's line."""
+    """Yield the lines of one group of columns.
+
+    Its heads, then each row and the paper's line, if there is one.
+    """
     yield from _heading_lines(group, name_width)
     yield _line(table.corner, name_width, [column.head for column in group])
     for heading, numbers in table.row_groups():
