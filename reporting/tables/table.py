@@ -23,7 +23,7 @@ NOT_RUN = "–"
 
 
 class CellStatus(StrEnum):
-    """How far a cell's trials came."""
+    """The progress of a cell's trials."""
 
     DONE = "done"  # every trial has a value
     PARTIAL = "partial"  # some have; where none has, the words of `ValueStatus` follow

@@ -105,10 +105,11 @@ def tally_trials(
     separate: bool = False,
     begun: Collection[str] = (),
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """The tallies of each place with a trial: one, or if `separate` one for every combination of `over`.
+    """Return the tallies of each place with a trial.
 
-    `rows`, `columns` and `over` are factors; `outcomes` has the store's latest attempts, `begun` the trials
-    that have begun and may have ended since. Without a factor in columns, a place's column is empty.
+    One, or if `separate` one for each combination of `over`. `rows`, `columns` and `over` are factors;
+    `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.
+    Without a factor in columns, a place's column is empty.
     """
     located = _locate_trials(trials, rows, columns, over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
@@ -127,10 +128,10 @@ def tally_trials(
 def tallies_at_looks(
     first: Mapping[CellKey, Tally], later: Sequence[Mapping[CellKey, Tally]]
 ) -> dict[CellKey, tuple[Tally, ...]]:
-    """The tallies of each place at the looks that it has reached: at which all added trials have a value.
+    """Return the tallies of each place at the looks that it has reached.
 
-    `later` has the tallies of all trials up to each later look. Of the next one, those trials are told that
-    ended without a value.
+    Where all added trials have a value. `later` has the tallies of all trials up to each later look. For
+    the next look the trials are named that ended without a value.
     """
     grown: dict[CellKey, tuple[Tally, ...]] = {}
     for place, tally in first.items():

@@ -28,7 +28,7 @@ class OptimizerSettings(StrictModel):
 
     @property
     def state_per_weight(self) -> int:
-        """How many numbers the rule keeps of each weight at most; plans count their memory."""
+        """How many numbers the rule keeps of each weight at most, by which plans estimate memory."""
         return 2
 
     @property

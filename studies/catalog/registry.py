@@ -1,4 +1,4 @@
-"""All datasets by name: those of `datasets.toml`, read on first use, and those of the user."""
+"""All datasets by name: those of `datasets.toml`, read on first use, and the user's own."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class TextSettings(Protocol):
 
     @property
     def tokens(self) -> str:
-        """What a token is: characters, words or bpe."""
+        """The kind of a token: characters, words or bpe."""
         ...
 
     @property
@@ -37,7 +37,7 @@ class TextSettings(Protocol):
 
     @property
     def batching(self) -> str:
-        """What a sequence is: stream, lines or sentences."""
+        """The kind of a sequence: stream, lines or sentences."""
         ...
 
 

@@ -28,7 +28,7 @@ class LevelLiteral:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelSet:
-    """All levels of a factor or the listed ones (exactly one of the two is given).
+    """All levels of a factor, or the listed ones (exactly one of the two is given).
 
     The excepted ones are left out.
     """

@@ -10,7 +10,7 @@ from ..schema.settings import Level
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """What grows from rung to rung: the name of its factor and its values, the smallest first.
+    """The factor that grows from rung to rung: its name and its values, the smallest first.
 
     One of `reduction` points on a rung is promoted to the next. With `brackets`, as in Hyperband, some
     points begin on higher rungs and compete only with those that began there, too.

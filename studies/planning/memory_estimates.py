@@ -78,7 +78,7 @@ class StepMemory:
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The sum of all bytes."""
         return self._of_weights + max(self.activations, self.copies)
 
     def parts_that_fit(self, device_bytes: int) -> int | None:
@@ -105,7 +105,7 @@ class StepMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialTest:
-    """What a trial's test at lengths of its own takes: its operations, and the bytes held at once, at most.
+    """The cost of a trial's test at lengths of its own: its operations, and the most bytes held at once.
 
     No more is held than a training step of that length would hold.
     """
@@ -124,12 +124,11 @@ def step_memory(
     longest: LongestBatch | None = None,
     checkpoints: bool = False,
 ) -> StepMemory:
-    """What a step of a trial holds on sequences of so many tokens, by default of its longest ones.
+    """Return the memory of a trial's step on sequences of `tokens`.
 
-    These are the longest that it may train on, where no others are given. Batches of so many tokens are held
-    where they hold most. Frozen numbers have no gradient. Without a `state` none are frozen, and the
-    optimiser keeps as much of each as it does of any. With `checkpoints` of activations one sub-layer after
-    the other holds more than its input.
+    By default the longest that it may train on. Batches of a number of tokens are measured where they need
+    most. Frozen numbers have no gradient. Without a `state` nothing is frozen, and the optimiser keeps its
+    most for each weight. With `checkpoints` each sub-layer keeps only its input.
     """
     train = settings.train
     if tokens is None and train.batch_tokens is not None:
@@ -163,7 +162,10 @@ def _held(
     sequences: int,
     checkpoints: bool,
 ) -> TrainingMemory:
-    """What the analysis tells of so many sequences of so many tokens, of which so many have outputs."""
+    """Return the analysis's memory of so many sequences of `tokens`.
+
+    Of which `scored` positions have outputs.
+    """
     train, interface = settings.train, settings.task.interface
     return _memory(
         settings.model.recipe,
@@ -178,9 +180,10 @@ def _held(
 
 
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
-    """The lengths of pairs of which one fills a batch of tokens best: the longest, and of full batches.
+    """Return the lengths of pairs that can fill a batch of tokens best.
 
-    Those of one row more than the longest have, and of as many rows as a batch may have.
+    The longest, and those of full batches. Full batches have one row more than those of the longest pair,
+    or as many rows as a batch may have.
     """
     train = settings.train
     assert train.batch_tokens is not None, "it has batches of tokens"
@@ -190,7 +193,7 @@ def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEstimator:
-    """What steps hold, with what others count and find: without them what the settings alone tell.
+    """Memory of steps from a trial's settings, refined by counts of others where they are given.
 
     With activation checkpointing where `checkpoints`.
     """
@@ -200,7 +203,7 @@ class MemoryEstimator:
     checkpoints: bool = False
 
     def step(self, settings: TrialSettings) -> StepMemory:
-        """What a step of a trial holds on the longest sequences that it trains on."""
+        """Return the memory of a trial's step on the longest sequences that it trains on."""
         return step_memory(
             settings,
             state=self.count_state(settings),
@@ -209,7 +212,7 @@ class MemoryEstimator:
         )
 
     def largest_step(self, all_settings: Iterable[TrialSettings]) -> StepMemory | None:
-        """What the step holds that holds most; None without trials."""
+        """Return the memory of the largest step; None without trials."""
         return max(map(self.step, all_settings), key=lambda each: each.total, default=None)
 
 
@@ -218,7 +221,7 @@ OF_SETTINGS_ALONE = MemoryEstimator()
 
 
 def fits(held: int, device_bytes: int) -> bool:
-    """Whether a process that holds so much has room on a device, a tenth of which is left free."""
+    """Return whether a process of this memory fits on a device, a tenth of which is left free."""
     return held + GPU_CONTEXT <= 0.9 * device_bytes
 
 
@@ -228,10 +231,10 @@ Bound = Literal["memory", "CPUs", "service", "trials", "setting", "one"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRoom:
-    """How many trials, each in a process, a GPU's memory has room for, and how many the CPUs beside it.
+    """How many trials, each in a process, fit into a GPU's memory and beside it on the CPUs.
 
-    So many as are `asked` for share it whatever fits; where none are, the run goes by the room, and by the
-    trials that there are for each GPU: fewer stand side by side than fit where others would stand idle.
+    As many as are `asked` for share it, whether they fit or not. Otherwise the run takes as many as fit,
+    but no more than there are trials for each GPU, so that no GPU is idle.
     """
 
     by_memory: int
@@ -241,18 +244,18 @@ class GpuRoom:
 
     @property
     def trials(self) -> int:
-        """So many trials train there at once: at least one, which tries whether it fits."""
+        """The number of trials that train there at once: at least one, to find out whether it fits."""
         return max(1, min(self._bounds.values()))
 
     @property
     def bound(self) -> Bound:
-        """What there is least of, the first where several are equal."""
+        """The scarcest resource, the first of equal ones."""
         least = min(self._bounds, key=self._bounds.__getitem__)
         return "one" if least == "CPUs" and not self.by_cpus else least
 
     @property
     def _bounds(self) -> dict[Bound, int]:
-        """How many trials each bound admits."""
+        """The number of trials that each resource admits."""
         bounds: dict[Bound, int | None] = {"setting": self.asked, "CPUs": self.by_cpus}
         if self.asked is None:
             bounds = {"memory": self.by_memory, "CPUs": self.by_cpus, "service": MOST_ON_ONE}
@@ -269,7 +272,7 @@ def room_on_gpu(
     trials: float | None = None,
     asked: int | None = None,
 ) -> GpuRoom:
-    """The room for trials with such a step on a GPU beside so many CPUs; a tenth of it is left free.
+    """Return the room for trials with such a step on a GPU beside so many CPUs; a tenth of it is left free.
 
     There are so many `trials` for each GPU.
     """
@@ -282,17 +285,17 @@ def room_on_gpu(
 
 
 def trials_together(held: StepMemory, device_bytes: int) -> int:
-    """How many trials with such a step fit on a device at once, in one process; a tenth is left free.
+    """Return how many trials with such a step fit on a device in one process; a tenth is left free.
 
-    Each keeps its own weights and what its optimiser keeps of them, beside those that are stacked, and a copy
-    of all as it was before the steps.
+    Each keeps its own weights and its optimiser's state, beside the stacked ones, and a copy of all from
+    before the steps.
     """
     each = held.total + 2 * (held.weights + held.optimizer) + held.average
     return max(0, int((0.9 * device_bytes - GPU_CONTEXT) / each))
 
 
 def costliest_test(all_settings: Iterable[TrialSettings]) -> TrialTest | None:
-    """The costliest of the trials' tests; None without any."""
+    """Return the costliest of the trials' tests; None without any."""
     found = [
         _trial_test(settings, settings.task)
         for settings in all_settings

@@ -28,7 +28,7 @@ from .probe_targets import encoder_arguments, probe_command
 
 
 class ValueStatus(StrEnum):
-    """How far a trial got; of several trials without a value, the first status of this list is shown."""
+    """The progress of a trial; several trials without a value show the first status of this list."""
 
     DONE = "done"  # it has a finite value
     INFINITE = "infinite"  # it ended with an infinite value of a metric that had better be low

@@ -72,15 +72,15 @@ class Changes:
     by_step: bool
 
     def row(self, levels: Mapping[str, Level]) -> ChangeRow:
-        """The row in which a cell with these levels stands."""
+        """Return the row of a cell with these levels."""
         return self.rows[self.numbers[_key(levels, (*self.around, *self.baseline))]]
 
     def has_row(self, levels: Mapping[str, Level]) -> bool:
-        """Whether a cell has a row: of a path only those cells have one that are on it."""
+        """Return whether a cell has a row: in a path, only cells on it have one."""
         return _key(levels, (*self.around, *self.baseline)) in self.numbers
 
     def describe_baseline(self) -> str:
-        """What differences are from, as a caption names it, with the baseline's levels."""
+        """Return the baseline as a caption names it, with its levels."""
         levels = {name: level for name, level in self.baseline.items() if name in self.changing}
         of = f" of each {' and '.join(self.around)}" if self.around else ""
         if self.by_step:
@@ -89,7 +89,10 @@ class Changes:
 
 
 def read_changes(spec: CellsTable, design: Design) -> Changes:
-    """The rows of a table without faults: each baseline first, then what changes one factor, then several."""
+    """Return the rows of a table without faults.
+
+    Each baseline first, then one changed factor, then several.
+    """
     shown = {SEED, *spec.over, *([spec.columns] if spec.columns else [])}
     named: Mapping[str, Level] = spec.baseline or {}
     around = tuple(name for name in design.around if name not in shown and name not in named)
@@ -136,7 +139,7 @@ def read_changes(spec: CellsTable, design: Design) -> Changes:
 
 
 def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """What is wrong with a table of changes: its baseline, and keys that belong to rows of levels."""
+    """Yield the faults of a table of changes: its baseline, and keys that belong to rows of levels."""
     factors = design.known_levels
     if CHANGES in factors:
         yield (
@@ -166,7 +169,7 @@ def change_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, s
 
 
 def unselected_baseline_faults(spec: CellsTable, design: Design) -> Iterator[tuple[KeyPath, str]]:
-    """A baseline that no cell of the table is, so that nothing can be told to differ from it."""
+    """Yield a fault where the baseline is no cell of the table, so that no difference can be computed."""
     if not all(design.factors.values()) or design.count() > MAX_TRIALS:
         return  # a fault of its own
     changes = read_changes(spec, design)
@@ -184,12 +187,12 @@ def _key(levels: Mapping[str, Level], names: Sequence[str]) -> CellKey:
 
 
 def _takes_steps(spec: CellsTable, design: Design) -> bool:
-    """Whether the rows are the steps of a design, one after the other."""
+    """Return whether the rows are the steps of a design, one after the other."""
     return design.kind in STEPWISE and not spec.baseline and spec.columns not in design.inner
 
 
 def _choices(design: Design, step: int, *, by_step: bool) -> int:
-    """Of how many differences that of a path's step was kept: its cells were the best of their rounds."""
+    """Return from how many differences a path's step was chosen: its cells were the best of their rounds."""
     if design.kind != "path" or not step:
         return 1
     left = len(design.steps) + 1 - step
@@ -197,7 +200,7 @@ def _choices(design: Design, step: int, *, by_step: bool) -> int:
 
 
 def _position(steps: Sequence[CellKey], key: CellKey) -> int | None:
-    """The number of a cell's step; None if it is no step, as a listed one."""
+    """Return the number of a cell's step; None if it is no step, as a listed cell."""
     return steps.index(key) if key in steps else None
 
 
@@ -208,7 +211,7 @@ def _block_rows(
     *,
     number: int,
 ) -> Iterator[tuple[Mapping[str, Level], ChangeRow]]:
-    """The cells around one baseline with their rows, of which the first has this number.
+    """Yield the cells around one baseline with their rows, of which the first has this number.
 
     Steps come in the order of their positions, then other cells by how much they change.
     """
@@ -248,7 +251,7 @@ def _block_rows(
 
 
 def step_name(factor: str, before: Level, after: Level) -> str:
-    """What a step changes, as a row says it: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
+    """Return the change of a step, as a row shows it: `+ gate`, `+ norm = post`, `sa → conv(k=9)`."""
     if isinstance(after, bool):
         return f"+ {factor}" if after else f"− {factor}"
     name = change_name(factor, before, after)
@@ -256,7 +259,7 @@ def step_name(factor: str, before: Level, after: Level) -> str:
 
 
 def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tuple[str, ...]:
-    """The factors in which a cell differs from the baseline; that one is not there is no difference."""
+    """Return the factors in which a cell differs from the baseline; a missing factor is no difference."""
     return tuple(
         name
         for name, level in baseline.items()
@@ -265,14 +268,14 @@ def _differing(cell: Mapping[str, Level], baseline: Mapping[str, Level]) -> tupl
 
 
 def change_name(factor: str, before: Level, after: Level) -> str:
-    """What differs, as a row says it: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
+    """Return a difference as a row shows it: `norm = post`, `sa → conv(k=9)`, `− highway_conv(k=20)`."""
     old, new = _recipe(before), _recipe(after)
     difference = describe_difference(old, new) if old and new else ""
     return _PART.sub(r"\1", difference) or f"{factor} = {level_name(after)}"
 
 
 def _recipe(level: Level) -> Node | None:
-    """The recipe that a level is, if it is one."""
+    """Return the recipe that a level is, or None."""
     try:
         return parse(level).root if isinstance(level, str) else None
     except RecipeError:

@@ -1,4 +1,4 @@
-"""What a study's design is, in words: its cells, and what they can and cannot tell."""
+"""A study's design in words: its cells, and what they can and cannot show."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ def _explain_kind(design: Design) -> str:
 
 
 def design_aliases(design: Design) -> Aliases | None:
-    """What a two-level design cannot tell apart, factors by their places in `two_level`; None of others."""
+    """Return the aliases of a two-level design, factors by their places in `two_level`.
+
+    None for other designs.
+    """
     if design.kind not in ("fractional", "plackett_burman") or not design.two_level:
         return None
     rows = [
@@ -65,7 +68,7 @@ def design_aliases(design: Design) -> Aliases | None:
 
 
 def alias_words(design: Design) -> list[str]:
-    """A sentence for each group of aliases: `gate is aliased with norm × position`."""
+    """Return a sentence for each group of aliases: `gate is aliased with norm × position`."""
     aliases = design_aliases(design)
     if aliases is None:
         return []
@@ -115,7 +118,7 @@ def _two_level(design: Design) -> str:
 
 
 def _effect(design: Design, effect: Effect) -> str:
-    """A main effect by its factor, `gate`; an interaction by both, `norm × position`."""
+    """Return a main effect by its factor, `gate`; an interaction by both, `norm × position`."""
     return " × ".join(design.two_level[number] for number in effect)
 
 

@@ -106,7 +106,7 @@ class ResultKeys(StrictModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What a table shows beside its own values.
+    """The contents of a table beside its own values.
 
     `published` adds the paper's numbers, `paper_only` also the rows and columns that only the paper has;
     `begun` are the trials with a checkpoint. Kinds without such numbers ignore them.

@@ -29,10 +29,10 @@ _MAX_LISTED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """What a metric is in one trial: its title, what a heading says behind its name, and on what it depends.
+    """A metric in one trial: its title, the heading's text behind its name.
 
-    `short` is the title on an axis, if that is not the whole one. `tells_index` is true where the title has
-    the index of a family's member in words.
+    The settings that it depends on. `short` is the title on an axis, if that is not the whole one.
+    `tells_index` is true where the title has the index of a family's member in words.
     """
 
     title: str
@@ -45,9 +45,10 @@ class Meaning:
 def with_true_title(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Metric, str]:
-    """The metric with the titles that hold for all of these trials, and what a heading says behind its name.
+    """Return the metric with titles that hold for all of these trials.
 
-    `over_index` leaves out what the index of a family says, which is then an axis.
+    The heading's text behind its name. `over_index` leaves out the index of a family, which is then an
+    axis.
     """
     meanings = _meanings(metric, settings, over_index=over_index)
     titles, headings = {(each.title, each.short) for each in meanings}, {each.heading for each in meanings}
@@ -62,7 +63,7 @@ def with_true_title(
 
 
 def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> tuple[str, ...]:
-    """What each metric that depends on settings is in these trials, and in what they differ."""
+    """Describe each metric that depends on settings, and the settings in which these trials differ."""
     depending = [metric for metric in metrics if metric.titles]
     titles = {metric.name: with_true_title(metric, settings)[0].title for metric in depending}
     sentences = [f"{name}: {in_sentence(title)}." for name, title in titles.items()]
@@ -71,12 +72,12 @@ def describe_metrics(metrics: Iterable[Metric], settings: Collection[TrialSettin
 
 
 def in_sentence(title: str) -> str:
-    """A title as it is written in the middle of a sentence."""
+    """Return a title as it is written in the middle of a sentence."""
     return title if title[:2].isupper() else title[:1].lower() + title[1:]
 
 
 def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSettings]) -> str:
-    """In what the trials differ that each metric depends on; empty if in nothing."""
+    """Return the settings, among those of each metric, in which the trials differ; empty if in none."""
     told = dict[str, None]()
     for metric in metrics:
         values: dict[str, dict[str, None]] = {}
@@ -92,14 +93,14 @@ def difference_sentence(metrics: Iterable[Metric], settings: Collection[TrialSet
 def _meanings(
     metric: Metric, settings: Iterable[TrialSettings], *, over_index: bool = False
 ) -> tuple[Meaning, ...]:
-    """What the metric is in each trial, each once."""
+    """Return the distinct meanings of the metric in these trials."""
     if not metric.titles:
         return ()
     return tuple(dict.fromkeys(_meaning(metric, each, over_index=over_index) for each in settings))
 
 
 def _index_words(metric: Metric) -> str:
-    """The index of a member of a family, as a title ends: `, source length 10-20`."""
+    """Return the index of a family's member as a title ends: `, source length 10-20`."""
     index = metric.name.partition("[")[2].removesuffix("]")
     if not index:
         return ""
@@ -205,7 +206,7 @@ def _fresh_sequences(settings: TrialSettings) -> str:
 
 
 def _loss_unit(task: TaskSettings) -> str:
-    """What the loss of a task is in."""
+    """Return the unit of a task's loss."""
     if isinstance(task, GeneratedTask) and type(task).losses is not GeneratedTask.losses:
         return "as the task defines it"
     match task.spec.kind:
@@ -219,7 +220,7 @@ def _loss_unit(task: TaskSettings) -> str:
 
 
 def _tokens(task: TaskSettings) -> Iterator[tuple[str, str]]:
-    """What tokens are and which of them are scored, where a loss depends on it."""
+    """Yield the kind of tokens and which are scored, where a loss depends on it."""
     if isinstance(task, LanguageModelSettings | SentencePairSettings | LabelledSettings):
         pieces = getattr(task, "pieces", None)
         tokens = getattr(task, "tokens", "")

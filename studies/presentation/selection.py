@@ -24,7 +24,7 @@ def selected_levels(
 
 
 def is_selected(select: Mapping[str, Any], levels: Mapping[str, Level]) -> bool:
-    """Whether a trial with these levels is kept; a factor that is not there rules out none."""
+    """Return whether a trial with these levels is kept; a missing factor excludes none."""
     return all(_keeps(select, factor, level) for factor, level in levels.items())
 
 
@@ -67,9 +67,9 @@ def _as_list(levels: object) -> list[Any]:
 def fixed_levels(
     trials: Collection[Mapping[str, Level]], shown: Collection[str], design: Design
 ) -> dict[str, Level]:
-    """The level of each factor that all trials with these levels share, though it has several.
+    """Return the level of each factor with several levels that all trials with these levels share.
 
-    `shown` are the factors that can be seen without it.
+    `shown` are the factors that are visible anyway.
     """
     found: dict[str, Level] = {}
     for name, known in design.known_levels.items():
@@ -85,7 +85,7 @@ def describe_levels(levels: Mapping[str, Level]) -> str:
 
 
 def describe_mixed_levels(shown: Collection[str], select: Mapping[str, Any], design: Design) -> str:
-    """The factors, with their levels, that one place of a table or a figure would mix; empty if none.
+    """Return the factors, with their levels, that one place of a table or figure would mix; empty if none.
 
     `shown` are the factors that decide the place of a trial; seeds are always mixed.
     """
@@ -99,7 +99,7 @@ def describe_mixed_levels(shown: Collection[str], select: Mapping[str, Any], des
 def _mixed_in_one_place(
     shown: Collection[str], select: Mapping[str, Any], others: list[str], design: Design
 ) -> dict[str, tuple[Level, ...]]:
-    """The levels of the other factors in the place that mixes most, where not all levels are combined."""
+    """Return the other factors' levels in the place that mixes most, where not all levels are combined."""
     levels_at: dict[tuple[str, ...], dict[str, dict[str, Level]]] = {}
     if design.count() > MAX_TRIALS:
         return {}  # a fault of its own

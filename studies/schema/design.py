@@ -28,7 +28,7 @@ _MAX_DRAWN = 64  # times the cells that are asked for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """How cells are made of factors; `seed` is a factor too, and crosses the cells of every design.
+    """The cells made of factors; `seed` is a factor too, and crosses the cells of every design.
 
     `combined_factors` has the factors of [factors], `listed_cells` the cells of [[cells]] with all their
     levels. `baseline` has the levels that [study] names, `matched_size` the one name there that is not a

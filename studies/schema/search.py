@@ -43,9 +43,9 @@ ChoosePoint = Callable[[Callable[[str, Dimension], Level]], Mapping[str, Level]]
 
 
 def read_search(diagnostics: Diagnostics) -> tuple[SearchSettings | None, dict[str, Dimension]]:
-    """The search of a study that has one, and the dimensions of [search.space] by name.
+    """Return the search of a study that has one, and the dimensions of [search.space] by name.
 
-    Faults of either are noted; a dimension that cannot be read is left out.
+    Faults of either are noted; an invalid dimension is left out.
     """
     if not diagnostics.has_search:
         return None, {}
@@ -78,7 +78,7 @@ def _check_parts(diagnostics: Diagnostics, given: object) -> None:
 
 
 def _read_space(diagnostics: Diagnostics, texts: Mapping[str, str]) -> dict[str, Dimension]:
-    """The dimensions that can be read, by name; the faults of others are noted."""
+    """Return the valid dimensions by name; faults of others are noted."""
     space: dict[str, Dimension] = {}
     for name, text in texts.items():
         try:
@@ -142,7 +142,7 @@ def check_search_space(
 
 
 def conditional_dimensions(dimensions: Mapping[str, Dimension], choose: ChoosePoint) -> list[str]:
-    """The dimensions that some points lack, of points whose options are drawn."""
+    """Return the dimensions that some points lack, from drawn points."""
     absent: set[str] = set()
     rng = Random(0)
     for _ in range(_PROBES):
@@ -211,7 +211,7 @@ def _check_quantities(diagnostics: Diagnostics, settings: SearchSettings) -> Non
 
 
 def _too_late(name: str, search: SearchSettings, ends: Sequence[TrialSettings]) -> str:
-    """What is wrong with a metric that a scheduler does not hear of after each epoch; or nothing."""
+    """Return the fault of a metric that a scheduler cannot read after each epoch; or nothing."""
     for each in ends if search.compares_epochs else ():
         if name in (late := last_metrics(each)):
             early = [one for one in final_metrics(each) if one not in late]
@@ -227,7 +227,7 @@ def read_baseline(
     dimensions: Mapping[str, Dimension],
     choose: ChoosePoint,
 ) -> dict[str, Level]:
-    """The values of the point that a search begins with, if it has one; what is no point of it is noted."""
+    """Return the values of a search's first point, if it has one; a point outside the space is noted."""
     path: KeyPath = ("study", "baseline")
     given = dict(header.baseline)
     if not given:
@@ -283,11 +283,10 @@ def search_dimensions(
     own: Mapping[str, Dimension],
     across: Collection[str] = (),
 ) -> dict[str, Dimension]:
-    """What a search chooses: factors with several levels, [search.space], and the recipe's `own` dimensions.
+    """Return a search's dimensions: factors with several levels, [search.space], and the recipe's `own`.
 
-    It does not choose those that its points are `across`.
-
-    The options of a choice are plain data, parts of a recipe as text.
+    Factors that its points are `across` are excluded. The options of a choice are plain data, parts of a
+    recipe as text.
     """
     choices = {
         name: ChoiceDimension(levels)
@@ -299,9 +298,10 @@ def search_dimensions(
 
 
 def read_dimension(text: str) -> Dimension:
-    """The dimension of a text in [search.space]; RecipeError with all faults if it is not one.
+    """Return the dimension of a text in [search.space].
 
-    It is `integer(lo, hi, step=, log=)`, `real(lo, hi, log=)` or `choice(option, …)`.
+    Raises RecipeError with all faults if it is not one. It is `integer(lo, hi, step=, log=)`, `real(lo, hi,
+    log=)` or `choice(option, …)`.
     """
     faults = FaultCollector(text)
     syntax = parse_syntax(text, faults)
@@ -319,14 +319,14 @@ def read_dimension(text: str) -> Dimension:
 
 
 def representative_values(dimension: Dimension) -> tuple[Level, ...]:
-    """The values of a dimension that are checked before a search: both ends, or every option."""
+    """Return the values of a dimension that are checked before a search: both ends, or every option."""
     if isinstance(dimension, ChoiceDimension):
         return tuple(option_label(option) for option in dimension.options)
     return (dimension.low, dimension.high)
 
 
 def contains(dimension: Dimension, value: object) -> bool:
-    """Whether a value is one of a dimension's."""
+    """Return whether a value is one of a dimension's."""
     if isinstance(dimension, ChoiceDimension):
         return any(
             value == each and _is_truth(value) == _is_truth(each) for each in representative_values(dimension)
@@ -364,14 +364,14 @@ def default_sampler(settings: SearchSettings) -> SamplerSettings:
 
 
 def as_listed(dimension: Dimension, value: Level) -> Level:
-    """A value of a dimension as its points have it: 5.0 of whole numbers is 5."""
+    """Return a value of a dimension as its points have it: 5.0 of whole numbers is 5."""
     if isinstance(dimension, ChoiceDimension):
         return options_by_name(dimension).find(value)
     return float(value) if isinstance(dimension, RealDimension) else int(value)
 
 
 def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Level:
-    """An option as plain data: a number, true or false, or its text."""
+    """Return an option as plain data: a number, true or false, or its text."""
     if argument.name is not None:
         faults.add(
             argument.start, argument.end, f"the options of a choice have no names, got {argument.name}="
@@ -386,7 +386,7 @@ def _option(text: str, argument: ArgumentSyntax, faults: FaultCollector) -> Leve
 
 
 def _with_plain_options(dimension: Dimension) -> Dimension:
-    """The dimension with the options of a choice as plain data."""
+    """Return the dimension with the options of a choice as plain data."""
     return (
         ChoiceDimension(representative_values(dimension))
         if isinstance(dimension, ChoiceDimension)
@@ -395,5 +395,5 @@ def _with_plain_options(dimension: Dimension) -> Dimension:
 
 
 def _is_truth(value: object) -> bool:
-    """Whether a value is true or false, which equal 1 and 0."""
+    """Return whether a value is true or false, which equal 1 and 0."""
     return isinstance(value, bool)

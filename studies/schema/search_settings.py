@@ -104,7 +104,7 @@ class SearchSettings(StrictModel):
 
     @property
     def fidelity(self) -> str:
-        """What grows from rung to rung."""
+        """The quantity that grows from rung to rung."""
         return self.scheduler.fidelity if isinstance(self.scheduler, RungSettings) else EPOCHS
 
     @property
@@ -114,13 +114,13 @@ class SearchSettings(StrictModel):
 
     @property
     def objectives(self) -> tuple[SearchObjective, ...]:
-        """What is optimised, in the order of the file."""
+        """The optimised metrics, in the order of the file."""
         ways = self.direction or tuple(usual_direction(name) or "max" for name in self.metric)
         return tuple(SearchObjective(name, way) for name, way in zip(self.metric, ways, strict=True))
 
     @property
     def bounds(self) -> tuple[Limit, ...]:
-        """What points must keep to, in the order of the file."""
+        """The limits on points, in the order of the file."""
         return tuple(read_limit(name, text) for name, text in self.limits.items())
 
     @model_validator(mode="after")

@@ -327,5 +327,5 @@ class TrainSettings(StrictModel):
 
     @property
     def needs_equal_parts(self) -> bool:
-        """Whether all parts of a batch must have equally many sequences, as their means are compared."""
+        """Whether all parts of a batch must have equally many sequences, because their means are compared."""
         return bool(self.loss_terms) or "gradient_noise" in self.measure

@@ -65,7 +65,10 @@ class FoundPoint:
 
     @property
     def counts(self) -> bool:
-        """Whether it can be compared: every seed has a value of each objective, all within the limits."""
+        """Whether the point can be compared.
+
+        Every seed has a value of each objective, all within the limits.
+        """
         return self.status == ValueStatus.DONE and self.feasible is True
 
     def mean(self, metric: str) -> float | None:

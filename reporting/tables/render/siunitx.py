@@ -12,7 +12,10 @@ _NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
 
 
 def render(table: Table) -> str:
-    """The float that `latex` makes, with a column `S` for numbers and one of text for what follows them."""
+    """Render the float as `latex` does.
+
+    With a column `S` for numbers and one of text for what follows them.
+    """
     return render_float(table, _ALIGNED)
 
 
@@ -46,7 +49,10 @@ def _heads(table: Table, number: int) -> str:
 
 
 def _ours(cell: Cell, span: int) -> str:
-    """A number for siunitx with its marks, or a text in braces, and what follows in a column of its own."""
+    """Return a number for siunitx with its marks, or a text in braces.
+
+    The text of the column behind it.
+    """
     found = _number(cell)
     if found is None:
         return over(text_of(cell), span) if span > 1 else f"{{{text_of(cell)}}}"

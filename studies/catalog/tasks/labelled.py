@@ -27,7 +27,7 @@ class LabelledSettings(TaskSettings, ABC):
     @property
     @abstractmethod
     def vocabulary(self) -> tuple[str, int]:
-        """What a token is, and the number of symbols."""
+        """The kind of a token, and the number of symbols."""
 
     @property
     def interface(self) -> ModelInterface:
@@ -57,7 +57,7 @@ class LabelledSequenceSettings(LabelledSettings):
 
     @property
     def vocabulary(self) -> tuple[str, int]:
-        """What a token is, and the number of symbols; those of the training rows for a file of the user."""
+        """The kind of a token, and the number of symbols; for a user's file those of the training rows."""
         if self.tokens in ("words", "bpe"):
             return self.tokens, self.pieces
         found = BYTES if self.tokens == "characters" else self.corpus.symbols

@@ -110,7 +110,7 @@ class TaskSpec:
 
     @property
     def test_sets_title(self) -> str:
-        """What the sets of the test split differ in, if there are several."""
+        """The name of what distinguishes the sets of the test split, if there are several."""
         return TEST_SETS
 
     @property

@@ -135,7 +135,7 @@ class LengthTask(SyntheticTask, ABC):
 
     @property
     def required_reach(self) -> Reach | None:
-        """All earlier tokens."""
+        """A reach over all earlier tokens."""
         return Reach(left=self.longest_input - 1, right=0)
 
 
@@ -147,7 +147,7 @@ class SyntheticSpec(TaskSpec):
 
     @property
     def test_sets_title(self) -> str:
-        """What its test sets differ in."""
+        """The name of what distinguishes its test sets."""
         return self.set_title
 
 

@@ -21,12 +21,12 @@ Contour = Annotated[int, Field(ge=2, le=64)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """How contours are drawn, in pixels.
+    """The sizes by which contours are drawn, in pixels.
 
     A contour is a chain of `paddle`s with half a `gap` before and behind each. Between two paddles it turns
     by an angle of density cos² (continuity · angle), within a right angle. `apart` is the distance of the
-    first ends of both long contours, `radius` that of marks. Distractors have `budget` paddles in all.
-    There is hardly ever room for two contours of more than `longest` paddles.
+    first ends of both long contours, `radius` that of marks. All distractors together have `budget`
+    paddles. There is hardly ever room for two contours of more than `longest` paddles.
     """
 
     paddle: float
