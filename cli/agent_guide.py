@@ -8,5 +8,5 @@ from .output import print_stdout
 
 
 def agent_guide() -> None:
-    """Print one page that tells a coding agent how to plan, run, search and read verdicts."""
+    """Print a page that tells coding agents how to plan and run."""
     print_stdout(files("activemem.cli").joinpath("agent_guide.md").read_text(encoding="utf-8").rstrip())

@@ -7,13 +7,12 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from .. import __version__
 from ..errors import ActivememError
 from ..plugins import broken_plugins
-from .agent_guide import agent_guide
-from .commands import GROUPS
+from .commands import PANELS
+from .help_panels import PanelGroup
 from .output import (
     EXIT_INTERRUPTED,
     EXIT_WRONG_INPUT,
@@ -23,18 +22,29 @@ from .output import (
     replace_unencodable,
 )
 from .plugin_loading import load_configured, plugin_hint, plugin_option, tell_broken
-from .serve import serve
 
 _TOLD = "activemem.told"  # of a context: the broken plug-ins that are told already
 
 
-class _CommandGroup(TyperGroup):
+_REPLACED = {
+    "block": "activemem list blocks, activemem show NAME",
+    "norm": "activemem list norms, activemem list positions",
+    "task": "activemem list tasks, activemem show NAME",
+    "metric": "activemem list metrics",
+    "optimizer": "activemem list optimizers, activemem list schedules",
+    "callback": "activemem list callbacks, activemem list loss_terms",
+    "sampler": "activemem list samplers, activemem list schedulers",
+}
+"""Groups of earlier releases, and the commands that replace them."""
+
+
+class _CommandGroup(PanelGroup):
     """Commands of which each takes plug-ins."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
         """Return the command with the option `--plugin`, which commands of a group have and groups lack."""
         command = super().get_command(ctx, cmd_name)
-        is_group = isinstance(command, TyperGroup)
+        is_group = isinstance(command, PanelGroup)
         if command and not is_group and all(parameter.name != "plugin" for parameter in command.params):
             command.params.append(plugin_option())
         return command
@@ -42,6 +52,16 @@ class _CommandGroup(TyperGroup):
 
 class _Program(_CommandGroup):
     """Ends a command with one message, without a traceback, for what its caller or the machine got wrong."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 -- a context that Typer keeps to itself
+        """Return the names in the order of their panels."""
+        return [name for entries in PANELS.values() for name in entries]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself
+        """Return the command of these words; refuse one of an earlier release with its replacement."""
+        if args[0] in _REPLACED:
+            ctx.fail(f"No such command {args[0]!r}. Use: {_REPLACED[args[0]]}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 -- a context that Typer keeps to itself
         ctx.meta[_TOLD] = broken_plugins()
@@ -71,10 +91,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for _group in GROUPS:
-    app.add_typer(_group.app, cls=_CommandGroup, name=_group.__name__.rpartition(".")[2])
-app.command()(serve)
-app.command()(agent_guide)
+for _panel, _entries in PANELS.items():
+    for _name, _entry in _entries.items():
+        if isinstance(_entry, typer.Typer):
+            app.add_typer(_entry, cls=_CommandGroup, name=_name, rich_help_panel=_panel)
+        else:
+            app.command(_name, rich_help_panel=_panel, no_args_is_help=_name in ("list", "show"))(_entry)
 
 
 def _print_version(requested: bool) -> None:

@@ -18,12 +18,12 @@ _GIVEN = "activemem.plugins"
 
 _UNKNOWN_NAME = re.compile(
     r"\bunknown (block|task|metric|loss term|optimi[sz]er|schedule|callback|norm|position"
-    r"|sampler|scheduler|probe|table format) '"
+    r"|sampler|scheduler|probe|table format|name) '"
 )
 """An error about a name that a plug-in can register."""
 
-_LISTED = {"block", "task", "metric", "optimizer", "callback", "norm", "sampler"}
-"""Kinds of names that have a command `list`."""
+_NOT_LISTED = {"probe", "table format"}
+"""Kinds of names that `activemem list` has not."""
 
 
 def plugin_option() -> Any:  # noqa: ANN401 -- a class that Typer keeps to itself
@@ -72,8 +72,10 @@ def plugin_hint(message: str) -> str:
     found = _UNKNOWN_NAME.search(message)
     if loaded_files() or not found:
         return ""
-    kind = found[1]
-    listed = f"; activemem {kind} list has all others" if kind in _LISTED else ""
+    kind = (
+        "KIND" if found[1] == "name" else f"{found[1].replace('optimiser', 'optimizer').replace(' ', '_')}s"
+    )
+    listed = "" if found[1] in _NOT_LISTED else f"; activemem list {kind} has all others"
     return f"A name from a plug-in needs its file: --plugin FILE{listed}"
 
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from ..studies.text.command_line import command_line
 from ..studies.text.units import parse_duration
+
+_failure_option = partial(typer.Option, rich_help_panel="Failures")
+_claim_option = partial(typer.Option, rich_help_panel="Until claims are decided")
+_training_option = partial(typer.Option, rich_help_panel="How trials train")
+_machine_option = partial(typer.Option, rich_help_panel="Many machines")
 
 LocalOption = Annotated[
     bool | None,
@@ -21,7 +27,7 @@ LocalOption = Annotated[
 
 ShardOption = Annotated[
     str | None,
-    typer.Option(
+    _machine_option(
         "--shard", metavar="I/N", help="Run the I-th of N shares, as 3/16: each trial is in one of them."
     ),
 ]
@@ -31,23 +37,25 @@ MaxTrialsOption = Annotated[
 ]
 
 MaxFailuresOption = Annotated[
-    int | None, typer.Option("--max-failures", min=1, metavar="N", help="Stop once N trials have failed.")
+    int | None, _failure_option("--max-failures", min=1, metavar="N", help="Stop once N trials have failed.")
 ]
 
 FailFastOption = Annotated[
-    bool, typer.Option("--fail-fast", help="Stop at the first failure; --max-failures 1.")
+    bool, _failure_option("--fail-fast", help="Stop at the first failure; --max-failures 1.")
 ]
 
-RetryFailedOption = Annotated[bool, typer.Option("--retry-failed", help="Try failed trials again.")]
+RetryFailedOption = Annotated[bool, _failure_option("--retry-failed", help="Try failed trials again.")]
 
 KeepStaleOption = Annotated[
     bool,
-    typer.Option("--keep-stale", help="Keep the outcomes of plug-ins' earlier code; else they train anew."),
+    _training_option(
+        "--keep-stale", help="Keep the outcomes of plug-ins' earlier code; else they train anew."
+    ),
 ]
 
 PackOption = Annotated[
     str | None,
-    typer.Option(
+    _training_option(
         "--pack",
         metavar="N",
         help="Train N trials of one form together; auto where that is faster, off (the default) never.",
@@ -56,7 +64,7 @@ PackOption = Annotated[
 
 CheckpointEveryOption = Annotated[
     str | None,
-    typer.Option(
+    _training_option(
         "--checkpoint-every",
         metavar="TIME",
         help="Save trials amid an epoch so often, as 30s, 5m or 1h; else only after it.",
@@ -64,23 +72,24 @@ CheckpointEveryOption = Annotated[
 ]
 
 AddressOption = Annotated[
-    str | None, typer.Option("--address", metavar="ADDR", help="The Ray cluster; else as configured.")
+    str | None, _machine_option("--address", metavar="ADDR", help="The Ray cluster; else as configured.")
 ]
 
 SkipUnfitNodesOption = Annotated[
-    bool, typer.Option("--skip-unfit-nodes", help="Leave out nodes of the cluster that cannot train trials.")
+    bool,
+    _machine_option("--skip-unfit-nodes", help="Leave out nodes of the cluster that cannot train trials."),
 ]
 
 UntilDecidedOption = Annotated[
     bool,
-    typer.Option(
+    _claim_option(
         "--until-decided", help="Then add seeds where claims are undecided, up to `max_seeds` of the study."
     ),
 ]
 
 BudgetOption = Annotated[
     str | None,
-    typer.Option(
+    _claim_option(
         "--budget",
         metavar="TIME",
         help="With --until-decided: how long added seeds may train, as 90m or 20h.",

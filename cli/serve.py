@@ -33,7 +33,7 @@ def serve(
     ] = None,
     results: ResultsOption = None,
 ) -> None:
-    """Show the studies of a store in a browser, while they run, until Ctrl-C.
+    """Show studies in a browser while they run, until Ctrl-C.
 
     Progress, learning curves, tables, figures, claims and failures change as rows arrive, and a recipe in a
     field is taken apart. Nothing can be changed from a page. Only this machine is answered unless --host says

@@ -19,7 +19,7 @@ d_model = 32    # width of the model
 position = "timing"    # how positions enter: activemem study show NAME lists every default
 
 [task]
-name = "reverse"    # activemem task list has all; activemem task show NAME has a task's keys
+name = "reverse"    # activemem list tasks has all; activemem show NAME has a task's keys
 
 [train]
 optimizer = {{ name = "adam", lr = 2e-3 }}
@@ -41,7 +41,7 @@ seed = [0, 1]
 [[table]]
 name = "lengths"
 rows = "mixer"
-value = "max_length"    # activemem metric list has all
+value = "max_length"    # activemem list metrics has all
 
 # A figure: activemem curve render NAME
 [[curve]]

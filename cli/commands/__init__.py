@@ -1,11 +1,18 @@
 """Commands: one file for each group, which parses arguments and delegates.
 
-`catalog` lists what a study can name; then there are `recipe`, `study`, `probe`, `model`, `table`, `curve`,
-`claim`, `report`, `store`, `data` and `config`; `study_points`, `study_search`, `study_noise` and
+`catalog` lists and shows what a study can name. The groups are `recipe`, `study`, `probe`, `model`, `table`,
+`curve`, `claim`, `report`, `store`, `data` and `config`; `study_points`, `study_search`, `study_noise` and
 `study_coordinates` are more commands of `study`.
 """
 
+from collections.abc import Callable, Mapping
+
+import typer
+
+from ..agent_guide import agent_guide
+from ..serve import serve
 from . import (
+    catalog,
     claim,
     config,
     curve,
@@ -22,28 +29,20 @@ from . import (
     study_search,
     table,
 )
-from .catalog import block, callback, metric, norm, optimizer, sampler, task
 
-__all__ = ["GROUPS", "study_coordinates", "study_noise", "study_points", "study_search"]
+__all__ = ["PANELS", "study_coordinates", "study_noise", "study_points", "study_search"]
 
-GROUPS = (
-    recipe,
-    block,
-    norm,
-    task,
-    metric,
-    optimizer,
-    callback,
-    sampler,
-    study,
-    probe,
-    model,
-    table,
-    curve,
-    claim,
-    report,
-    store,
-    data,
-    config,
-)
-"""The groups in the order in which help lists them; each has its commands in `app`, and its module's name."""
+PANELS: Mapping[str, Mapping[str, typer.Typer | Callable[..., None]]] = {
+    "Recipes and studies": {"recipe": recipe.app, "study": study.app},
+    "Results": {
+        "table": table.app,
+        "curve": curve.app,
+        "claim": claim.app,
+        "report": report.app,
+        "serve": serve,
+    },
+    "Models and data": {"model": model.app, "probe": probe.app, "data": data.app},
+    "Look things up": {"list": catalog.list_, "show": catalog.show, "agent-guide": agent_guide},
+    "The machine": {"store": store.app, "config": config.app},
+}
+"""Groups and commands by their names, under the headings of `activemem --help`."""

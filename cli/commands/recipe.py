@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ..help_panels import EVERY_DAY
 from ..options import (
     BatchOption,
     CausalOption,
@@ -63,7 +64,7 @@ def render(recipe: RecipeText, as_json: JsonOption = False) -> None:
         print_stdout(found.text)
 
 
-@app.command()
+@app.command(rich_help_panel=EVERY_DAY)
 def show(
     *,
     recipe: RecipeText,

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from ...tracking.places import EXPORT_NAMES, SEARCH_EXPORT
+from ..help_panels import EVERY_DAY, PanelCommand
 from ..options import JsonOption, OnlyOption, OverridesOption, ResultsOption
 from ..output import EXIT_FAILED, EXIT_INTERRUPTED, bold, output_width, print_json, print_stderr, print_stdout
 from ..plan_costs import group_sizes_of, plan_here
@@ -41,7 +42,7 @@ StudyName = Annotated[
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=EVERY_DAY)
 def plan(
     study: StudyFile,
     *,
@@ -51,10 +52,10 @@ def plan(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a study will train, where, what that costs, and which lengths it cannot reach.
+    """Show what a study will train, where, and what that costs.
 
-    FLOPs are those of a training step on sequences of the task's length, 40 tokens where it grows; times come
-    from trials in the store.
+    It also warns of lengths that no model of the study can reach. FLOPs are those of a training step on
+    sequences of the task's length, 40 tokens where it grows; times come from trials in the store.
     """
     from ...reporting.results import StudyResults
     from ...studies.planning.subset import select_trials
@@ -92,7 +93,7 @@ def plan(
         print_stdout(text, styled=True)
 
 
-@app.command()
+@app.command(cls=PanelCommand, rich_help_panel=EVERY_DAY)
 def run(
     context: typer.Context,
     study: StudyFile,
@@ -115,11 +116,11 @@ def run(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train a study's trials that the store lacks; run it again to continue after any interruption.
+    """Train the trials of a study that are missing from the store.
 
-    Run several times at once on one store, the runs share the trials: none is trained twice.
-    Ends with status 1 if a trial failed, with 2 if a machine did, of which nothing is stored, and with 130
-    after Ctrl-C or a SIGTERM, which end in order.
+    Run it again to continue after any interruption. Several runs on one store share the trials: none is
+    trained twice. The exit status is 1 if a trial failed, 2 if a machine did, of which nothing is stored, and
+    130 after Ctrl-C or a SIGTERM, which end in order.
     """
     from ..live.requests import run_as_asked
     from ..plugin_loading import given_plugins
@@ -132,7 +133,7 @@ def run(
         raise typer.Exit(EXIT_FAILED)
 
 
-@app.command()
+@app.command(rich_help_panel=EVERY_DAY)
 def status(
     study: StudyName,
     *,
@@ -140,7 +141,7 @@ def status(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how many of a study's trials are done, failed and left, and what the results are so far."""
+    """Show how many trials are done, and the results so far."""
     from ...reporting.results import StudyResults
     from ...studies.last_run import load_last_run
     from ...studies.planning.status import study_status

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...reporting.tables.render import own_format_names
+from ..help_panels import EVERY_DAY
 from ..options import JsonOption, LastRunStudy, ResultsOption
 from ..output import output_width, print_json, print_stdout
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Make the tables of a paper from a study's results.", no_args_is_help=True)
 
 
-@app.command()
+@app.command(rich_help_panel=EVERY_DAY)
 def render(
     study: LastRunStudy = None,
     *,
@@ -39,9 +40,10 @@ def render(
     results: ResultsOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a study's tables from its results in the store, or a paper's tables as published.
+    """Print the tables of a study from its results in the store.
 
-    A name means the study as it was last run, with its overrides; a path means the file.
+    With --paper they are those of a paper, as published. A name means the study as it was last run, with its
+    overrides; a path means the file.
     """
     from ...reporting.results import open_study, tables_of_paper
     from ...reporting.tables.table import TableError

@@ -29,6 +29,7 @@ class BlockShowPage(BlockEntry):
     """A block with its parameters, and what an example of it costs."""
 
     schema: int
+    kind: str
     equation: str
     source: str
     parameters: list[dict[str, Any]]
@@ -61,6 +62,7 @@ class TaskShowPage(TaskEntry):
     """A task."""
 
     schema: int
+    kind: str
 
 
 class MetricEntry(TypedDict):
@@ -81,41 +83,42 @@ class MetricListPage(TypedDict):
     metrics: list[MetricEntry]
 
 
-class RegisteredEntry(TypedDict):
-    """Something that a key of a study file can name."""
+class MetricShowPage(MetricEntry):
+    """A metric."""
+
+    schema: int
+    kind: str
+
+
+class NameEntry(TypedDict):
+    """A name of another kind, with the `key` of a study that takes it."""
 
     key: str
     name: str
+    title: NotRequired[str]
     source: str
     owner: str
 
 
-class NormListPage(TypedDict):
-    """All norms and positions."""
+class NameListPage(TypedDict):
+    """All norms, or all names of another kind, under that kind."""
 
     schema: int
-    norms: list[RegisteredEntry]
+    norms: NotRequired[list[NameEntry]]
+    positions: NotRequired[list[NameEntry]]
+    optimizers: NotRequired[list[NameEntry]]
+    schedules: NotRequired[list[NameEntry]]
+    loss_terms: NotRequired[list[NameEntry]]
+    callbacks: NotRequired[list[NameEntry]]
+    samplers: NotRequired[list[NameEntry]]
+    schedulers: NotRequired[list[NameEntry]]
 
 
-class OptimizerListPage(TypedDict):
-    """All optimisers and schedules."""
-
-    schema: int
-    optimizers: list[RegisteredEntry]
-
-
-class CallbackListPage(TypedDict):
-    """All callbacks and loss terms."""
-
-    schema: int
-    callbacks: list[RegisteredEntry]
-
-
-class SamplerListPage(TypedDict):
-    """All samplers and schedulers of searches."""
+class NameShowPage(NameEntry):
+    """A norm, or a name of another kind."""
 
     schema: int
-    samplers: list[RegisteredEntry]
+    kind: str
 
 
 class DatasetEntry(TypedDict):

@@ -30,7 +30,7 @@ def _format_type(kind: Any) -> str:  # noqa: ANN401 -- a type of any form
     """Return a type in words."""
     if get_origin(kind) in _TYPE_FORMATTERS:
         return _TYPE_FORMATTERS[get_origin(kind)](get_args(kind))
-    return "table" if isinstance(kind, type) and issubclass(kind, BaseModel) else _TYPE_NAMES[kind]
+    return "table" if isinstance(kind, type) and issubclass(kind, BaseModel) else _TYPE_NAMES.get(kind, "any")
 
 
 def _format_union(kinds: tuple[Any, ...]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from activemem.cli.app import app
-from activemem.cli.schemas.forms import check_page
+from activemem.cli.schemas.forms import FORMS, check_page
 
 from ..forked_commands import run_command
 from ..study_texts import study_text
@@ -23,6 +23,13 @@ def _alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+def _form(words, kind):
+    """Return the name of the form that a command's page has."""
+    if words[0] == "show":
+        return f"show {'NAME' if f'list {kind}' not in FORMS else kind[:-1].upper()}"
+    return "list KIND" if words[0] == "list" and " ".join(words) not in FORMS else " ".join(words)
+
+
 @pytest.fixture
 def run():
     """Run a command in this process: a result with exit_code, stdout and stderr."""
@@ -30,7 +37,8 @@ def run():
     def invoke(*arguments):
         done = CliRunner().invoke(app, arguments, catch_exceptions=False)
         if "--json" in arguments and done.stdout:
-            check_page(" ".join(arguments[:2]), json.loads(done.stdout))
+            page = json.loads(done.stdout)
+            check_page(_form(arguments[:2], page.get("kind")), page)
         return done
 
     return invoke

@@ -41,7 +41,7 @@ def test_help_and_recipes_load_no_more_than_typer_does(run_python):
         run_python,
         ("study", "run", "--help"),
         ("recipe", "check", "sa"),
-        ("block", "list"),
+        ("list", "blocks"),
     )
     assert {command: names - {"pydantic"} for command, names in found.items() if names - {"pydantic"}} == {}
 
@@ -66,7 +66,7 @@ def test_studies_and_tables_load_neither_torch_nor_ray(run_python, tiny):
 
 def test_costs_that_are_remembered_load_no_torch(run_python, tiny, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    commands = (("recipe", "show", "sa", *SIZES), ("block", "show", "sa"), ("study", "plan", "tiny.toml"))
+    commands = (("recipe", "show", "sa", *SIZES), ("show", "sa"), ("study", "plan", "tiny.toml"))
     cold, warm = loaded(run_python, *commands), loaded(run_python, *commands)
     assert all("torch" in names for names in cold.values())
     assert not any("torch" in names for names in warm.values())

@@ -21,13 +21,13 @@ def write(name, text):
 def test_every_source_of_plug_ins_is_loaded_before_the_command(process):
     for name in ("option", "variable", "file"):
         write(f"{name}.py", METRIC.format(name=f"by_{name}"))
-    given = process("metric", "list", "--plugin", "option.py", "--plugin", "variable.py")
+    given = process("list", "metrics", "--plugin", "option.py", "--plugin", "variable.py")
     assert "Something · option.py" in given.stdout
     assert "by_variable" in given.stdout
     write("activemem.toml", 'plugins = ["file.py"]')
     Path("below").mkdir()
-    assert "Something · file.py" in process("metric", "list").stdout
-    found = process("metric", "list", ACTIVEMEM_PLUGINS="option.py:variable.py")
+    assert "Something · file.py" in process("list", "metrics").stdout
+    found = process("list", "metrics", ACTIVEMEM_PLUGINS="option.py:variable.py")
     assert ("by_option" in found.stdout, "by_file" in found.stdout) == (True, False)
 
 
@@ -35,7 +35,7 @@ def test_a_broken_plug_in_is_named_and_everything_else_works(process, tiny):
     write("broken.py", "1 / 0")
     write("fine.py", METRIC.format(name="fine"))
     write("activemem.toml", 'plugins = ["broken.py", "missing.py", "fine.py"]')
-    listed = process("metric", "list")
+    listed = process("list", "metrics")
     assert listed.returncode == 0
     assert "Something · fine.py" in listed.stdout
     broken, missing = listed.stderr.splitlines()
@@ -82,7 +82,7 @@ def test_what_a_plug_ins_task_raises_is_told_of_it_with_carets(process):
     assert planned.returncode == 2
     assert "parts: sizes: ZeroDivisionError: " in planned.stderr
     assert "^^^" in planned.stderr
-    shown = process("task", "show", "parts", "--plugin", "parts.py")
+    shown = process("show", "parts", "--plugin", "parts.py")
     raised = "parts.py:14: task 'parts': RuntimeError: not yet"
     assert (shown.returncode, shown.stderr) == (2, f"parts: draw: PluginError: {raised}\n")
 
@@ -96,7 +96,7 @@ def test_the_command_that_shows_a_study_has_its_plug_ins(process, tiny):
 
 def test_settings_that_are_wrong_are_told_by_who_needs_them(process):
     write("activemem.toml", "plugins = 3")
-    assert process("metric", "list").returncode == 0
+    assert process("list", "metrics").returncode == 0
     shown = process("config", "show")
     assert shown.returncode == 2
     assert "plugins" in shown.stderr

@@ -54,5 +54,36 @@ def test_every_command_and_every_option_has_help(name, command):
     assert all(parameter.help for parameter in command.params), name
 
 
+def panels(help_text):
+    """The first words of each row of a help text, under its heading."""
+    found = {}
+    for line in help_text.splitlines():
+        if line.endswith(":") and not line.startswith(" "):
+            rows = found[line[:-1]] = []
+        elif found and line.startswith("  ") and line[2] != " ":
+            rows.append(line[2:].partition("  ")[0])
+    return found
+
+
+def test_the_first_help_begins_with_the_commands_of_every_day_and_has_every_group_once(run):
+    found = panels(run("--help").stdout)
+    every_day = ["recipe show", "study plan", "study run", "study status", "table render"]
+    assert next(iter(found.items())) == ("Every day", every_day)
+    listed = [
+        name for heading, rows in found.items() if heading not in ("Every day", "Options") for name in rows
+    ]
+    assert sorted(listed) == sorted(typer.main.get_command(app).commands)
+    assert "..." not in run("--help").stdout.partition("\n")[2]
+
+
+def test_a_command_with_many_options_has_few_in_its_first_panel(run):
+    found = panels(run("study", "run", "--help").stdout)
+    assert len(found["Options"]) <= 10
+    shown = [row.split()[0] for heading, rows in found.items() if heading != "Arguments" for row in rows]
+    command = dict(ALL)["activemem study run"]
+    options = {each.opts[0] for each in command.params if each.param_type_name == "option"}
+    assert set(shown) == options | {"--plugin", "--help"}
+
+
 if __name__ == "__main__":
     SURFACE.write_text(surface(), encoding="utf-8")

@@ -176,7 +176,7 @@ def test_a_study_without_claims_and_a_claim_that_cannot_be_read_are_told(run, ti
         "\n"
         '  39 | holds = "los[task=not] > 3"\n'
         "                ^^^  [[claim]] holds: unknown metric 'los'; nearest: loss\n"
-        "A name from a plug-in needs its file: --plugin FILE; activemem metric list has all others\n"
+        "A name from a plug-in needs its file: --plugin FILE; activemem list metrics has all others\n"
     )
 
 

@@ -36,7 +36,7 @@ tiny · A study of seconds
   1 failed   not a number at epoch 1
 """
 
-HINT = "A name from a plug-in needs its file: --plugin FILE; activemem block list has all others\n"
+HINT = "A name from a plug-in needs its file: --plugin FILE; activemem list blocks has all others\n"
 WRONG = """\
 wrong.toml: 4 faults
 

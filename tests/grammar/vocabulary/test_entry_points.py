@@ -62,7 +62,7 @@ def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_entry_point_that_breaks_is_reported_and_takes_nothing_else_with_it(site: Path):
-    done = run(site, "-m", "activemem", "block", "list", "--json")
+    done = run(site, "-m", "activemem", "list", "blocks", "--json")
     listed = json.loads(done.stdout)
     owners = {each["name"]: each["owner"] for each in listed["blocks"]}
     assert done.returncode == 0

@@ -26,7 +26,7 @@ persistent_conv(k, act=relu)                                    mixer, activemem
 
 
 def test_every_block_is_listed_with_its_signature_role_and_summary(run):
-    result = run("block", "list")
+    result = run("list", "blocks")
     owner, *lines = result.stdout.splitlines()
     assert (result.exit_code, owner, result.stderr) == (0, "activemem", "")
     assert [re.split(r"[ (]", line.strip())[0] for line in lines] == list(builtin_names())
@@ -37,7 +37,7 @@ def test_every_block_is_listed_with_its_signature_role_and_summary(run):
 
 
 def test_the_list_as_json_leaves_nothing_out(run):
-    listed = json.loads(run("block", "list", "--json").stdout)
+    listed = json.loads(run("list", "blocks", "--json").stdout)
     blocks = {each["name"]: each for each in listed["blocks"]}
     assert blocks.keys() == set(builtin_names())
     assert listed["problems"] == []
@@ -51,22 +51,22 @@ def test_the_list_as_json_leaves_nothing_out(run):
 
 
 def test_a_block_is_shown_with_its_parameters_equation_source_cost_and_reach(run):
-    result = run("block", "show", "persistent_conv(k=20)", "--causal", "--d-model", "512")
+    result = run("show", "persistent_conv(k=20)", "--causal", "--d-model", "512")
     assert (result.exit_code, result.stdout, result.stderr) == (0, SHOWN, "")
 
 
 def test_a_block_by_its_name_alone_gets_small_values_for_what_it_needs(run):
-    *_, at, parameters, _, _, state, window = run("block", "show", "conv").stdout.splitlines()
+    *_, at, parameters, _, _, state, window = run("show", "conv").stdout.splitlines()
     assert at == "  conv(k=4) at width 128, 40 tokens, bidirectional"
     assert parameters == "    parameters    65,664"
     assert (state, window) == ("    state/token   0 B", "    window        768 B")
-    assert "  sa at width 128, 40 tokens, bidirectional\n" in run("block", "show", "sa").stdout
+    assert "  sa at width 128, 40 tokens, bidirectional\n" in run("show", "sa").stdout
 
 
 @pytest.mark.parametrize("name", builtin_names())
 def test_every_block_is_shown_within_eighty_columns_and_says_in_json_what_it_is(name, run):
-    assert max(map(len, run("block", "show", name).stdout.splitlines())) <= 80
-    shown = json.loads(run("block", "show", name, "--json").stdout)
+    assert max(map(len, run("show", name).stdout.splitlines())) <= 80
+    shown = json.loads(run("show", name, "--json").stdout)
     assert (shown["name"], shown["owner"]) == (name, "activemem")
     assert shown["example"]["recipe"].startswith(name)
     assert set(shown["example"]["reach"]) == {"left", "right"}
@@ -75,7 +75,7 @@ def test_every_block_is_shown_within_eighty_columns_and_says_in_json_what_it_is(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("highway_cnv", "unknown block 'highway_cnv'; nearest: highway_conv"),
+        ("highway_cnv", "unknown name 'highway_cnv'; nearest: highway_conv"),
         ("conv(k=0)", "k must be at least 1, got 0"),
         ("sa + ff(3)", "expected one block, got sa + ff(3)"),
         ("conv(k={n})", "expected a block with nothing left open"),
@@ -83,6 +83,6 @@ def test_every_block_is_shown_within_eighty_columns_and_says_in_json_what_it_is(
     ],
 )
 def test_what_is_no_block_is_told(name, message, run):
-    result = run("block", "show", name)
+    result = run("show", name)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr

@@ -1,4 +1,4 @@
-"""`activemem task`: every task is listed, and one is shown with the keys that it takes."""
+"""Tasks: every task is listed, and one is shown with the keys that it takes."""
 
 import json
 
@@ -6,7 +6,7 @@ from activemem.studies.catalog.tasks import lookup_task, task_names
 
 
 def test_every_task_is_listed_with_its_whole_summary(run):
-    result = run("task", "list")
+    result = run("list", "tasks")
     lines = result.stdout.splitlines()
     assert (result.exit_code, result.stderr) == (0, "")
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == list(task_names())
@@ -17,7 +17,7 @@ def test_every_task_is_listed_with_its_whole_summary(run):
 
 
 def test_an_algorithmic_task_is_shown_with_its_lengths(run):
-    assert run("task", "show", "reverse").stdout == (
+    assert run("show", "reverse").stdout == (
         "reverse: x to x reversed\n"
         "\n"
         "  needs    an output for each token of its input\n"
@@ -40,10 +40,10 @@ def test_an_algorithmic_task_is_shown_with_its_lengths(run):
 
 
 def test_the_examples_of_the_paper_are_shown(run):
-    shown = {name: run("task", "show", name).stdout for name in ("addition", "multiply")}
+    shown = {name: run("show", name).stdout for name in ("addition", "multiply")}
     assert "  example  1 0 1 1 2 0 0 1 1 to 0 0 0 0 0 1 1 1 0: 11 + 3 = 14, Table 2\n" in shown["addition"]
     assert "  example  1 0 1 0 1 2 0 1 1 0 0 to 0 0 0 1 1 1 1 1 1 0 0: 21 · 12 = 252," in shown["multiply"]
-    assert json.loads(run("task", "show", "multiply", "--json").stdout)["example"] == {
+    assert json.loads(run("show", "multiply", "--json").stdout)["example"] == {
         "input": "1 0 1 0 1 2 0 1 1 0 0",
         "target": "0 0 0 1 1 1 1 1 1 0 0",
         "meaning": "21 · 12 = 252, Table 3",
@@ -51,7 +51,7 @@ def test_the_examples_of_the_paper_are_shown(run):
 
 
 def test_the_keys_that_a_task_takes_are_explained(run):
-    shown = run("task", "show", "recall_addition").stdout
+    shown = run("show", "recall_addition").stdout
     assert shown.partition("  [task]\n")[2] == (
         "    length (whole number, at least 12; default 50)\n"
         "      the shortest sequence; the longest is a tenth longer\n"
@@ -64,16 +64,16 @@ def test_the_keys_that_a_task_takes_are_explained(run):
 
 
 def test_the_list_as_json_has_every_key(run):
-    listed = {one["name"]: one for one in json.loads(run("task", "list", "--json").stdout)["tasks"]}
+    listed = {one["name"]: one for one in json.loads(run("list", "tasks", "--json").stdout)["tasks"]}
     assert listed["translation"]["needs"] == "a sequence of another length"
     assert {"corpus", "tokens", "beam"} <= set(listed["translation"]["keys"])
     assert (listed["addition"]["symbols"], listed["addition"]["growth"]) == (3, 2)
 
 
 def test_an_unknown_task_is_told_with_the_nearest(run):
-    result = run("task", "show", "revers")
+    result = run("show", "revers")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
-        "unknown task 'revers'; nearest: reverse\n"
-        "A name from a plug-in needs its file: --plugin FILE; activemem task list has all others\n"
+        "unknown name 'revers'; nearest: reverse\n"
+        "A name from a plug-in needs its file: --plugin FILE; activemem list KIND has all others\n"
     )

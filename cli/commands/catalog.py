@@ -1,0 +1,86 @@
+"""`activemem list` and `activemem show`: the names that recipes and studies can use."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...diagnostics import nearest_hint
+from ...errors import ActivememError
+from ..options import CausalOption, JsonOption, LengthOption, WidthOption
+from ..output import print_json, print_stdout
+from ..plugin_loading import tell_broken
+
+KINDS = (
+    *("blocks", "norms", "positions", "tasks", "metrics", "optimizers", "schedules"),
+    *("loss_terms", "callbacks", "samplers", "schedulers"),
+)
+"""All kinds of names."""
+
+
+def list_(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List all blocks, all tasks, all metrics, or other names.
+
+    Each name has its description or its source, and its plug-in if it comes from one. Plug-ins that cannot be
+    used are listed on standard error.
+    """
+    from ...plugins import broken_plugins
+    from ..views import catalog
+
+    told = broken_plugins()
+    _check_kind(kind)
+    if as_json:
+        print_json(catalog.kind_to_dict(kind))
+    else:
+        print_stdout("\n".join(catalog.format_kind(kind)))
+    tell_broken(told)
+
+
+def show(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help='Any listed name; a block may have arguments: "conv(k=20)".')
+    ],
+    *,
+    kind: Annotated[
+        str | None, typer.Option("--kind", metavar="KIND", help="Its kind, if several have such a name.")
+    ] = None,
+    d_model: WidthOption = 128,
+    length: LengthOption = 40,
+    causal: CausalOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a block, a task, a metric or another name.
+
+    Its keys and its source are shown, of a block also its equation, and its cost and reach in a model of
+    --d-model and --length; parameters that are required and not given get a small value. A plug-in's task
+    draws an example.
+    """
+    from ...grammar import CostContext, ModelConfig
+    from ..views import blocks, catalog
+
+    found, *others = catalog.kinds_with(name, KINDS if kind is None else [_check_kind(kind)])
+    if others:
+        choices = " or ".join(f"--kind {each}" for each in (found, *others))
+        raise ActivememError(f"several kinds have the name '{name}': add {choices}")
+    config = ModelConfig(d_model=d_model, causal=causal, dropout=0.0)
+    block = (
+        (blocks.parse_block(name), CostContext(config=config, length=length)) if found == "blocks" else None
+    )
+    if as_json:
+        page = blocks.block_to_dict(*block) if block else catalog.name_to_dict(found, name)
+        print_json({"kind": found, **page})
+    else:
+        lines = [blocks.format_block(*block)] if block else catalog.format_name(found, name)
+        print_stdout("\n".join(lines))
+
+
+def _check_kind(kind: str) -> str:
+    """Return the kind; raise ActivememError with the nearest for an unknown one."""
+    if kind not in KINDS:
+        raise ActivememError(f"unknown kind '{kind}'{nearest_hint(kind, KINDS)}")
+    return kind

@@ -1,0 +1,211 @@
+"""Names that recipes and studies can use: lists of a kind, and all that is known of one name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import wrap
+from typing import Any
+
+from pydantic import BaseModel
+
+from ...diagnostics import nearest_hint
+from ...errors import ActivememError
+from ...grammar import Spec, lookup, registered_names
+from ...grammar.norms import NORMS
+from ...grammar.positions import POSITIONS
+from ...plugins import OWN, Registry, broken_plugins
+from ...studies.catalog.callbacks import CALLBACKS
+from ...studies.catalog.loss_terms import LOSS_TERMS
+from ...studies.catalog.metrics import METRICS, Metric, better_arrow
+from ...studies.catalog.optimisers import OPTIMIZERS
+from ...studies.catalog.samplers import SAMPLERS, SCHEDULERS
+from ...studies.catalog.schedules import SCHEDULES
+from ...studies.catalog.tasks import TASKS, AlgorithmicTask, GeneratedTask, TaskSpec, require_task, task_names
+from ...studies.schema.search_parts import SAMPLER_KEYS, SCHEDULER_KEYS
+from ...studies.text.key_words import default_words, type_words
+from ...studies.text.units import WIDTH
+from . import blocks
+
+REGISTRIES: Mapping[str, tuple[str, Registry[Any]]] = {
+    "norms": ("[model] norm_kind", NORMS),
+    "positions": ("[model] position", POSITIONS),
+    "optimizers": ("[train] optimizer", OPTIMIZERS),
+    "schedules": ("[train] schedule", SCHEDULES),
+    "loss_terms": ("[[train.loss_terms]]", LOSS_TERMS),
+    "callbacks": ("[[train.callbacks]]", CALLBACKS),
+    "samplers": ("[search] sampler", SAMPLERS),
+    "schedulers": ("[search] scheduler", SCHEDULERS),
+}
+"""Of each kind the key of a study that names one, and all names; other kinds have more to tell."""
+
+_SEARCH_KEYS = {"samplers": SAMPLER_KEYS, "schedulers": SCHEDULER_KEYS}
+
+
+def _names(kind: str) -> Iterable[str]:
+    """Return all names of a kind."""
+    listed = {"blocks": registered_names, "tasks": task_names, "metrics": lambda: METRICS}
+    return listed[kind]() if kind in listed else REGISTRIES[kind][1]
+
+
+def kinds_with(name: str, kinds: Sequence[str]) -> list[str]:
+    """Return those of the kinds that have a name; raise ActivememError with the nearest name if none has it.
+
+    What is no name, such as `conv(k=20)`, is a block.
+    """
+    names = {kind: set(_names(kind)) for kind in kinds}
+    found = [kind for kind in kinds if name in names[kind]]
+    if found or ("blocks" in kinds and not re.fullmatch(r"[\w-]+", name)):
+        return found or ["blocks"]
+    kind = "name" if len(kinds) > 1 else _singular(kinds[0])
+    raise ActivememError(f"unknown {kind} '{name}'{nearest_hint(name, set().union(*names.values()))}")
+
+
+def _singular(kind: str) -> str:
+    """`loss term` for `loss_terms`."""
+    return kind[:-1].replace("_", " ")
+
+
+def kind_to_dict(kind: str) -> dict[str, Any]:
+    """Return all names of a kind with what is known of them, and the faults of plug-ins' blocks."""
+    if kind == "blocks":
+        return blocks.blocks_to_dict(_block_specs(), broken_plugins())
+    return {kind: [name_to_dict(kind, name) for name in _names(kind)]}
+
+
+def name_to_dict(kind: str, name: str) -> dict[str, Any]:
+    """Return all that is known of a name that is no block."""
+    if kind == "tasks":
+        return _task_to_dict(require_task(name))
+    if kind == "metrics":
+        return _metric_to_dict(METRICS[name])
+    key, registry = REGISTRIES[kind]
+    title = {"title": registry[name].title} if hasattr(registry[name], "title") else {}
+    return {"key": key, "name": name, **title, "source": registry[name].source, "owner": registry.owner(name)}
+
+
+def format_kind(kind: str) -> list[str]:
+    """Return a line for each name of a kind, and the owner of plug-ins' ones."""
+    if kind == "blocks":
+        return [blocks.format_blocks(_block_specs())]
+    if kind == "tasks":
+        return _rows([(name, require_task(name).summary, TASKS.owner(name)) for name in task_names()])
+    if kind == "metrics":
+        return _rows(
+            [(name + better_arrow(each), each.title, METRICS.owner(name)) for name, each in METRICS.items()]
+        )
+    key, registry = REGISTRIES[kind]
+    rows = [(f"  {name}", _description(item), registry.owner(name)) for name, item in registry.items()]
+    return [key, *_rows(rows)] if rows else ["no plug-in has registered any"]
+
+
+def format_name(kind: str, name: str) -> Iterator[str]:
+    """Return all that is known of a name that is no block, in lines."""
+    if kind == "tasks":
+        return _format_task(require_task(name))
+    if kind == "metrics":
+        metric = METRICS[name]
+        better = {True: "higher", False: "lower", None: "neither"}[metric.higher_is_better]
+        rows = [("kind", "metric"), ("better", better), ("indices", ", ".join(metric.index_titles))]
+        return _format(f"{name}: {metric.title}", [*rows, *_origin(METRICS, name)])
+    key, registry = REGISTRIES[kind]
+    item = registry[name]
+    rows = [("kind", _singular(kind)), ("source", item.source), *_origin(registry, name)]
+    settings = getattr(item, "settings", _SEARCH_KEYS.get(kind, {}).get(name))
+    return _format(f"{name}: {item.title}" if hasattr(item, "title") else name, rows, key, settings)
+
+
+def _block_specs() -> list[Spec]:
+    return [spec for name in registered_names() if (spec := lookup(name)) is not None]
+
+
+def _rows(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Return each name with its description, wrapped beside it, and the owner if it is a plug-in."""
+    names = max(len(name) for name, _, _ in rows)
+    texts = (
+        f"{name:<{names}}   {text}{'' if owner == OWN else f' · {owner}'}".rstrip()
+        for name, text, owner in rows
+    )
+    return [line for text in texts for line in wrap(text, WIDTH, subsequent_indent=" " * (names + 3))]
+
+
+def _description(item: Any) -> str:  # noqa: ANN401 -- of any registry
+    return f"{item.title} ({item.source})" if hasattr(item, "title") else item.source
+
+
+def _metric_to_dict(metric: Metric) -> dict[str, Any]:
+    """Return all facts about a metric."""
+    return {
+        "name": metric.name,
+        "title": metric.title,
+        "higher_is_better": metric.higher_is_better,
+        "decimals": metric.decimals,
+        "indices": list(metric.index_titles),
+        "owner": METRICS.owner(metric.name),
+    }
+
+
+def _task_to_dict(spec: TaskSpec) -> dict[str, Any]:
+    """Return all facts about a task."""
+    known = {
+        "name": spec.name,
+        "summary": spec.summary,
+        "needs": spec.kind.value,
+        "keys": list(spec.keys),
+        "source": spec.source,
+        "owner": TASKS.owner(spec.name),
+    }
+    if isinstance(spec, AlgorithmicTask):
+        known |= {"symbols": spec.vocab, "first_length": spec.start, "growth": spec.length_step}
+        if spec.example:
+            known["example"] = dict(zip(("input", "target", "meaning"), spec.example, strict=True))
+    return known
+
+
+def _format_task(spec: TaskSpec) -> Iterator[str]:
+    """Return the lines of a task, with an example's input and target for one that draws them."""
+    rows = [("needs", spec.kind.value), ("source", spec.source), *_origin(TASKS, spec.name)]
+    if isinstance(spec, AlgorithmicTask):
+        rows[1:1] = [
+            ("symbols", f"{spec.vocab:,}"),
+            ("lengths", f"from {spec.start}, growing by {spec.length_step}: [train] curriculum"),
+            *((("example", "{} to {}: {}".format(*spec.example)),) if spec.example else ()),
+        ]
+    if issubclass(spec.settings, GeneratedTask):
+        from ...engine.tasks.generated import show_example
+
+        rows += zip(("input", "target"), show_example(spec.settings(name=spec.name)), strict=True)
+    return _format(f"{spec.name}: {spec.summary}", rows, "[task]", spec.settings)
+
+
+def _origin(registry: Registry[Any], name: str) -> list[tuple[str, str]]:
+    """Return the row that names the plug-in of an entry, with the digest of its file; none of our own."""
+    if (owner := registry.owner(name)) == OWN:
+        return []
+    file = registry.source(name)
+    return [("plug-in", f"{owner}, sha256 {file.digest[:16]}" if file else owner)]
+
+
+def _format(
+    heading: str,
+    rows: Iterable[tuple[str, str]],
+    table: str = "",
+    settings: type[BaseModel] | None = None,
+) -> Iterator[str]:
+    """Yield a heading, rows that are not empty, and the keys of settings in a table, besides the name."""
+    yield from wrap(heading, WIDTH)
+    yield ""
+    for label, text in rows:
+        first, *others = text.split("\n")
+        if first:
+            yield from wrap(f"  {label:<8} {first}", WIDTH, subsequent_indent=" " * 11)
+        yield from (f"{'':11}{line}".rstrip() for line in others)
+    fields = {} if settings is None else settings.model_fields
+    keys = {key: field for key, field in fields.items() if key != "name"}
+    if keys:
+        yield f"  {table}"
+    for key, field in keys.items():
+        default = default_words(field)
+        given = default if default == "required" else f"default {default}"
+        yield from wrap(f"    {key} ({type_words(field)}; {given})", WIDTH, subsequent_indent=" " * 6)
+        yield from wrap(field.description or "", WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 6)

@@ -1,0 +1,105 @@
+"""Kinds of names that `list` and `show` know beside blocks and tasks."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from activemem.grammar.norms import NORMS
+from activemem.grammar.positions import POSITIONS
+from activemem.studies.catalog.optimisers import OPTIMIZERS
+from activemem.studies.catalog.samplers import SAMPLERS, SCHEDULERS
+from activemem.studies.catalog.schedules import SCHEDULES
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "registry"),
+    [
+        ("norms", "[model] norm_kind", NORMS),
+        ("positions", "[model] position", POSITIONS),
+        ("optimizers", "[train] optimizer", OPTIMIZERS),
+        ("schedules", "[train] schedule", SCHEDULES),
+        ("samplers", "[search] sampler", SAMPLERS),
+        ("schedulers", "[search] scheduler", SCHEDULERS),
+    ],
+)
+def test_every_name_is_listed_with_its_key_and_owner_and_each_is_shown(kind, key, registry, run):
+    listed = json.loads(run("list", kind, "--json").stdout)[kind]
+    found = [(each["key"], each["name"], each["owner"]) for each in listed]
+    assert found == [(key, name, "activemem") for name in registry]
+    first, *lines = run("list", kind).stdout.splitlines()
+    assert (first, len(lines) >= len(registry)) == (key, True)
+    for each in listed:
+        shown = run("show", each["name"], "--kind", kind, "--json")
+        assert json.loads(shown.stdout) == {"schema": 1, "kind": kind, **each}
+        assert run("show", each["name"], "--kind", kind).stdout.startswith(each["name"])
+
+
+def test_a_sampler_is_shown_with_its_keys_and_source(run):
+    shown = run("show", "tpe").stdout
+    assert "  source   Bergstra et al. 2011; Watanabe 2023\n  [search] sampler\n" in shown
+    assert "    multivariate (true or false; default true)\n" in shown
+
+
+def test_a_metric_is_shown_with_its_direction(run):
+    assert "  better   higher\n" in run("show", "max_length").stdout
+    assert json.loads(run("show", "loss", "--json").stdout)["higher_is_better"] is False
+
+
+def test_a_name_that_two_kinds_have_needs_its_kind(run):
+    asked = run("show", "none")
+    assert (asked.exit_code, asked.stdout) == (2, "")
+    assert "add --kind positions or --kind schedulers" in asked.stderr
+    assert "  kind     scheduler\n" in run("show", "none", "--kind", "schedulers").stdout
+
+
+def test_what_plug_ins_register_is_listed_and_shown(process):
+    assert process("list", "callbacks").stdout == "no plug-in has registered any\n"
+    Path("halves.py").write_text(HALVES, encoding="utf-8")
+    found = [
+        process(*words, "--plugin", "halves.py").stdout for words in (("list", "norms"), ("show", "half"))
+    ]
+    assert "half         nobody · halves.py" in found[0]
+    assert "plug-in  halves.py, sha256 " in found[1]
+
+
+HALVES = """
+from activemem import PluginNorm, register_norm
+
+@register_norm("half", source="nobody")
+class Half(PluginNorm):
+    def build(self, width, eps):
+        return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("show", "adm"), "unknown name 'adm'; nearest: adam"),
+        (("show", "adm", "--kind", "optimizers"), "unknown optimizer 'adm'; nearest: adam"),
+        (("show", "adam", "--kind", "optimizer"), "unknown kind 'optimizer'; nearest: optimizers"),
+        (("list", "block"), "unknown kind 'block'; nearest: blocks"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_nearest(words, message, run):
+    refused = run(*words)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert message in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "use"),
+    [
+        (("block", "show", "conv"), "activemem list blocks, activemem show NAME"),
+        (("norm", "list"), "activemem list norms, activemem list positions"),
+        (("task",), "activemem list tasks"),
+        (("metric", "list", "--json"), "activemem list metrics"),
+        (("sampler", "list"), "activemem list schedulers"),
+    ],
+)
+def test_a_command_of_an_earlier_release_names_its_replacement(words, use, run):
+    refused = run(*words)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert f"No such command '{words[0]}'." in refused.stderr
+    assert use in refused.stderr
