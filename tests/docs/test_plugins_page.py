@@ -119,10 +119,10 @@ def test_positions_for_shorter_sequences_are_told_before_anything_runs(folder):
 
 
 def test_a_search_is_sampled_and_given_up_by_a_plug_in(folder):
-    run, listed = (command(folder, line) for line in SEARCHING.splitlines())
-    assert (run.returncode, listed.returncode) == (0, 0), run.stderr
-    assert re.search(r"^  halton +Halton 1960 · searching.py$", listed.stdout, re.MULTILINE)
-    assert re.search(r"^  patient +here · searching.py$", listed.stdout, re.MULTILINE)
+    run, samplers, schedulers = (command(folder, line) for line in SEARCHING.splitlines())
+    assert (run.returncode, samplers.returncode, schedulers.returncode) == (0, 0, 0), run.stderr
+    assert re.search(r"^  halton +Halton 1960 · searching.py$", samplers.stdout, re.MULTILINE)
+    assert re.search(r"^  patient +here · searching.py$", schedulers.stdout, re.MULTILINE)
     assert re.search("4 of 4 trials done|given up by patient", run.stderr)
 
 
@@ -175,17 +175,16 @@ def test_what_a_study_says_of_a_task_is_checked_before_anything_runs(folder):
 
 
 def test_a_loss_term_and_a_callback_are_named_in_a_study(folder):
-    listed, run, table = (
+    listed, shown, run, table = (
         command(folder, f"{line} {words}")
-        for line, words in zip(QUIET.splitlines(), ("", "--local", ""), strict=True)
+        for line, words in zip(QUIET.splitlines(), ("", "", "--local", ""), strict=True)
     )
     assert listed.stdout == (
         "[[train.loss_terms]]\n"
         "  activity   Mean square of what layers add (Merity et al. 2017) · activity.py\n"
-        "[[train.callbacks]]\n"
-        "  drift      How far the weights are from the first ones (Chizat et al. 2019, On\n"
-        "             lazy training) · drift.py\n"
     )
+    assert shown.stdout.startswith("drift: How far the weights are from the first ones\n")
+    assert "  source   Chizat et al. 2019, On lazy training\n" in shown.stdout
     assert (run.returncode, table.returncode) == (0, 0), run.stderr
     assert "2 of 2 trials done" in run.stderr
     rows = re.findall(
