@@ -47,7 +47,8 @@ def show(
     ],
     *,
     kind: Annotated[
-        str | None, typer.Option("--kind", metavar="KIND", help="Its kind, if several have such a name.")
+        str | None,
+        typer.Option("--kind", metavar="KIND", help="Only that of this kind, if several have the name."),
     ] = None,
     d_model: WidthOption = 128,
     length: LengthOption = 40,
@@ -63,20 +64,25 @@ def show(
     from ...grammar import CostContext, ModelConfig
     from ..views import blocks, catalog
 
-    found, *others = catalog.kinds_with(name, KINDS if kind is None else [_check_kind(kind)])
-    if others:
-        choices = " or ".join(f"--kind {each}" for each in (found, *others))
+    kinds = catalog.kinds_with(name, KINDS if kind is None else [_check_kind(kind)])
+    if as_json and len(kinds) > 1:
+        choices = " or ".join(f"--kind {each}" for each in kinds)
         raise ActivememError(f"several kinds have the name '{name}': add {choices}")
     config = ModelConfig(d_model=d_model, causal=causal, dropout=0.0)
     block = (
-        (blocks.parse_block(name), CostContext(config=config, length=length)) if found == "blocks" else None
+        (blocks.parse_block(name), CostContext(config=config, length=length)) if "blocks" in kinds else None
     )
     if as_json:
-        page = blocks.block_to_dict(*block) if block else catalog.name_to_dict(found, name)
-        print_json({"kind": found, **page})
-    else:
-        lines = [blocks.format_block(*block)] if block else catalog.format_name(found, name)
-        print_stdout("\n".join(lines))
+        page = blocks.block_to_dict(*block) if block else catalog.name_to_dict(kinds[0], name)
+        print_json({"kind": kinds[0], **page})
+        return
+    shown = [
+        blocks.format_block(*block)
+        if block and each == "blocks"
+        else "\n".join(catalog.format_name(each, name))
+        for each in kinds
+    ]
+    print_stdout("\n\n".join(shown))
 
 
 def _check_kind(kind: str) -> str:

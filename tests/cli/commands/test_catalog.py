@@ -46,11 +46,15 @@ def test_a_metric_is_shown_with_its_direction(run):
     assert json.loads(run("show", "loss", "--json").stdout)["higher_is_better"] is False
 
 
-def test_a_name_that_two_kinds_have_needs_its_kind(run):
-    asked = run("show", "none")
-    assert (asked.exit_code, asked.stdout) == (2, "")
-    assert "add --kind positions or --kind schedulers" in asked.stderr
-    assert "  kind     scheduler\n" in run("show", "none", "--kind", "schedulers").stdout
+def test_a_name_that_two_kinds_have_is_shown_twice_and_as_json_needs_its_kind(run):
+    both = run("show", "none").stdout
+    assert both == "\n".join(
+        run("show", "none", "--kind", kind).stdout for kind in ("positions", "schedulers")
+    )
+    assert ("  kind     position\n" in both, "  kind     scheduler\n" in both) == (True, True)
+    refused = run("show", "none", "--json")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "add --kind positions or --kind schedulers" in refused.stderr
 
 
 def test_what_plug_ins_register_is_listed_and_shown(process):
