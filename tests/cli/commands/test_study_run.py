@@ -272,7 +272,7 @@ def test_ray_runs_a_study_without_a_word_of_its_own(process, tiny):
     assert first == "starting Ray …"
     assert [line[:13] for line in lines[:2]] == ["1/2   done   ", "2/2   done   "]
     assert {line[14:28] for line in lines[:2]} == {"sa(heads=1, he", "conv(k=3)     "}  # as workers end them
-    assert lines[2:] == [
+    assert lines[2:4] == [
         "tiny: 2 of 2 trials done · 0 left · 2 trials ended in ?",
         "see: activemem table render tiny",
     ]
