@@ -18,7 +18,7 @@ from ...studies.resolve.trial import settings_from_json
 from ...studies.schema.level_names import level_names, one_line
 from ...studies.schema.objectives import find_quantity
 from ...studies.schema.settings import TrialSettings
-from ...studies.searches.words import goal_words
+from ...studies.searches.words import goal_words, sampler_words, scheduler_words
 from ...studies.study import Study
 from ...studies.study_files import find_study_file
 from ...studies.text.command_line import command_line
@@ -38,6 +38,8 @@ def question(inputs: PageInputs) -> Mapping[str, object]:
         "study": study,
         "lead": leading_comment(study.text),
         "goal": goal_words(study.search) if study.search else "",
+        "sampler": sampler_words(study.search) if study.search else "",
+        "cut": scheduler_words(study.search) if study.search else "",
         "titles": list(_searched_titles(study)),
         "dimensions": {name: render(each) for name, each in study.dimensions.items()},
         "factors": {

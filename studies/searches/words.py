@@ -80,16 +80,26 @@ def rung_words(name: str, rungs: Sequence[RungCost]) -> str:
     return f"{', '.join(ways)}: {epochs}, as much work as {work:,.3g} whole trainings, {more}"
 
 
+def sampler_words(search: SearchSettings) -> str:
+    """Return `tpe` or `gp_trees with a prior`."""
+    return f"{search.sampler_name} with a prior" if search.prior else search.sampler_name
+
+
+def scheduler_words(search: SearchSettings) -> str:
+    """Return `, cut short by asha`; empty without a scheduler."""
+    if search.scheduler.name == RACE:
+        return ", further seeds for those that may be the best"
+    if search.fidelity != EPOCHS:
+        return f", by {search.scheduler.name} over {search.fidelity}"
+    return f", cut short by {search.scheduler.name}" if search.compares_epochs else ""
+
+
 def search_words(search: SearchSettings, elsewhere: int = 0) -> str:
     """`20 points by tpe for the lowest loss, cut short by asha`, and how many other studies have trained."""
-    cut = f", cut short by {search.scheduler.name}" if search.compares_epochs else ""
-    if search.fidelity != EPOCHS:
-        cut = f", by {search.scheduler.name} over {search.fidelity}"
-    cut = ", further seeds for those that may be the best" if search.scheduler.name == RACE else cut
-    sampler = f"{search.sampler_name} with a prior" if search.prior else search.sampler_name
     end = f", at most {search.budget.words()}" if search.budget and search.budget.words() else ""
     mean = f", means over each {' and '.join(search.across)}" if search.across else ""
-    text = f"{plural(search.trials, 'point')} by {sampler} for {goal_words(search)}{mean}{cut}{end}"
+    text = f"{plural(search.trials, 'point')} by {sampler_words(search)} for {goal_words(search)}"
+    text = f"{text}{mean}{scheduler_words(search)}{end}"
     if not elsewhere:
         return text
     are, what = "is" if elsewhere == 1 else "are", "count" if search.warm_start else "warm_start = true takes"

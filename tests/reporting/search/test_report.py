@@ -35,6 +35,18 @@ def test_a_report_has_tables_and_figures_of_a_search(results):
     assert page.partition('id="figures"')[2].count("data:image/svg+xml") == 2
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([], "chosen by gp_trees."),
+        (["search.sampler=random", "search.scheduler=asha"], "chosen by random, cut short by asha."),
+    ],
+)
+def test_a_report_names_the_sampler_and_the_scheduler(search_store, changes, words):
+    lead = StudyResults(load_study(SEARCH, changes), search_store).report().partition("A search of")[2]
+    assert lead.partition("</p>")[0].endswith(words)
+
+
 def test_a_page_shows_the_recipe_of_each_point_and_the_history_of_a_search_that_asks_for_nothing(tmp_path):
     text = study_text(
         study={"name": "nested", "title": "Layers with mixers"},
