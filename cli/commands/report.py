@@ -22,7 +22,9 @@ def build(
     *,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The file; else STUDY.html or STUDY.tex in this folder."),
+        typer.Option(
+            metavar="FILE", dir_okay=False, help="The file; else STUDY.html or STUDY.tex in this folder."
+        ),
     ] = None,
     report_format: Annotated[
         ReportFormat,
@@ -45,6 +47,7 @@ def build(
     found = open_study(study, load_settings({"results": results}).store)
     require_results(found)
     path = out or Path(f"{found.study.name}.{'html' if report_format == 'html' else 'tex'}")
+    path.parent.mkdir(parents=True, exist_ok=True)  # now, so that a wrong path costs no drawing
     files: list[str] = []
     if report_format == "html":
         path.write_text(found.report(), encoding="utf-8")

@@ -84,6 +84,7 @@ def new(
     from ...studies.new_study import new_study_text
 
     text = new_study_text(file.stem)
+    file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
@@ -127,6 +128,7 @@ def promote(
     found = open_study(study, load_settings({"results": results}).store, overrides or ())
     note_missing_results(found)
     text = found.promote(best=best, seeds=seeds, path=path)
+    out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     written = load_study(out)
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")

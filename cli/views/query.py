@@ -47,6 +47,7 @@ def save(answer: pl.DataFrame, path: Path) -> None:
         raise QueryError(f"--out: expected a name that ends in {', '.join(writers)}, got {path.name!r}")
     file = BytesIO()
     writers[path.suffix](file)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(file.getvalue())
 
 

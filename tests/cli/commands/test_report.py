@@ -22,6 +22,16 @@ def test_a_page_is_written_where_it_is_wanted(run, tiny):
     assert "<title>A study of seconds" in Path("a page.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("report_format", ["html", "latex"])
+def test_the_folder_of_a_report_is_made(run, tiny, report_format):
+    make_partial_store(tiny)
+    result = run("report", "build", "--format", report_format, "--out", "pages/new/reviews")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert Path("pages/new/reviews").stat().st_size > 0
+    folder = run("report", "build", "--out", "pages")
+    assert (folder.exit_code, "'pages' is a directory" in folder.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -55,6 +65,6 @@ def test_a_study_that_is_not_there_is_told(run):
 
 def test_a_page_that_cannot_be_written_is_told(run, tiny):
     make_partial_store(tiny)
-    result = run("report", "build", "tiny", "--out", "no/folder.html")
+    result = run("report", "build", "tiny", "--out", "tiny.toml/page.html")
     assert result.exit_code == 2
-    assert "no/folder.html" in result.stderr
+    assert result.stderr == "tiny.toml: File exists\n"

@@ -42,6 +42,14 @@ def test_what_is_promoted_is_a_study_that_can_run(run):
     assert (again.exit_code, "expected a new file, got path.toml" in again.stderr) == (2, True)
 
 
+@pytest.mark.usefixtures("searched")
+def test_the_folders_of_study_files_are_made(run):
+    assert run("study", "promote", "found", "--out", "a/b/winners.toml").exit_code == 0
+    assert run("study", "new", "c/d/mine.toml").exit_code == 0
+    written = [load_study(path).name for path in ("a/b/winners.toml", "c/d/mine.toml")]
+    assert written == ["found-winners", "mine"]
+
+
 def test_a_new_study_is_valid_and_overwrites_nothing(run):
     assert run("study", "new", "mine.toml").stdout.splitlines() == [
         "mine.toml",

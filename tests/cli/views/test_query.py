@@ -62,7 +62,7 @@ def test_json_has_times_as_text_and_no_number_that_json_lacks(run, tiny):
 
 
 @pytest.mark.parametrize(
-    ("name", "read"), [("a.parquet", pl.read_parquet), ("a.csv", pl.read_csv), ("a.json", pl.read_json)]
+    ("name", "read"), [("a.parquet", pl.read_parquet), ("a.csv", pl.read_csv), ("new/a.json", pl.read_json)]
 )
 def test_a_whole_table_is_exported_to_a_file(run, tiny, name, read):
     make_partial_store(tiny)
