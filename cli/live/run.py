@@ -23,7 +23,7 @@ from ...studies.study import Study
 from ...studies.text.units import WIDTH, format_duration, plural
 from ..machine_settings import ResolvedSettings, SettingsError, read_bytes
 from ..output import EXIT_WRONG_INPUT, print_stderr
-from ..views.headline import headline_of
+from ..views.headline import Headline, headline_of
 from ..views.status import format_best_points, format_failures
 from ..views.trial_names import PointNames, TrialNameColumns, TrialNames
 from .display import live_display
@@ -82,13 +82,14 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
     started = time.monotonic()
     if request.keep_stale and (kept := keep_stale_trials(request.study, store, request.trial_ids)):
         print_stderr(f"{describe_stale(kept)}; kept as outcomes")
+    headline = headline_of(study, store.trials())
     try:
         with (
             live_display(
                 study.name,
                 initial_progress(study, store, request.max_trials),
                 _names(study),
-                headline_of(study, store.trials()),
+                headline,
             ) as display,
             tracking(display, trackers, print_stderr) as listener,
         ):
@@ -112,7 +113,7 @@ def run_and_report(request: RunRequest, settings: ResolvedSettings) -> Summary |
         return None
     except MachineError as error:
         raise _stopped_by(error, request) from error
-    _print_summary(request, summary, store, time.monotonic() - started)
+    _print_summary(request, summary, store, time.monotonic() - started, headline)
     return summary
 
 
@@ -149,7 +150,9 @@ def _names(study: Study) -> TrialNames:
     return TrialNameColumns() if study.search is None else PointNames(study)
 
 
-def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds: float) -> None:
+def _print_summary(
+    request: RunRequest, summary: Summary, store: Store, seconds: float, headline: Headline
+) -> None:
     study = follow_rounds(request.study, store)
     now = study_status(study, store)
     ended = f"{plural(summary.ran, 'trial')} ended in {format_duration(seconds)}"
@@ -170,6 +173,8 @@ def _print_summary(request: RunRequest, summary: Summary, store: Store, seconds:
         print_stderr(line)
     if now.stored and request.study.tables:
         print_stderr(f"see: {request.table_command}")
+    elif study.search is None and (best := headline.best_words()):
+        print_stderr(f"  {best}")
 
 
 def print_first_table(study: Study, store: Store) -> None:

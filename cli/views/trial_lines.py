@@ -8,9 +8,10 @@ from itertools import zip_longest
 
 from ...engine.core.events import Ended, Started, Taken
 from ...engine.core.progress import Progress
+from ...studies.catalog.metrics import METRICS
 from ...studies.resolve.trial import Trial
 from ...studies.text.units import WIDTH, format_duration
-from .headline import Headline
+from .headline import Headline, main_metric
 from .trial_names import TrialNames
 
 MAX_RUNNING_LINES = 6
@@ -75,10 +76,14 @@ def format_ended(
 ) -> str:
     """One line for a trial that has ended: how many of all have, its status, its names and its result.
 
-    The result is the study's own metric with the best so far, else the length and accuracy of the trial.
+    The result is the study's own metric with the best so far, else the main metric of the trial's task, or
+    its length and accuracy.
     """
     ended, total = count
+    main = main_metric(trial.settings)
     found = headline.words(event.metrics) or _format_metrics(event.metrics, ("max_length", "accuracy"))
+    if not found and main is not None and main in event.metrics:
+        found = [f"{main} {METRICS[main].format(event.metrics[main])}"]
     outcome = found if event.reason is None else [first_line(event.reason)]
     counted = f"{ended:>{len(str(total))}}/{total}"
     names = columns.cells(trial, _MAX_TRIAL_NAME_WIDTH)

@@ -9,6 +9,7 @@ from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.core.progress import StudyProgress
 from activemem.studies.study import load_study
 
+from ...study_texts import study_text
 from ..trial_factories import make_trial
 
 METRICS = {"loss": 0.01, "accuracy": 0.998, "length": 19.0, "max_length": 18.0, "tokens_per_s": 1e4}
@@ -112,6 +113,35 @@ def test_each_finished_trial_shows_the_metric_of_the_first_table_and_the_best_so
     ]  # fmt: skip
     assert lines[0].endswith("  max 18.0  best 18.0")
     assert lines[1].endswith("  max nan  best 18.0")
+
+
+TEXT = study_text(
+    study={"name": "bare", "title": "No table"},
+    model={"recipe": "gru", "d_model": 8},
+    task={"name": "language_model", "corpus": "paradise-lost"},
+    train={"optimizer": {"name": "adam", "lr": 0.01}, "epochs": 1, "curriculum": None},
+    factors={"seed": [0]},
+)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "metrics", "words"),
+    [
+        ("characters", {"dev_loss": 2.0, "dev_bpc": 2.885}, ["dev_bpc 2.885", "best 2.500"]),
+        ("bpe", {"dev_loss": 2.0, "dev_perplexity": 7.4}, ["dev_perplexity 7.4", "best 2.5"]),
+    ],
+)
+def test_a_study_without_a_table_shows_the_main_metric_of_its_task(tokens, metrics, words):
+    headline = Headline(load_study(TEXT, [f"task.tokens={tokens}"]), [2.5])
+    assert headline.words(metrics) == words
+    assert headline.best_words() == f"best {headline.name} {words[1].removeprefix('best ')}"
+
+
+def test_a_trial_whose_study_has_no_headline_shows_the_main_metric_of_its_own_task():
+    (trial,) = load_study(TEXT).trials
+    event = Ended(trial=trial.id, status="done", metrics={"dev_loss": 2.0, "dev_bpc": 2.885})
+    line = trial_lines.format_ended(event, trial, (1, 2), TrialNameColumns([trial]), PLAIN)
+    assert line.endswith("  dev_bpc 2.885")
 
 
 def test_each_point_of_a_search_shows_its_objective_where_less_is_better():
