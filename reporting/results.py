@@ -22,6 +22,7 @@ from ..studies.schema.level_names import one_line
 from ..studies.searches.best_points import BestPoint, best_of
 from ..studies.searches.points import SearchPoints, find_points
 from ..studies.study import Study
+from ..studies.text.command_line import command_line
 from .added_seeds.candidate import NextSeeds
 from .added_seeds.next_seeds import next_seeds
 from .added_seeds.of_tables import decided_differences
@@ -146,7 +147,7 @@ class StudyResults:
 
     def tables(self, name: str | None = None, *, published: bool = True) -> list[TableDisplay]:
         """Return all tables of the study file, or the one of that name; TableError where there is none."""
-        specs = _select_specs(self.study, "table", self.study.tables, name, TableError)
+        specs = _select_specs(self, "table", self.study.tables, name, TableError)
         outcomes = load_outcomes(self.store, self.study)
         begun = started_trials(self.study, self.store, set(outcomes["trial"]))
         return [
@@ -160,7 +161,7 @@ class StudyResults:
 
     def curves(self, name: str | None = None) -> list[CurveDisplay]:
         """Return all figures of the study file, or the one of that name; CurveError where there is none."""
-        specs = _select_specs(self.study, "curve", self.study.curves, name, CurveError)
+        specs = _select_specs(self, "curve", self.study.curves, name, CurveError)
         metrics = self._load_metrics(self.study) if any(spec.needs_history for spec in specs) else None
         outcomes = load_outcomes(self.store, self.study)
         return [CurveDisplay(build_curve(self.study, spec, outcomes, metrics)) for spec in specs]
@@ -241,15 +242,27 @@ def _claim_row(checked: ClaimResult) -> tuple[object, ...]:
 
 
 def _select_specs(
-    study: Study, kind: str, specs: Sequence[SpecT], name: str | None, error: type[ActivememError]
+    results: StudyResults, kind: str, specs: Sequence[SpecT], name: str | None, error: type[ActivememError]
 ) -> list[SpecT]:
     """Return those of a study's tables or curves that are asked for."""
+    study = f"study {results.study.name}"
     if not specs:
-        raise error(f"study {study.name} asks for no {kind}: it has no [[{kind}]]")
+        raise error(f"{study} asks for no {kind}: it has no [[{kind}]]{_last_run_note(results, kind)}")
     names = [spec.name for spec in specs]
     if name is not None and name not in names:
-        raise error(f"study {study.name} has no {kind} '{name}'{nearest_hint(name, names)}")
+        raise error(f"{study} has no {kind} '{name}'{nearest_hint(name, names)}")
     return [spec for spec in specs if name in (None, spec.name)]
+
+
+def _last_run_note(results: StudyResults, kind: str) -> str:
+    """Return how to render the file of a study that was read from its record; empty for any other study."""
+    study, store = results.study, results.store
+    record = store.records.load(study.name) if study.path is None else None
+    if record is None or record["text"] != study.text:
+        return ""
+    place = None if store.place == "results" else store.place
+    command = command_line(kind, "render", record.get("path") or "FILE", results=place)
+    return f", as it last ran; for the file: {command}"
 
 
 def open_study(

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from activemem.storage import Store
 from activemem.studies.study import load_study
 
 from ..store_factories import make_partial_store
@@ -134,3 +135,12 @@ def test_a_study_without_tables_is_told(run, tiny):
     result = run("table", "render", "bare.toml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "study tiny asks for no table: it has no [[table]]\n"
+
+
+def test_a_study_that_lacked_its_tables_when_it_ran_names_the_command_for_its_file(run, tiny):
+    text, _, _ = Path(tiny).read_text(encoding="utf-8").partition("[[table]]")
+    Store("results").records.save("tiny", {"text": text, "overrides": [], "path": "my tables.toml"})
+    assert run("table", "render", "tiny").stderr == (
+        "study tiny asks for no table: it has no [[table]], as it last ran; "
+        "for the file: activemem table render 'my tables.toml'\n"
+    )
