@@ -28,9 +28,11 @@ from ..grammar.nodes import BlockNode
 from ..grammar.positions import RandomisedPairs
 from ..grammar.recipe import parse
 from ..grammar.vocabulary.registry import spec_of
-from ..grammar.vocabulary.spec import CostContext
+from ..grammar.vocabulary.spec import CostContext, Role, Spec
+from ..plugins import plugin_errors
 from .core.block import Block, Context, build_block
 from .core.normalisation import build_norm
+from .core.positional_encoding import whole_encoding
 from .core.residual_stack import SideInputs, outermost_stacks
 from .core.streaming import StreamChunk, StreamState
 from .layers.window_attention import WindowedBlock
@@ -68,7 +70,7 @@ def measure_block(node: BlockNode, config: ModelConfig, length: int, past: int) 
     if type(block).forward_with_past is Block.forward_with_past or math.isinf(sees):
         past = 0
     past = min(past, int(sees)) if past else 0
-    measure = partial(_block_flops, block, past=past, width=config.d_model)
+    measure = partial(_block_flops, spec, block, past=past, width=config.d_model)
     lengths = _SHORT_LENGTHS if _loops(block) and length > _SHORT_LENGTHS[-1] else ()
     return _count_parameters(block, context) | _at_length(measure, length, lengths)
 
@@ -151,6 +153,7 @@ def _run_step(
     model: Model | TransductionModel, *, batch: int, length: int, past: int, scored: int
 ) -> Numbers:
     memory, kept = _AllocationMode(model), _KeptBytes(model)
+    whole_encoding.cache_clear()  # a step counts the signal that it holds, whatever was measured before
     with ExitStack() as modes:
         modes.enter_context(torch.device("meta"))
         modes.enter_context(_MetaMode(counts_flops=False))
@@ -263,15 +266,19 @@ def _at_length(measure: Callable[[int], Numbers], length: int, lengths: tuple[in
     }
 
 
-def _block_flops(block: Block, length: int, *, past: int, width: int) -> Numbers:
+def _block_flops(spec: Spec, block: Block, length: int, *, past: int, width: int) -> Numbers:
     """Return the FLOPs of each sequence, from batches of two sizes: what is done once a batch is in both."""
 
-    def run(batch: int) -> int:
+    def forward(batch: int) -> None:
         x, held = torch.zeros(batch, length, width), torch.zeros(batch, past, width)
-        return _flops(lambda: block.forward_with_past(x, held) if past else block(x))
+        with plugin_errors("block", spec.name, type(block)):
+            y = block.forward_with_past(x, held) if past else block(x)
+            if spec.role is not Role.POOL and getattr(y, "shape", None) != x.shape:
+                found = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
+                raise TypeError(f"expected an output of shape {tuple(x.shape)}, as the input, got {found}")
 
     with torch.device("meta"):
-        return {"flops": run(3) - run(2)}
+        return {"flops": _flops(lambda: forward(3)) - _flops(lambda: forward(2))}
 
 
 def _flops(run: Callable[[], object]) -> int:

@@ -18,7 +18,7 @@ from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.registry import lookup, register
 from ...grammar.vocabulary.spec import CostContext, Parameter, Reach, Role, Settings, Spec
-from ...plugins import OWN, Registry, contract_faults
+from ...plugins import OWN, Registry, contract_faults, plugin_errors
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
@@ -212,12 +212,16 @@ def _sees_nothing_else(_settings: Settings, _context: CostContext) -> Reach:
 
 
 def build_block(node: nodes.BlockNode, context: Context) -> Block:
-    """Build the module of one block of a recipe; raises BuildError for a block without one."""
+    """Build the module of one block of a recipe.
+
+    Raises BuildError for a block without one, and PluginError where a plug-in's constructor raises.
+    """
     spec, cls = lookup(node.name), BLOCKS.get(node.name)
     if spec is None or cls is None:
         raise BuildError(f"block '{node.name}' has no module")
     settings = spec.settings(node)
-    block = cls.build(settings, context)
+    with plugin_errors("block", node.name, cls):
+        block = cls.build(settings, context)
     if block.context_length is None:
         sees = spec.reach(settings, CostContext(config=context.config, length=1))
         block.context_length = None if math.isinf(sees.left) else int(sees.left)

@@ -71,11 +71,11 @@ def sinusoidal_encoding(length: int, width: int, *, like: Tensor, start: int = 0
     """Return the signal (length, width) in the type of `like`, from position `start` on."""
     if start or type(like) is not Tensor or are_operations_rewritten():
         return sinusoids(torch.arange(start, start + length, device=like.device), width, like.dtype)
-    return _whole_encoding(length, width, like.device, like.dtype)
+    return whole_encoding(length, width, like.device, like.dtype)
 
 
 @lru_cache(maxsize=8)
-def _whole_encoding(length: int, width: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+def whole_encoding(length: int, width: int, device: torch.device, dtype: torch.dtype) -> Tensor:
     """Return the signal of a whole sequence; small models would spend a tenth of a step on it."""
     with torch.inference_mode(False):
         return sinusoids(torch.arange(length, device=device), width, dtype)

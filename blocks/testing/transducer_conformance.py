@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import product
 from typing import Any
 
 import torch
@@ -138,9 +137,13 @@ def training_memory_is_stated(text: str) -> None:
 
     Of one position alone a view of it may keep a whole image: sources and targets have two or more.
     """
-    norms: tuple[Norm, ...] = ("pre", "post")
-    for number, (norm, length) in enumerate(product(norms, (2, 30, 70))):  # and each with both rates
-        dropout = (0.0, 0.1)[number % 2]
+    cases: tuple[tuple[Norm, int, float], ...] = (
+        ("pre", 2, 0.0),
+        ("pre", 70, 0.1),
+        ("post", 2, 0.1),
+        ("post", 30, 0.0),
+    )
+    for norm, length, dropout in cases:
         model, analysis = _build_and_analyse(text, length=length, norm=norm, dropout=dropout)
         loss = partial(use_plain_operations(model).train().nll, *_tokens(3, length))
         stated = analysis.memory(3).activations

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from activemem.grammar import ModelConfig, lookup, nodes, parse
 from activemem.grammar.analysis.analyse import block_memory
 
@@ -20,6 +22,7 @@ def saved(text, length):
     return block_memory(block, config, length=length)
 
 
+@pytest.mark.heavy
 def test_the_memory_beside_attention_is_that_of_the_analysis():
     _, measured = PAGE.read_text(encoding="utf-8").split("<!-- measured: python bench/mixers.py --write -->")
     rows = re.findall(r"^\| `(.+?)` \| (.+) \|$", measured.split("<!-- end -->")[0], re.MULTILINE)

@@ -63,6 +63,29 @@ def test_a_block_that_cannot_be_is_a_fault_of_its_file(folder):
         assert (done.returncode, fault in " ".join(done.stderr.split())) == (2, True), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "fault"),
+    [
+        (
+            "bias=False",
+            "bias=no",
+            "smoothing.py:{line}: block 'smoothing': NameError: name 'no' is not defined",
+        ),
+        ("self.output(", "self.outputs(", "smoothing.py:{line}: block 'smoothing': AttributeError"),
+        (".mT)\n", ".mT)[:, 1:]\n", "expected an output of shape (3, 20, 16), as the input, got (3, 19, 16)"),
+    ],
+)
+def test_a_block_whose_code_fails_is_named_with_its_line(folder, right, wrong, fault):
+    path = folder / "smoothing.py"
+    before, found, after = path.read_text(encoding="utf-8").partition(right)
+    path.write_text(before + (wrong if found else "") + after, encoding="utf-8")
+    line = before.count("\n") + 1
+    show = shlex.split(BLOCK.splitlines()[0])[1:]
+    done = run_command(*show, cwd=folder)
+    assert fault.format(line=line) in " ".join(done.stderr.split()), done.stderr
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
 @pytest.mark.slow  # on Ray
 def test_the_commands_of_the_page_train_and_show_its_metric_on_a_cluster(folder):
     run, table, listed = (command(folder, line) for line in COMMANDS.splitlines())

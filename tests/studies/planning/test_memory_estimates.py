@@ -79,7 +79,7 @@ def test_a_length_that_grows_holds_what_the_last_holds_that_it_may_come_to(curri
     assert step_memory(load_study(text).trials[0].settings).tokens == tokens
 
 
-@pytest.mark.parametrize("recipe", ["seq2seq(gru, gru)", "neural_gpu"])
+@pytest.mark.parametrize("recipe", ["seq2seq(gru, gru)", pytest.param("neural_gpu", marks=pytest.mark.heavy)])
 def test_batches_of_tokens_hold_what_the_fullest_of_all_lengths_holds(recipe):
     task = {
         "name": "translation",
@@ -263,6 +263,7 @@ def test_a_plan_tells_memory_and_test_and_the_length_that_is_out_of_reach(tmp_pa
     assert "conv(k=5) on remember: 2 layers reach 4 to the left, so no length beyond 4 can be learnt" in told
 
 
+@pytest.mark.heavy
 def test_a_step_of_a_paper_that_does_not_fit_on_a_gpu_does_in_parts(tmp_path):
     study = load_study("attention-variants")
     plan = make_plan(study, Store(tmp_path), memory=MemoryEstimator())

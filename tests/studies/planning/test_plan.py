@@ -110,7 +110,7 @@ def test_models_cost_what_the_analysis_says_with_the_largest_vocabulary(store):
 
 
 def test_costs_are_those_of_the_analysis_for_every_vocabulary():
-    for trial in load_study("algorithmic").trials[::3]:
+    for trial in load_study("algorithmic").trials[::13]:
         settings = trial.settings
         vocab = lookup_task(settings.task.name).vocab
         for tokens in (1, 5, 40, 208):
@@ -119,7 +119,9 @@ def test_costs_are_those_of_the_analysis_for_every_vocabulary():
             assert (found.parameters, found.flops) == (whole.parameters, whole.training_flops)
 
 
-@pytest.mark.parametrize("study", ["algorithmic", SMALL], ids=["algorithmic", "small"])
+@pytest.mark.parametrize(
+    "study", [pytest.param("algorithmic", marks=pytest.mark.heavy), SMALL], ids=["algorithmic", "small"]
+)
 def test_the_most_that_a_trial_trains_is_near_the_sum_over_its_epochs(study):
     for trial in load_study(study).trials[::2]:
         train, task = trial.settings.train, lookup_task(trial.settings.task.name)

@@ -84,6 +84,7 @@ def test_a_matched_trial_is_the_same_as_one_that_is_written_out():
     assert {trial.id for trial in load_study(TEXT).trials if trial.levels["mixer"] == "conv(k=3)"} <= ids
 
 
+@pytest.mark.heavy
 def test_a_width_can_be_solved_and_then_the_vocabulary_counts():
     text = replaced(
         TEXT,

@@ -65,6 +65,9 @@ GROWTH, RENEWAL = 0.25, 64
 LENGTHS, NOISES = (0.5, 1.0, 2.0, 4.0), (1e-2, 1e-1)
 """What is tried: lengths as multiples of the points' median distance, and the noise's share of the signal."""
 
+_LEAST_DEVIATION = 1e-12
+"""Predictions have no deviation at all where all values are equal."""
+
 _ROOT = math.sqrt(2 * math.pi)
 
 
@@ -237,6 +240,7 @@ class Beliefs:
 
         Improvements on the best are multiplied by how much likelier the belief makes each.
         """
+        deviations = np.maximum(deviations, _LEAST_DEVIATION)
         distances = (means - self._highest) / deviations
         densities = np.exp(-0.5 * distances**2) / _ROOT
         expected = deviations * (distances * ndtr(distances) + densities)
