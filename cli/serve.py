@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .options import ResultsOption
-from .output import print_piece
+from .output import print_piece, print_stderr
 from .settings_file import TOKEN_VARIABLE
 
 DEFAULT_PORT = 8765
@@ -53,6 +53,8 @@ def serve(
         raise ServeError(f"port {port}: expected a free one, got one that is in use; see --port") from error
     shown = f"[{host}]" if ":" in host else host
     print_piece(f"{store.place} at http://{shown}:{server.port}/{'?token=…' if access.token else ''}\n")
+    if not store.state().studies:
+        print_stderr(f"there is no store in {store.absolute_place} yet; studies appear once they run")
     try:
         server.serve_forever()
     except KeyboardInterrupt:

@@ -11,6 +11,7 @@ from ..output import EXIT_FAILED, print_json, print_stdout
 
 if TYPE_CHECKING:
     from ...storage import Store
+    from ...storage.upkeep import StoreCheck
 
 app = typer.Typer(help="Check, repair and clean the files of results.", no_args_is_help=True)
 
@@ -28,6 +29,7 @@ def check(*, results: ResultsOption = None, as_json: JsonOption = False) -> None
 
     store = _open_store(results)
     found = store.upkeep.check()
+    _require_files(results, store, found)
     if as_json:
         print_json(views.check_to_dict(store, found))
     else:
@@ -47,6 +49,7 @@ def repair(*, results: ResultsOption = None, as_json: JsonOption = False) -> Non
 
     store = _open_store(results)
     mended, left = store.upkeep.repair(), store.upkeep.check()
+    _require_files(results, store, left)
     if as_json:
         moved = views.findings_to_dicts(store, mended)
         print_json({"moved": moved, **views.check_to_dict(store, left)})
@@ -81,3 +84,12 @@ def _open_store(results: str | None) -> Store:
     if results is not None and store.address is None and not store.root.is_dir():
         raise StoreError(f"{store.root}: expected the folder of a store, got none")
     return store
+
+
+def _require_files(results: str | None, store: Store, found: StoreCheck) -> None:
+    """Raise StoreError for a named folder or address in which a check has found no file of a store."""
+    from ...storage import StoreError
+
+    if results is not None and found.is_empty:
+        kind = "a folder" if store.address is None else "an address"
+        raise StoreError(f"{store.place}: expected a store, got {kind} without a file of one")

@@ -92,7 +92,8 @@ def _totals(store: Store, found: StoreCheck) -> str:
     counts = Counter(finding.kind for finding in found.findings)
     parts = [store.place, f"{plural(found.files, 'file')}, {format_bytes(found.size)}"]
     parts += [f"{counts[kind]} {name}" for kind, name in _TOTALS.items() if counts[kind]]
-    parts += [] if counts else ["all as written"]
+    if not counts:
+        parts.append("there is no store yet" if found.is_empty else "all as written")
     number, size = found.quarantined
     parts += [f"{number} in quarantine, {format_bytes(size)}"] if number else []
     return " · ".join(parts)

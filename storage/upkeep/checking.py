@@ -37,6 +37,11 @@ class StoreCheck:
     quarantined: tuple[int, int]
 
     @property
+    def is_empty(self) -> bool:
+        """Return whether the store has no file at all."""
+        return not (self.files or self.findings or self.quarantined[0])
+
+    @property
     def has_faults(self) -> bool:
         """Return whether something of the store is lost until it is repaired."""
         return any(finding.kind.is_fault for finding in self.findings)

@@ -5,10 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, build_opener, urlopen
 
 import pytest
+
+from activemem.reporting.serve.http_server import PageServer
 
 from .store_factories import make_partial_store
 
@@ -36,6 +39,13 @@ def test_it_serves_until_it_is_interrupted_and_keeps_the_token_to_itself(tiny):
             finally:
                 server.kill()
         assert status == 0
+
+
+def test_a_folder_without_a_store_is_told_and_served(run, monkeypatch):
+    monkeypatch.setattr(PageServer, "serve_forever", lambda _: None)
+    result = run("serve", "--port", "0", "--results", "nowhere")
+    told = f"there is no store in {Path('nowhere').resolve()} yet; studies appear once they run\n"
+    assert (result.exit_code, result.stderr) == (0, told)
 
 
 def test_others_are_not_let_in_without_a_token(run):

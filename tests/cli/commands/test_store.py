@@ -87,7 +87,18 @@ def test_a_folder_that_is_named_and_not_there_is_told(run, command):
         assert result.stderr == f"{place}: expected the folder of a store, got {found}\n"
 
 
-def test_what_the_system_refuses_is_told_with_its_file(run):
-    result = run("study", "query", "SELECT 1", "--out", "no/such/folder.csv")
+@pytest.mark.parametrize("command", ["check", "repair"])
+def test_a_folder_without_a_file_of_a_store_is_told(run, command):
+    Path("notes/studies").mkdir(parents=True)
+    Path("notes/studies/draft.toml").touch()
+    result = run("store", command, "--results", "notes")
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.splitlines()[-1] == "no/such/folder.csv: No such file or directory"
+    assert result.stderr == "notes: expected a store, got a folder without a file of one\n"
+    assert run("store", "check").stdout == "results · 0 files, 0 B · there is no store yet\n"
+
+
+def test_what_the_system_refuses_is_told_with_its_file(run):
+    Path("file").touch()
+    result = run("study", "query", "SELECT 1", "--out", "file/answer.csv")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1] == "file: File exists"
