@@ -26,10 +26,17 @@ _load, _, __all__ = lazy_exports(__name__)
 
 
 def __getattr__(name: str) -> object:
-    """Return one of the promised names, else the block of that name."""
+    """Return one of the promised names, else the block of that name.
+
+    Raises AttributeError, with the nearest name, where there is neither.
+    """
     if name in __all__ or name.startswith("_"):
         return _load(name)
-    globals()[name] = value = getattr(import_module(".grammar.block_names", __name__), name)
+    blocks = import_module(".grammar.block_names", __name__)
+    if name not in dir(blocks):
+        hint = import_module(".diagnostics", __name__).hint(name, [*__all__, *dir(blocks)])
+        raise AttributeError(f"module '{__name__}' has no name '{name}'{hint}")
+    globals()[name] = value = getattr(blocks, name)
     return value
 
 

@@ -59,7 +59,12 @@ ActivememError              a ValueError
             UnreadableError what should be a file and cannot be read  activemem.storage.errors
 """
 
-from .diagnostics import replace_unprintable
+import reprlib
+from collections.abc import Collection, Mapping
+from math import isfinite
+from numbers import Integral, Real
+
+from .diagnostics import printable, replace_unprintable
 
 
 class ActivememError(ValueError):
@@ -70,3 +75,61 @@ class ActivememError(ValueError):
 
     def __str__(self) -> str:
         return replace_unprintable(super().__str__())
+
+
+def check_arguments(*faults: str | None, error: type[ActivememError] = ActivememError) -> None:
+    """Raise an error with all faults of a function's arguments, if there are any."""
+    if found := [fault for fault in faults if fault is not None]:
+        raise error("\n".join(found))
+
+
+def argument_fault(
+    name: str, value: object, kinds: type | tuple[type, ...], expected: str | None = None
+) -> str | None:
+    """Return what is wrong with an argument that has none of these types; None if it has one of them."""
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    if isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool)):
+        return None
+    return f"{name}: expected {expected or with_article(kinds[0].__name__)}, got {describe_value(value)}"
+
+
+def number_fault(
+    name: str,
+    value: object,
+    *,
+    least: int | None = None,
+    above: int | None = None,
+    whole: bool = True,
+    optional: bool = False,
+) -> str | None:
+    """Return what is wrong with an argument that is no finite number within its bound; None if it is one."""
+    if optional and value is None:
+        return None
+    bound = f"of at least {least}" if above is None else f"above {above}"
+    expected = f"{'a whole' if whole else 'a'} number {bound}"
+    fault = argument_fault(name, value, Integral if whole else Real, expected)
+    if fault is not None or not isinstance(value, Real):
+        return fault
+    number = float(value)
+    within = number > above if above is not None else least is None or number >= least
+    return None if within and isfinite(number) else f"{name}: expected {expected}, got {value}"
+
+
+def texts_fault(name: str, values: object, example: str) -> str | None:
+    """Return what is wrong with an argument that is no list of texts; None if it is one."""
+    is_one = isinstance(values, str | bytes | Mapping)
+    if isinstance(values, Collection) and not is_one and all(isinstance(each, str) for each in values):
+        return None
+    return f"{name}: expected a list of texts, such as {example}, got {describe_value(values)}"
+
+
+def describe_value(value: object) -> str:
+    """Return plain data as Python writes it, shortened, and the type of anything else."""
+    if value is None or isinstance(value, str | Real | list | tuple | dict | set):
+        return printable(reprlib.repr(value))
+    return with_article(type(value).__name__)
+
+
+def with_article(noun: str) -> str:
+    """Return a noun behind `a` or `an`."""
+    return f"{'an' if noun[0] in 'AEIOUaeiou' else 'a'} {noun}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, get_args
 
 from ..diagnostics import hint
-from ..errors import ActivememError
+from ..errors import ActivememError, argument_fault
 from ..plugins import Registry
 from .norms import NORMS
 from .positions import MAX_POSITIONS, POSITIONS, PositionKind
@@ -47,7 +49,12 @@ CLUSTER_WIDTH_DIVISOR = 4
 
 
 class ModelConfigError(ActivememError):
-    """Settings of a model that cannot be, or not together."""
+    """Settings with which no model can be built."""
+
+    @classmethod
+    def of_faults(cls, faults: list[str]) -> ModelConfigError:
+        """Return the error with these faults, a line each."""
+        return cls("\n".join(["the model cannot be built", *(f"  {fault}" for fault in faults)]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +130,10 @@ class ModelConfig:
     mup: int | None = None
     bottleneck: bool = False
 
+    def __post_init__(self) -> None:
+        if faults := _type_faults({each.name: getattr(self, each.name) for each in fields(self)}):
+            raise ModelConfigError.of_faults(faults)
+
     def faults(self) -> list[str]:
         """Return what is out of bounds or contradictory; an empty list for valid settings."""
         rules = (
@@ -139,7 +150,7 @@ class ModelConfig:
         """Raise ModelConfigError if anything is wrong, with all of it."""
         faults = self.faults()
         if faults:
-            raise ModelConfigError("\n".join(["the model cannot be", *(f"  {fault}" for fault in faults)]))
+            raise ModelConfigError.of_faults(faults)
 
     @property
     def symbols(self) -> int:
@@ -369,15 +380,43 @@ class ModelKeywords(TypedDict, total=False):
 def configure(config: ModelConfig | None, settings: ModelKeywords) -> ModelConfig:
     """Return the config with these settings, or a config of them alone.
 
-    Raises ModelConfigError for unknown names.
+    Raises ModelConfigError for unknown names and for values of another type.
     """
     names = [field.name for field in fields(ModelConfig)]
     faults = [_unknown(name, names) for name in settings if name not in names]
-    if config is None and "d_model" not in settings:
+    faults += _type_faults({name: value for name, value in settings.items() if name in names})
+    if (fault := argument_fault("config", config, (ModelConfig, type(None)))) is not None:
+        faults.append(fault)
+    elif config is None and "d_model" not in settings:
         faults.append("expected d_model, got none")
     if faults:
-        raise ModelConfigError("\n".join(["the model cannot be", *(f"  {fault}" for fault in faults)]))
+        raise ModelConfigError.of_faults(faults)
     return replace(config, **settings) if config else ModelConfig(**settings)  # pyright: ignore[reportCallIssue] -- d_model is there
+
+
+def _type_faults(settings: Mapping[str, object]) -> list[str]:
+    """Return a fault for each setting whose value is of another type than its field."""
+    faults: list[str | None] = []
+    for field in fields(ModelConfig):
+        if field.name not in settings:
+            continue
+        value, (name, _, optional) = settings[field.name], str(field.type).partition(" | ")
+        if optional and value is None:
+            continue
+        kinds, expected = _KINDS.get(name, (str, "a word"))
+        faults.append(argument_fault(field.name, value, kinds, expected))
+        if isinstance(value, tuple):
+            faults += [argument_fault(field.name, each, Integral, expected) for each in value]
+    return [fault for fault in faults if fault is not None]
+
+
+_KINDS: dict[str, tuple[type, str]] = {
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number"),
+    "bool": (bool, "True or False"),
+    "tuple[int, ...]": (tuple, "a tuple of whole numbers"),
+}
+"""The types of fields with their names in messages; all other fields are words."""
 
 
 def _unknown(name: str, names: list[str]) -> str:

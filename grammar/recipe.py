@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..diagnostics import Fault, FaultCollector, hint
+from ..errors import argument_fault, describe_value
 from . import dimensions as search_dimensions
 from .canonical import identity, recipe_id, render, render_filled, render_operand
 from .errors import RecipeError
@@ -150,6 +151,9 @@ def parse(source: str | Expression) -> Recipe:
     """
     if isinstance(source, Recipe):
         return source
+    if (fault := argument_fault("recipe", source, (str, Expression), "a text or an expression")) is not None:
+        shown = describe_value(source)
+        raise RecipeError(shown, [Fault(0, len(shown), fault.removeprefix("recipe: "))])
     text = source.operand_text() if isinstance(source, Expression) else source
     faults = FaultCollector(text)
     root = check_recipe(_parse_text(text, faults), faults)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from ..diagnostics import replace_unprintable
+from ..diagnostics import hint, replace_unprintable
+from ..errors import describe_value
 from ..studies.planning.plan import Plan
 from ..studies.study import Study
 from .curves import FigureFormat
-from .curves.curve import Curve
+from .curves.curve import Curve, CurveError
 from .plan_text import MachineNotes, format_plan
 from .tables.render import render
 from .tables.table import Table
@@ -72,6 +73,10 @@ class CurveDisplay:
 
     def render(self, form: FigureFormat = "svg") -> bytes:
         """Return the figure as svg, png or pdf."""
+        if form not in (known := get_args(FigureFormat)):
+            raise CurveError(
+                f"form: expected {', '.join(known)}, got {describe_value(form)}{hint(str(form), known)}"
+            )
         from .curves.draw.figure import draw  # noqa: PLC0415 -- loads matplotlib, which data does without
 
         return draw(self.curve, form)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 import polars as pl
 
 from ..diagnostics import nearest_hint
-from ..storage import Store
+from ..errors import argument_fault, check_arguments, number_fault, texts_fault
+from ..storage import Store, open_store, store_fault
 from ..studies.catalog.metrics import find_metric
 from ..studies.last_run import load_last_run
 from ..studies.planning.plan import make_plan
@@ -21,7 +22,7 @@ from ..studies.presentation.kinds import ResultKeys
 from ..studies.schema.level_names import one_line
 from ..studies.searches.best_points import BestPoint, best_of
 from ..studies.searches.points import SearchPoints, find_points
-from ..studies.study import Study
+from ..studies.study import Study, overrides_fault
 from ..studies.text.command_line import command_line
 from .added_seeds.candidate import NextSeeds
 from .added_seeds.next_seeds import next_seeds
@@ -100,6 +101,7 @@ class StudyResults:
         """Return the best points of a search as a table; TableError for a grid."""
         if self.study.search is None:
             raise TableError(f"study {self.study.name} has no best points: it has no [search]")
+        check_arguments(number_fault("points", points, least=1), error=TableError)
         from .kinds.points import PointsTable  # noqa: PLC0415 -- studies without a search do without it
 
         spec = PointsTable(kind="points", name="best", points=points)
@@ -126,18 +128,23 @@ class StudyResults:
         from .search.path_study import path_text  # noqa: PLC0415 -- tables do without it
         from .search.promotion import PromotionError, winners_text  # noqa: PLC0415 -- as above
 
+        check_arguments(
+            number_fault("best", best, least=1), number_fault("seeds", seeds, least=1), error=PromotionError
+        )
         if (found := self.points) is None:
             raise PromotionError(f"study {self.study.name} has no points to promote: it has no [search]")
         if path:
             return path_text(self.study, found, seeds=seeds)
         return winners_text(self.study, found, best=best, seeds=seeds)
 
-    def plan(self, only: Sequence[str] = ()) -> PlanDisplay:
+    def plan(self, only: str | Sequence[str] = ()) -> PlanDisplay:
         """Return what a run will train and what that costs; of a part of the grid, as in `["task=sort"]`.
 
         Its memory is that of the longest sequences that settings allow: `activemem study plan` looks into
         prepared data, too.
         """
+        only = [only] if isinstance(only, str) else only
+        check_arguments(texts_fault("only", only, "['task=sort']"))
         selected = select_trials(self.study, only) if only else None
         return PlanDisplay.of(self.study, make_plan(self.study, self.store, selected))
 
@@ -249,6 +256,8 @@ def _select_specs(
     if not specs:
         raise error(f"{study} asks for no {kind}: it has no [[{kind}]]{_last_run_note(results, kind)}")
     names = [spec.name for spec in specs]
+    expected = f"None or the name of a {kind}: {', '.join(names)}"
+    check_arguments(argument_fault("name", name, (str, type(None)), expected), error=error)
     if name is not None and name not in names:
         raise error(f"{study} has no {kind} '{name}'{nearest_hint(name, names)}")
     return [spec for spec in specs if name in (None, spec.name)]
@@ -268,21 +277,30 @@ def _last_run_note(results: StudyResults, kind: str) -> str:
 def open_study(
     study: str | Path | Study | None = None,
     results: str | Path | Store = "results",
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
 ) -> StudyResults:
     """Return the results of a study, given its name or its file, or of the last study that ran.
 
     `results` is a store, its folder or its address; `overrides` are `train.epochs=2` and the like. A name
     means the study as it last ran, a file the study as it now is. Raises StudyError.
     """
-    store = results if isinstance(results, Store) else Store(results)
+    overrides = [overrides] if isinstance(overrides, str) else overrides
+    kinds = (str, Path, Study, type(None))
+    check_arguments(
+        argument_fault("study", study, kinds, "the name of a study, its file, a Study or None"),
+        argument_fault("results", results, (str, Path, Store), "a Store or its folder"),
+        overrides_fault(overrides),
+    )
+    store = open_store(results)
     if not isinstance(study, Study):
         study = load_last_run(None if study is None else str(study), store, overrides)
     return StudyResults(study, store)
 
 
-def tables_of_paper(paper: str, store: Store, name: str | None = None) -> list[TableDisplay]:
+def tables_of_paper(paper: str, store: Store | str | Path, name: str | None = None) -> list[TableDisplay]:
     """Return all tables that a paper printed, or the one of that name, beside our studies of it."""
+    check_arguments(argument_fault("paper", paper, str, "the name of a paper"), store_fault(store))
+    store = open_store(store)
     printed, studies = published_tables_of(paper, name), studies_of_paper(paper, store)
     outcomes = load_outcomes(store, *studies)
     ended = set(outcomes["trial"])

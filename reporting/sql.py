@@ -15,8 +15,8 @@ from pathlib import Path
 import polars as pl
 
 from ..diagnostics import nearest_hint
-from ..errors import ActivememError
-from ..storage import Store
+from ..errors import ActivememError, argument_fault, check_arguments
+from ..storage import Store, open_store, store_fault
 from ..storage.schema import SCHEMAS
 from ..studies.text.units import format_bytes
 from .frames import metrics_frame, stored_levels, trials_frame
@@ -46,7 +46,7 @@ class QueryLimits:
     seconds: float = 60.0
 
 
-def query(store: Store, sql: str, limits: QueryLimits | None = None) -> pl.DataFrame:
+def query(store: Store | str | Path, sql: str, limits: QueryLimits | None = None) -> pl.DataFrame:
     """Return the answer to one statement.
 
     `trials` has a row for each trial's latest attempt, `metrics` one for each value of it that was reported,
@@ -55,6 +55,13 @@ def query(store: Store, sql: str, limits: QueryLimits | None = None) -> pl.DataF
     trials are read only if they are asked for. A process of its own answers, within `limits`; no statement
     reads another file. Raises QueryError.
     """
+    check_arguments(
+        store_fault(store),
+        argument_fault("sql", sql, str, "a statement, such as 'SELECT trial FROM trials'"),
+        argument_fault("limits", limits, (QueryLimits, type(None))),
+        error=QueryError,
+    )
+    store = open_store(store)
     if found := _READS_FILES.search(sql):
         raise QueryError(f"query: expected a statement about the store, got {found[0]}, which reads files")
     outcomes = store.trials()

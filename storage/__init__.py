@@ -14,7 +14,7 @@ from .checkpoint_notes import CheckpointNote
 from .errors import StoreError
 from .rows import AttemptRows, MetricRow, TrialRow, WrittenOutputs
 from .state import StoreState
-from .store import Store
+from .store import Store, open_store, store_fault
 
 __all__ = [
     "AttemptRows",
@@ -25,4 +25,6 @@ __all__ = [
     "StoreState",
     "TrialRow",
     "WrittenOutputs",
+    "open_store",
+    "store_fault",
 ]

@@ -3,10 +3,12 @@
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
 
 import polars as pl
 
+from ..errors import argument_fault, check_arguments
 from .compaction import latest_copies
 from .errors import StoreError
 from .integrity.regular_file import is_other_than_file
@@ -46,6 +48,9 @@ class Store:
     """
 
     def __init__(self, root: Path | str) -> None:
+        check_arguments(
+            argument_fault("store", root, (str, PathLike), "a folder or an address"), error=StoreError
+        )
         self._layout = open_layout(root)
         self._quarantine = Quarantine(self._layout)
 
@@ -254,3 +259,13 @@ class Store:
         ]
         frame = pl.concat(frames).join(wanted, on=["trial", "attempt"], how="semi")
         return frame.sort(SORT_KEYS[datasets[0]], maintain_order=True).collect()
+
+
+def open_store(store: Store | Path | str) -> Store:
+    """Return the store itself, or the one in a folder or at an address."""
+    return store if isinstance(store, Store) else Store(store)
+
+
+def store_fault(store: object) -> str | None:
+    """Return why an argument is no store, folder or address; None if it is one."""
+    return argument_fault("store", store, (Store, str, PathLike), "a Store or its folder")

@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ..errors import argument_fault, check_arguments, texts_fault
 from ..grammar import Recipe
 from ..grammar.nodes import Dimension
 from .claims.spec import Claim
@@ -265,13 +266,18 @@ class Study:
         }
 
 
-def load_study(source: str | Path, overrides: Sequence[str] = ()) -> Study:
+def load_study(source: str | Path, overrides: str | Sequence[str] = ()) -> Study:
     """Return the study of a file, of a shipped study's name, or of a text with line ends.
 
-    Overrides are applied, such as `train.epochs=2`: TOML on the right, or a bare word. The user's own data
-    files are looked for beside the study's file, or in the working directory for a text. Raises StudyError
-    with every fault.
+    `overrides` are one text such as `train.epochs=2`, or several: TOML on the right, or a bare word. The
+    user's own data files are looked for beside the study's file, or in the working directory for a text.
+    Raises StudyError with every fault.
     """
+    overrides = [overrides] if isinstance(overrides, str) else overrides
+    check_arguments(
+        argument_fault("source", source, (str, Path), "the name of a study, its file or its text"),
+        overrides_fault(overrides),
+    )
     if isinstance(source, str) and "\n" in source:
         document, path = parse_document("study", source, overrides), None
     else:
@@ -280,6 +286,16 @@ def load_study(source: str | Path, overrides: Sequence[str] = ()) -> Study:
     diagnostics = Diagnostics(document)
     corpus = read_own_corpus(diagnostics, Path() if path is None else path.parent)
     return _study_of(diagnostics, path, overrides, corpus)
+
+
+def study_fault(study: object) -> str | None:
+    """Return why an argument is no study; None if it is one."""
+    return argument_fault("study", study, Study, "a Study, as load_study returns it")
+
+
+def overrides_fault(overrides: object) -> str | None:
+    """Return why an argument is no list of overrides; None if it is one."""
+    return texts_fault("overrides", overrides, "['train.epochs=2']")
 
 
 def load_recorded_study(record: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:

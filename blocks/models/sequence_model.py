@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...errors import argument_fault, check_arguments, number_fault
 from ...grammar import ModelConfig, Recipe, nodes, parse
 from ...grammar.analysis.analyse import count_parameters
 from ...grammar.model_config import ModelKeywords, configure
@@ -202,6 +203,11 @@ def build(
     stream begin behind zeros.
     Raises RecipeError for a wrong text, BuildError for what cannot be built, with all reasons.
     """
+    check_arguments(
+        number_fault("max_parameters", max_parameters, least=1, optional=True),
+        argument_fault("generator", generator, (torch.Generator, type(None)), "a torch.Generator"),
+        error=BuildError,
+    )
     recipe, config = parse(recipe), configure(config, settings)
     model = _assemble(recipe, config, max_parameters)
     initialise(model, generator, config.init, uniform_bias=config.bias_init == "uniform")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Literal
 
-from ...errors import ActivememError
+from ...errors import ActivememError, argument_fault, check_arguments, describe_value, number_fault
 from .gpus import has_gpu
 
 Gpus = float | Literal["auto"]
@@ -24,6 +25,16 @@ def gpus_fault(gpus: Gpus) -> str | None:
     if gpus == "auto" or 0 <= gpus <= 1:
         return None
     return f"expected auto, 0, or a share of one GPU up to 1, got {gpus:g}; a trial trains on one GPU"
+
+
+def _gpus_argument_fault(gpus: object) -> str | None:
+    """Return why a machine cannot have so much of a GPU for each trial; None if it can."""
+    if gpus == "auto":
+        return None
+    fault = argument_fault("gpus", gpus, Real, "auto or a number up to 1")
+    if fault is not None or not isinstance(gpus, Real):
+        return fault
+    return f"gpus: {fault}" if (fault := gpus_fault(float(gpus))) else None
 
 
 _QUOTA_FILES = (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
@@ -79,10 +90,24 @@ class Machine:
     gpu_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if (fault := gpus_fault(self.gpus)) is not None:
-            raise ResourceError(f"gpus: {fault}")
-        if not isinstance(self.pack, str) and self.pack < 1:
-            raise ResourceError(f"pack: expected auto, off or at least 1 trial, got {self.pack}")
+        pack_fault = None
+        if self.pack not in ("auto", "off") and number_fault("pack", self.pack, least=1) is not None:
+            pack_fault = f"pack: expected auto, off or at least 1 trial, got {describe_value(self.pack)}"
+        check_arguments(
+            number_fault("cpus", self.cpus, above=0, whole=False),
+            _gpus_argument_fault(self.gpus),
+            number_fault("time_limit_s", self.time_limit_s, above=0, whole=False, optional=True),
+            number_fault("checkpoint_every_s", self.checkpoint_every_s, least=0, whole=False, optional=True),
+            argument_fault("address", self.address, (str, type(None)), "a text, as auto or HOST:PORT"),
+            argument_fault("data", self.data, (str, Path), "a folder"),
+            argument_fault("skip_unfit_nodes", self.skip_unfit_nodes, bool, "True or False"),
+            pack_fault,
+            argument_fault("activation_checkpointing", self.activation_checkpointing, bool, "True or False"),
+            number_fault("memory_limit", self.memory_limit, least=1, optional=True),
+            number_fault("gpu_bytes", self.gpu_bytes, least=0, optional=True),
+            error=ResourceError,
+        )
+        object.__setattr__(self, "data", Path(self.data))
         if self.activation_checkpointing and self.pack != "off":
             raise ResourceError(f"activation_checkpointing: expected false with pack = {self.pack}, got true")
 

@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import pairwise
+from pathlib import Path
 
 from torch import Tensor
 
-from ...storage import Store
+from ...errors import argument_fault, check_arguments, number_fault
+from ...storage import Store, open_store, store_fault
 from ...studies.catalog.metrics import PROBED_METRIC
 from ...studies.catalog.tasks import DegradationProblem
 from ...studies.planning.trial_values import trial_values
 from ...studies.resolve.trial import Trial
 from ...studies.schema.settings import TrialSettings
-from ...studies.study import Study
+from ...studies.study import Study, study_fault
 from ..core.cpu import prepare_cpu, restored_process
 from ..core.interruption import TimeLimitPassed, interruptible
 from ..core.resources import ONE_CPU, Machine
@@ -58,15 +60,21 @@ class _Measurement:
 
 
 def probe_study(
-    study: Study, store: Store, machine: Machine = ONE_CPU, *, sequences: int = 10_000
+    study: Study, store: Store | str | Path, machine: Machine = ONE_CPU, *, sequences: int = 10_000
 ) -> Iterator[ProbeResult]:
     """Measure every trained model of a study over the first `sequences` test sequences of its task.
 
     A model is measured again only over another number of sequences, or when there are new models to compare
     it with. All is computed on the CPU in double precision. A model is left at the machine's time limit.
     """
+    check_arguments(
+        study_fault(study),
+        store_fault(store),
+        argument_fault("machine", machine, Machine),
+        number_fault("sequences", sequences, least=1),
+    )
     with restored_process():
-        yield from _probe_study(study, store, machine, sequences)
+        yield from _probe_study(study, open_store(store), machine, sequences)
 
 
 def _probe_study(study: Study, store: Store, machine: Machine, sequences: int) -> Iterator[ProbeResult]:

@@ -6,17 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from itertools import product
+from pathlib import Path
 
 import torch
 
 from ...blocks.models.seq2seq_model import TransductionModel
+from ...errors import argument_fault, check_arguments
 from ...grammar.nodes import BlockNode
 from ...grammar.vocabulary.registry import spec_of
-from ...storage import Store, WrittenOutputs
+from ...storage import Store, WrittenOutputs, open_store, store_fault
 from ...studies.catalog.metrics import TUNED_METRICS, metric_family
 from ...studies.resolve.compatibility import covers_nothing
 from ...studies.schema.settings import DecodeSettings, read_recipe
-from ...studies.study import Study
+from ...studies.study import Study, study_fault
 from ..core.cpu import prepare_cpu, restored_process
 from ..core.models import autocast
 from ..core.resources import ONE_CPU, Machine
@@ -37,15 +39,16 @@ NO_TRANSLATION = "its task is not translation"
 """Why a model is not tuned."""
 
 
-def tune_study(study: Study, store: Store, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
+def tune_study(study: Study, store: Store | str | Path, machine: Machine = ONE_CPU) -> Iterator[ProbeResult]:
     """Try the searches of `[decode]` with every trained model of a study that translates.
 
     The one with the highest BLEU on the dev split, the first of equal ones, writes the test split. Outputs
     and scores that the store has are not computed again. A model is left at the machine's time limit.
     Raises MachineError as a training does, where there is no GPU that is asked for, or CUDA fails with it.
     """
+    check_arguments(study_fault(study), store_fault(store), argument_fault("machine", machine, Machine))
     with restored_process():
-        yield from _tune_study(study, store, machine)
+        yield from _tune_study(study, open_store(store), machine)
 
 
 def _tune_study(study: Study, store: Store, machine: Machine) -> Iterator[ProbeResult]:

@@ -6,18 +6,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from uuid import uuid4
 
 import polars as pl
 
-from ...storage import Store
+from ...errors import argument_fault, check_arguments, number_fault, texts_fault
+from ...storage import Store, open_store, store_fault
 from ...studies.catalog.own_corpora import FOLDER
 from ...studies.planning.plan import left_of_search, most_at_once
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.time_estimates import TimeEstimator
 from ...studies.rounds import follow_rounds, has_more
 from ...studies.schema.settings import TrialSettings
-from ...studies.study import Study
+from ...studies.study import Study, study_fault
 from ...studies.text.units import plural
 from ..core.cpu import restored_process
 from ..core.events import Listener
@@ -68,7 +70,7 @@ class Summary:
 @restored_process()
 def run_study(
     study: Study,
-    store: Store,
+    store: Store | str | Path,
     machine: Machine = ONE_CPU,
     listener: Listener | None = None,
     *,
@@ -99,6 +101,18 @@ def run_study(
     Raises at any time:
         MachineError: the machine lacks a GPU or fails, as with a full disk; no outcome of that is stored.
     """
+    check_arguments(
+        study_fault(study),
+        store_fault(store),
+        argument_fault("machine", machine, Machine),
+        argument_fault("listener", listener, (Listener, type(None))),
+        argument_fault("local", local, (bool, type(None)), "True, False or None"),
+        number_fault("max_trials", max_trials, least=0, optional=True),
+        number_fault("max_failures", max_failures, least=1, optional=True),
+        argument_fault("retry_failed", retry_failed, bool, "True or False"),
+        None if trial_ids is None else texts_fault("trial_ids", trial_ids, "[study.trials[0].id]"),
+    )
+    store = open_store(store)
     request = {"local": local, "max_failures": max_failures, "retry_failed": retry_failed}
     machine = replace(machine, address=None) if local else machine
     if local and machine.memory_limit is not None:

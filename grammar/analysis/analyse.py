@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Literal, Unpack, cast
 
 from ...diagnostics import Fault
+from ...errors import check_arguments, number_fault
 from ..canonical import identity, render
 from ..errors import RecipeError
 from ..model_config import ModelConfig, ModelKeywords, configure
@@ -169,6 +170,11 @@ def analyse(
     Raises RecipeError for a wrong text, and where it has holes or search dimensions; ModelConfigError for
     settings that cannot be; BuildError for a block without a module.
     """
+    check_arguments(
+        number_fault("length", length, least=1),
+        number_fault("past", past, least=0),
+        number_fault("scored", scored, least=0, optional=True),
+    )
     recipe, config = parse(recipe), configure(config, settings)
     config.check()
     _check_resolved(recipe)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from random import Random
 
-from ...errors import ActivememError
+from ...errors import ActivememError, argument_fault, check_arguments
 from ..dimensions import dimensions
 from ..nodes import RealDimension, Value, children
 from ..recipe import Expression, Recipe, parse
@@ -26,6 +26,10 @@ MAX_TRIES = 20_000
 """The number of members in a row beyond the budget after which drawing gives up."""
 
 
+SHOWN_LENGTH = 60
+"""The number of characters of its recipe that a space shows of itself."""
+
+
 class SpaceError(ActivememError):
     """A space cannot give what was requested of it."""
 
@@ -37,8 +41,14 @@ class Space:
     """
 
     def __init__(self, recipe: str | Expression, budget: Budget | None = None) -> None:
+        check_arguments(argument_fault("budget", budget, (Budget, type(None))), error=SpaceError)
         self.recipe, self.budget = parse(recipe), budget
         self._size = count_derivations(self.recipe.root)
+
+    def __repr__(self) -> str:
+        text = self.recipe.text
+        shown = text if len(text) <= SHOWN_LENGTH else text[: SHOWN_LENGTH - 1] + "…"
+        return f"Space({shown}{'' if self.budget is None else ', within a budget'})"
 
     @cached_property
     def count(self) -> Cardinality:

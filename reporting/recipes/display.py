@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from ...errors import ActivememError
+from ...diagnostics import hint
+from ...errors import ActivememError, argument_fault, check_arguments, describe_value, number_fault
 from ...grammar import Analysis, ModelConfig, Recipe, RecipeError, analyse, parse
 from ...grammar.model_config import configure
 from . import breakdown, comparison, svg
@@ -31,6 +32,9 @@ class RecipeDisplay:
 
     def render(self, form: Literal["text", "svg"] = "text") -> str:
         """Return a line for each part, or a picture of the residual stream."""
+        if form not in ("text", "svg"):
+            near = hint(str(form), ("text", "svg"))
+            raise ActivememError(f"form: expected text or svg, got {describe_value(form)}{near}")
         drawn = svg if form == "svg" else breakdown
         return drawn.render(self.recipe, self.analysis, self.sizes)
 
@@ -76,6 +80,7 @@ def show_recipe(
     `length` is in tokens; `batch` counts the sequences of a training step; `past` positions precede each
     sequence, as in a stream. Raises what `analyse` raises.
     """
+    check_arguments(number_fault("batch", batch, least=1))
     recipe, config = parse(recipe), configure(config, settings)
     analysis = analyse(recipe, config, length=length, past=past)
     return RecipeDisplay(recipe, analysis, Sizes(config=config, length=length, batch=batch, past=past))
@@ -95,6 +100,10 @@ def compare_recipes(
     Raises ActivememError with the faults of all recipes that are wrong or still open, and for fewer than
     two.
     """
+    check_arguments(
+        argument_fault("recipes", recipes, (list, tuple), "a list of recipes"),
+        number_fault("batch", batch, least=1),
+    )
     if len(recipes) < 2:
         raise ActivememError(f"expected at least two recipes, got {len(recipes)}")
     config = configure(config, settings)

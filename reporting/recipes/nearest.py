@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
+from pathlib import Path
 from statistics import fmean, stdev
 from textwrap import wrap
 from typing import Any
@@ -14,11 +15,11 @@ from typing import Any
 import polars as pl
 
 from ...diagnostics import nearest_hint
-from ...errors import ActivememError
+from ...errors import ActivememError, argument_fault, check_arguments, number_fault
 from ...grammar import Expression, Recipe, RecipeError, parse
 from ...grammar.difference import describe_difference
 from ...grammar.tree_distance import DistanceTree
-from ...storage import Store, StoreError
+from ...storage import Store, StoreError, open_store, store_fault
 from ...studies.catalog.metrics import METRICS, METRICS_AND_COSTS, find_metric, metric_family
 from ...studies.planning.trial_values import final_value
 from ...studies.resolve.trial import model_from_json
@@ -72,7 +73,7 @@ class NearRecipe:
 
 def nearest_recipes(
     recipe: str | Expression,
-    store: Store,
+    store: Store | str | Path,
     *,
     count: int = 5,
     task: str | None = None,
@@ -86,8 +87,17 @@ def nearest_recipes(
     Raises RecipeError for a wrong recipe, and NearestError for one with choices or holes, and where the store
     has nothing of a task or metric. Raises StoreError for rows that no activemem wrote.
     """
+    check_arguments(
+        store_fault(store),
+        number_fault("count", count, least=1),
+        *(
+            argument_fault(name, value, (str, type(None)), "a name")
+            for name, value in (("task", task), ("metric", metric))
+        ),
+        error=NearestError,
+    )
     asked = parse(recipe)
-    rows = _wanted_rows(asked, store.trials(), task, metric)
+    rows = _wanted_rows(asked, open_store(store).trials(), task, metric)
     texts = rows.sort("started", "trial")["recipe"].unique(maintain_order=True).to_list()
     found = _nearest(asked, texts, count)
     by_recipe = rows.filter(pl.col("recipe").is_in([each.text for _, each in found]))

@@ -13,6 +13,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, TypeVar
 
 from ....diagnostics import nearest_hint
+from ....errors import argument_fault, check_arguments
 from ....plugins import OWN, Registry
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def render(table: Table, form: str) -> str:
     """Return the table in the format of that name; TableError if there is none, or if a plug-in's fails."""
     from ..table import TableError  # noqa: PLC0415 -- names of formats are known without tables
 
+    check_arguments(argument_fault("form", form, str, "the name of a format"), error=TableError)
     if form not in FORMATS:
         raise TableError(f"there is no format '{form}' of tables{nearest_hint(form, FORMATS)}")
     if FORMATS.owner(form) == OWN:

@@ -128,7 +128,7 @@ def test_settings_that_cannot_be_raise_an_error_that_tells_all():
     with pytest.raises(ModelConfigError) as caught:
         analyse("ff(4)", d_model=0, length=3, columns=2, cutoffs=(5,))
     assert str(caught.value) == (
-        "the model cannot be\n"
+        "the model cannot be built\n"
         "  expected d_model of at least 1, got 0\n"
         "  expected vocab, or columns and targets, got neither\n"
         "  expected symbols in and out where there are cutoffs, got numbers\n"
@@ -167,7 +167,7 @@ def test_unknown_settings_are_told_with_the_nearest_names_and_all_at_once():
     with pytest.raises(ModelConfigError) as caught:
         analyse("sa", d_modle=16, zzz=1, length=4)  # pyright: ignore[reportCallIssue] -- that is what is tested
     assert str(caught.value) == (
-        "the model cannot be\n"
+        "the model cannot be built\n"
         "  expected a setting of a model, got d_modle; nearest: d_model\n"
         "  expected a setting of a model, got zzz\n"
         "  expected d_model, got none"

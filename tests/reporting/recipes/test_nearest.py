@@ -8,15 +8,17 @@ import pytest
 from activemem import RecipeError, nearest_recipes
 from activemem.reporting import NearestError
 from activemem.reporting.recipes.nearest import format_nearest
+from activemem.storage import Store
 from activemem.storage.rows import trial_frame
 
 from ...storage.factories import make_trial_row
 
 
-class Rows:
+class Rows(Store):
     """A store with these trials."""
 
     def __init__(self, *rows):
+        super().__init__("rows")
         self.rows = rows
 
     def trials(self):
