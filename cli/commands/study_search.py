@@ -116,7 +116,7 @@ def promote(
     point, at each round by the change that is best, so that each step's gain is told.
     """
     from ...reporting.results import open_study
-    from ...reporting.search.promotion import PromotionError
+    from ...reporting.search.promotion import PromotionError, find_winners
     from ...studies.study import load_study
     from ...studies.text.command_line import command_line
     from ...studies.text.units import plural
@@ -131,5 +131,8 @@ def promote(
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     written = load_study(out)
+    count = len(find_winners(found.study, found.points, best)) if found.points and not path else best
+    if count < best:
+        print_stderr(f"--best {best}: {found.study.name} has only {plural(count, 'point')} to promote")
     print_stdout(f"{out}: {written.name}, {plural(len(written.trials), 'trial')}")
     print_stdout(command_line("study", "run", str(out)))

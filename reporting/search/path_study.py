@@ -33,6 +33,7 @@ from .promotion import (
     PromotionError,
     fresh_seeds,
     outer_names,
+    refuse_ties,
     sources_table,
     trial_tables,
 )
@@ -57,6 +58,7 @@ def path_text(study: Study, found: SearchPoints, *, seeds: int = FRESH_SEEDS) ->
         raise PromotionError(f"expected [study] baseline in {study.name}, where a path begins; got none")
     if not ranked:
         raise PromotionError(f"{study.name} has no point yet whose seeds all have a value: run it first")
+    refuse_ties(study, found)
     steps = _steps(study, baseline, ranked[0].values)
     if not steps.levels:
         raise PromotionError(f"the best point of {study.name} is its baseline: there is no path")

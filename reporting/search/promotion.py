@@ -42,8 +42,8 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
 
     Raises PromotionError.
     """
-    baseline = study.baseline
-    winners = [point for point in found.ranked() if point.key != point_key(baseline)][:best]
+    refuse_ties(study, found)
+    baseline, winners = study.baseline, find_winners(study, found, best)
     if not winners:
         other = "no other point than its baseline" if found.complete else "no point"
         raise PromotionError(f"{study.name} has {other} yet whose seeds all have a value: run it first")
@@ -77,6 +77,24 @@ def winners_text(study: Study, found: SearchPoints, *, best: int, seeds: int = F
         *_sources(study, data),
     ]
     return "\n".join(parts)
+
+
+def find_winners(study: Study, found: SearchPoints, best: int) -> list[FoundPoint]:
+    """Return the best points other than the baseline, at most `best` of them."""
+    return [point for point in found.ranked() if point.key != point_key(study.baseline)][:best]
+
+
+def refuse_ties(study: Study, found: SearchPoints) -> None:
+    """Raise PromotionError if all points of a search have the same value of each objective."""
+    points = found.complete
+    measured = {tuple(point.mean(goal.metric) for goal in found.goals) for point in points}
+    if len(points) < 2 or len(measured) > 1:
+        return
+    others = len(find_winners(study, found, len(points)))
+    values = " and ".join(_goal_words(goal.metric, points[0]) for goal in found.goals)
+    beside = " with the baseline" if others < len(points) else ""
+    count = f"all {others} points tie" if others > 1 else "the only point ties"
+    raise PromotionError(f"{study.name}: {count}{beside} at {values}; nothing to promote")
 
 
 def fresh_seeds(study: Study, count: int) -> list[int]:
@@ -191,12 +209,14 @@ def _filled(value: Level, values: Mapping[str, Level]) -> Level:
 
 
 def _measured_words(point: FoundPoint, found: SearchPoints) -> str:
-    told = [
-        f"{goal.metric} {find_metric(goal.metric).format(value)}"
-        for goal in found.goals
-        if (value := point.mean(goal.metric)) is not None
-    ]
+    told = [words for goal in found.goals if (words := _goal_words(goal.metric, point))]
     return f"in the search {', '.join(told)} over {plural(point.seeds, 'seed')}"
+
+
+def _goal_words(metric: str, point: FoundPoint) -> str:
+    """Return `loss 0.398` of a point; empty without a value."""
+    value = point.mean(metric)
+    return "" if value is None else f"{metric} {find_metric(metric).format(value)}"
 
 
 def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:

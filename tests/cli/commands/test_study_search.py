@@ -43,6 +43,13 @@ def test_what_is_promoted_is_a_study_that_can_run(run):
 
 
 @pytest.mark.usefixtures("searched")
+def test_fewer_points_than_asked_for_are_counted(run):
+    few = run("study", "promote", "found", "--best", "20", "--out", "few.toml")
+    assert (few.exit_code, few.stderr) == (0, "--best 20: found has only 4 points to promote\n")
+    assert run("study", "promote", "found", "--best", "4", "--out", "all.toml").stderr == ""
+
+
+@pytest.mark.usefixtures("searched")
 def test_the_folders_of_study_files_are_made(run):
     assert run("study", "promote", "found", "--out", "a/b/winners.toml").exit_code == 0
     assert run("study", "new", "c/d/mine.toml").exit_code == 0

@@ -78,6 +78,18 @@ def test_without_a_baseline_the_first_is_held_against_the_others(search_store):
         StudyResults(load_study(SEARCH, ["train.epochs=3"]), search_store).promote()
 
 
+@pytest.mark.parametrize("path", [False, True])
+def test_points_that_all_tie_are_not_promoted(tmp_path, path):
+    study, store = load_study(WITH_BASELINE), Store(tmp_path)
+    points = [(POINTS[0][0], (3.0,) * 4, 3000), *((values, (3.0, 3.0), 1000) for values, _, _ in POINTS[1:])]
+    fill_search(store, study, points)
+    with pytest.raises(PromotionError, match=r"all 6 points tie with the baseline at max_length 3\.0; n"):
+        StudyResults(study, store).promote(path=path)
+    without = StudyResults(load_study(SEARCH), store)
+    with pytest.raises(PromotionError, match=r"all 7 points tie at max_length 3\.0; nothing to promote"):
+        without.promote(best=2)
+
+
 def test_the_path_leads_from_the_baseline_to_the_best_point(results):
     study = load_study(results.promote(path=True))
     assert dict(study.factors) == {
