@@ -110,9 +110,11 @@ def number_fault(
     fault = argument_fault(name, value, Integral if whole else Real, expected)
     if fault is not None or not isinstance(value, Real):
         return fault
-    number = float(value)
+    number = value if isinstance(value, int) else float(value)
     within = number > above if above is not None else least is None or number >= least
-    return None if within and isfinite(number) else f"{name}: expected {expected}, got {value}"
+    if within and (isinstance(number, int) or isfinite(number)):
+        return None
+    return f"{name}: expected {expected}, got {describe_value(value)}"
 
 
 def texts_fault(name: str, values: object, example: str) -> str | None:

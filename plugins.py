@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .diagnostics import nearest_hint, printable
-from .errors import ActivememError
+from .errors import ActivememError, argument_fault, check_arguments
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -210,6 +210,7 @@ def contract_faults(cls: object, base: type) -> list[str]:
 
 def load_plugin(path: Path | str) -> ModuleType:
     """Load a plug-in from a file, once; raise PluginError if there is none, or with what the file raised."""
+    check_arguments(argument_fault("path", path, (str, Path), "the path of a plug-in"), error=PluginError)
     path = Path(path)
     try:
         return _load_file(PluginFile(path=path.resolve(), source=path.read_text(encoding="utf-8")))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from ..diagnostics import Fault, FaultCollector, hint
-from ..errors import argument_fault, describe_value
+from ..errors import argument_fault, check_arguments, describe_value
 from . import dimensions as search_dimensions
 from .canonical import identity, recipe_id, render, render_filled, render_operand
 from .errors import RecipeError
@@ -116,6 +116,7 @@ class Recipe(Expression):
         A string is parsed as recipe text in the place of the hole, so `relu` and `sa + conv(k=20)` both
         work. Raises RecipeError for a name without a hole, and for a value that does not fit.
         """
+        check_arguments(argument_fault("fillings", fillings, Mapping, "a value for each hole"))
         known = self.holes
         unknown = [name for name in fillings if name not in known]
         if unknown:
@@ -128,6 +129,7 @@ class Recipe(Expression):
         A choice between parts is settled by the canonical text of an option. Raises RecipeError for a name
         without a dimension, and for a value outside its dimension.
         """
+        check_arguments(argument_fault("values", values, Mapping, "a value for each dimension"))
         known = [name for name, _ in self.dimensions]
         faults = [
             f"there is no dimension '{name}'{hint(name, known)}" for name in values if name not in known

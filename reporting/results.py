@@ -32,7 +32,7 @@ from .claims.verdicts import ClaimResult
 from .curves.build import build_curve
 from .curves.curve import CurveError
 from .frames import metrics_frame, study_levels, trials_frame
-from .kept_models import KeptModel, best_first, kept_models
+from .kept_models import KeptModel, KeptModelError, best_first, kept_models
 from .notebook import CurveDisplay, PlanDisplay, TableDisplay
 from .outcomes import load_outcomes
 from .paper_tables import paper_tables, published_tables_of, studies_of_paper
@@ -185,6 +185,7 @@ class StudyResults:
         For a study with `max_seeds`. Trials longer than `seconds` are left out. `run_study` trains them:
         `run_study(study.with_trials(found.trials), store)`.
         """
+        check_arguments(number_fault("seconds", seconds, above=0, whole=False, optional=True))
         metrics = self._load_metrics(self.study.with_later_seeds()) if needs_metrics(self.study) else None
         return next_seeds(self.study, load_outcomes(self.store, self.study), metrics, seconds=seconds)
 
@@ -207,6 +208,7 @@ class StudyResults:
 
     def best(self, metric: str) -> KeptModel:
         """Return the kept model that is best in a metric; KeptModelError where there is none."""
+        check_arguments(argument_fault("metric", metric, str, "the name of a metric"), error=KeptModelError)
         return best_first(self.models, metric)[0]
 
     def report(self) -> str:

@@ -8,8 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from ..diagnostics import hint
+from ..errors import check_arguments
 from ..plugins import loaded_files
-from ..storage import Store
+from ..storage import Store, open_store, store_fault
 from .outline import StudyOutline, known_traits, outline
 from .rounds import follow_rounds
 from .study import Study, load_recorded_study, load_study
@@ -69,11 +70,13 @@ def _plugins_of(version: str) -> list[str]:
     return version.partition(" with ")[2].split(", ")
 
 
-def load_studies(store: Store) -> dict[str, Study | StudyError]:
+def load_studies(store: Store | str | Path) -> dict[str, Study | StudyError]:
     """Every study by name: those that come with the package, and those that a store knows, as they last ran.
 
     A study that cannot be read, for instance because keys have changed since, maps to its error.
     """
+    check_arguments(store_fault(store))
+    store = open_store(store)
     names = shipped_studies().keys() | _ran(store, store.trials())
     return {name: _load_or_fail(name, store) for name in sorted(names)}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,9 @@ from activemem import (
     analyse,
     build,
     compare_recipes,
+    keep_stale_trials,
+    load_model,
+    load_plugin,
     load_study,
     nearest_recipes,
     open_study,
@@ -30,6 +34,7 @@ from activemem import (
 from activemem.engine import Machine
 from activemem.grammar import ModelConfig
 from activemem.reporting.sql import query
+from activemem.studies import load_studies
 
 from .studies.claims.factories import STUDY_TEXT
 
@@ -123,6 +128,18 @@ WRONG: list[tuple[Call, str]] = [
     ),
     (lambda its: show_recipe("sa", **SIZES, length=5).render("png"), "form: expected text or svg, got 'png'"),
     (lambda its: compare_recipes("sa", **SIZES, length=5), "recipes: expected a list of recipes, got 'sa'"),
+    (lambda its: analyse("sa", **SIZES, length=-(10**400)), "length: expected a whole number of at least 1"),
+    (lambda its: Budget(max_parameters="1e6", d_model=8, vocab=5), "max_parameters: expected a whole number"),
+    (lambda its: Space("choice(sa, conv(k=3))").sample(7), "rng: expected a Random, got 7"),
+    (lambda its: Space("choice(sa, conv(k=3))").sample_distinct("2", Random(0)), "count: expected a whole"),
+    (lambda its: "sa" in Space("sa"), "recipe: expected a Recipe, as parse returns it, got 'sa'"),
+    (lambda its: parse("{x} >> ff(8)").fill("relu"), "fillings: expected a value for each hole, got 'relu'"),
+    (lambda its: its.results.best(3), "metric: expected the name of a metric, got 3"),
+    (lambda its: its.results.next_seeds(seconds="60"), "seconds: expected a number above 0, got '60'"),
+    (lambda its: load_model(None), "path: expected the path of a trained model, got None"),
+    (lambda its: load_plugin(3), "path: expected the path of a plug-in, got 3"),
+    (lambda its: keep_stale_trials(its.store, its.study), "study: expected a Study, as load_study"),
+    (lambda its: load_studies(3), "store: expected a Store or its folder, got 3"),
     (lambda its: Machine(cpus=0), "cpus: expected a number above 0, got 0"),
     (lambda its: Machine(cpus="two"), "cpus: expected a number above 0, got 'two'"),
     (lambda its: Machine(cpus=float("nan")), "cpus: expected a number above 0, got nan"),

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Unpack
 
 from ...blocks import Model
-from ...errors import ActivememError
+from ...errors import ActivememError, argument_fault, check_arguments
 from ...studies.catalog.tasks import LanguageModelSettings
-from ..core.model_file import ModelFile, read_model_file, rebuild
+from ..core.model_file import ModelFile, ModelFileError, read_model_file, rebuild
 from ..data import DataError
 from ..data.text.batches import LINE_START
 from ..data.text.symbols import TextSymbols
@@ -108,5 +108,7 @@ def load_model(path: Path | str) -> TrainedModel:
 
     Nothing in it is executed. Raises ModelFileError with the reason.
     """
+    fault = argument_fault("path", path, (str, Path), "the path of a trained model")
+    check_arguments(fault, error=ModelFileError)
     path = Path(path)
     return TrainedModel(read_model_file(path / HUB_WEIGHTS if path.is_dir() else path))

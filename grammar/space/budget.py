@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...errors import argument_fault, check_arguments, number_fault
 from ..analysis.analyse import analyse, count_parameters
 from ..model_config import ModelConfig, Norm
 from ..recipe import Recipe
@@ -26,6 +27,15 @@ class Budget:
     length: int = 1
     causal: bool = False
     norm: Norm = "pre"
+
+    def __post_init__(self) -> None:
+        check_arguments(
+            number_fault("max_parameters", self.max_parameters, least=0, optional=True),
+            number_fault("max_flops", self.max_flops, least=0, optional=True),
+            *(number_fault(name, getattr(self, name), least=1) for name in ("d_model", "vocab", "length")),
+            argument_fault("causal", self.causal, bool, "True or False"),
+            argument_fault("norm", self.norm, str, "a word"),
+        )
 
     def admits(self, recipe: Recipe) -> bool:
         """Return whether the model is within both bounds.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from random import Random
 
-from ...errors import ActivememError, argument_fault, check_arguments
+from ...errors import ActivememError, argument_fault, check_arguments, number_fault
 from ..dimensions import dimensions
 from ..nodes import RealDimension, Value, children
 from ..recipe import Expression, Recipe, parse
@@ -90,6 +90,7 @@ class Space:
 
     def __contains__(self, recipe: Recipe) -> bool:
         """Return whether the space has the recipe and the budget admits it."""
+        check_arguments(argument_fault("recipe", recipe, Recipe, "a Recipe, as parse returns it"))
         return find_derivation(self.recipe.root, recipe.root) is not None and self._admits(recipe)
 
     def sample(self, rng: Random) -> Recipe:
@@ -99,6 +100,7 @@ class Space:
         their logarithms where the range says so. Where the count is only an upper bound, each derivation has
         the same probability. Raises SpaceError when MAX_TRIES in a row are beyond the budget.
         """
+        check_arguments(argument_fault("rng", rng, Random), error=SpaceError)
         for _ in range(MAX_TRIES):
             if self._admits(found := self._draw(rng)):
                 return found
@@ -109,6 +111,9 @@ class Space:
 
         Raises SpaceError when none is found within the budget.
         """
+        check_arguments(
+            number_fault("count", count, least=0), argument_fault("rng", rng, Random), error=SpaceError
+        )
         if self._is_small:
             listed = list(self)
             if not listed:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 
-from ...storage import Store
+from ...errors import check_arguments, texts_fault
+from ...storage import Store, open_store, store_fault
 from ..resolve.plugin_code import changed_code, digest, shown, with_code
 from ..resolve.trial import settings_from_json, trial_id
-from ..study import Study
+from ..study import Study, study_fault
 from ..text.units import plural
 
 
@@ -46,13 +48,19 @@ def find_stale_trials(study: Study, outcomes: pl.DataFrame) -> dict[str, StaleTr
 
 
 def keep_stale_trials(
-    study: Study, store: Store, trials: Collection[str] | None = None
+    study: Study, store: Store | str | Path, trials: Collection[str] | None = None
 ) -> dict[str, StaleTrial]:
     """Take the stored trials of other source for outcomes of a study, and return them by their ids now.
 
     For an edit that changes no number. Their rows still say which source it was. `trials` says which may be
     taken, by their ids now; those that somebody trains are left to whoever does.
     """
+    check_arguments(
+        study_fault(study),
+        store_fault(store),
+        None if trials is None else texts_fault("trials", trials, "[study.trials[0].id]"),
+    )
+    store = open_store(store)
     found = find_stale_trials(study, store.trials())
     wanted = {now: each for now, each in found.items() if trials is None or now in trials}
     return {now: each for now, each in wanted.items() if store.upkeep.copy_outcome(each.stored, now)}
