@@ -185,7 +185,7 @@ class StudyResults:
         For a study with `max_seeds`. Trials longer than `seconds` are left out. `run_study` trains them:
         `run_study(study.with_trials(found.trials), store)`.
         """
-        check_arguments(number_fault("seconds", seconds, above=0, whole=False, optional=True))
+        check_arguments(number_fault("seconds", seconds, least=0, whole=False, optional=True))
         metrics = self._load_metrics(self.study.with_later_seeds()) if needs_metrics(self.study) else None
         return next_seeds(self.study, load_outcomes(self.store, self.study), metrics, seconds=seconds)
 

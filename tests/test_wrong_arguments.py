@@ -135,7 +135,7 @@ WRONG: list[tuple[Call, str]] = [
     (lambda its: "sa" in Space("sa"), "recipe: expected a Recipe, as parse returns it, got 'sa'"),
     (lambda its: parse("{x} >> ff(8)").fill("relu"), "fillings: expected a value for each hole, got 'relu'"),
     (lambda its: its.results.best(3), "metric: expected the name of a metric, got 3"),
-    (lambda its: its.results.next_seeds(seconds="60"), "seconds: expected a number above 0, got '60'"),
+    (lambda its: its.results.next_seeds(seconds="60"), "seconds: expected a number of at least 0, got '60'"),
     (lambda its: load_model(None), "path: expected the path of a trained model, got None"),
     (lambda its: load_plugin(3), "path: expected the path of a plug-in, got 3"),
     (lambda its: keep_stale_trials(its.store, its.study), "study: expected a Study, as load_study"),
