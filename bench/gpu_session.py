@@ -243,7 +243,7 @@ def work(folder: Path, todo: Sequence[Stage], until: float, *, keeps_states: boo
 def without_checkpoints(file: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """Keep a file of the folder, unless it is the state of a running trial.
 
-    Hundreds of MB, which can begin anew.
+    A state has hundreds of MB, and its trial can begin anew.
     """
     return None if "checkpoints" in Path(file.name).parts else file
 

@@ -62,7 +62,7 @@ def columns(seeds: int) -> TermColumns:
 def draw(rng: np.random.Generator, seeds: int, spread: list[float], effect: float) -> list[float]:
     """Return the values of the grid cell by cell.
 
-    With those at the second level of the second factor shifted.
+    Those at the second level of the second factor are shifted.
     """
     shared = rng.normal(0, SEED_DEVIATION, seeds)
     noise = rng.normal(0, 1, (len(CELLS), seeds)) * np.array(spread)[:, None]

@@ -136,8 +136,8 @@ def studies_ratio(
 ) -> float:
     """Return a study's time without packs divided by that with packs.
 
-    Trainings, evaluations, checkpoints and rows. The first of two turns measures for the gate, whose cost
-    is in it.
+    It includes trainings, evaluations, checkpoints and rows. The first of two turns measures for the gate,
+    whose cost is in it.
     """
     cells = [(task, seed) for task in tasks for seed in range(seeds)]
     taken: dict[Literal["off", "auto"], float] = {"off": 0.0, "auto": 0.0}

@@ -512,10 +512,10 @@ def _storages(model: nn.Module) -> weakref.WeakKeyDictionary[torch.UntypedStorag
 
 
 class _MetaMode(TorchFunctionMode):
-    """Functions that the meta device lacks.
+    """Functions that the meta device lacks: fused attention, and the choice of targets in rare clusters.
 
-    Fused attention, and the targets in rare clusters, of which it has none. Fused attention computes
-    products where FLOPs are counted, and else allocates only its output.
+    No target counts as one in a rare cluster. Fused attention computes products where FLOPs are counted,
+    and else allocates only its output.
     """
 
     def __init__(self, *, counts_flops: bool = True) -> None:

@@ -1,6 +1,6 @@
-"""The difference between two recipes as an ablation table writes it.
+"""The difference between two recipes, as in an ablation table.
 
-`− conv(k=9)`, `sa → conv(k=9)`, `4 × → 6 ×`.
+Examples are `− conv(k=9)`, `sa → conv(k=9)` and `4 × → 6 ×`.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class _DimensionResolver:
     def _choice(self, choice: ChoiceDimension, name: str) -> Value:
         """Return the option taken, with its own dimensions settled.
 
-        Or the choice, with those of all options settled.
+        If the choice stays open, return it with the dimensions of all options settled.
         """
         unique = self._unique(name)
         answer = self.resolver(unique, choice)

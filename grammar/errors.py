@@ -34,7 +34,7 @@ class RecipeError(ActivememError):
 def _format_faults(text: str, faults: Sequence[Fault]) -> Iterator[str]:
     """Yield the text, and below it a numbered line for each fault.
 
-    From a long text only the lines around faults.
+    Of a long text only the lines around faults are shown.
     """
     drawn = [draw_carets(text, fault.start, fault.end) for fault in faults]
     fits = len(text) <= MAX_UNCUT_WIDTH

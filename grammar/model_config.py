@@ -290,7 +290,7 @@ class ModelConfig:
     def _maximal_updates(self) -> tuple[Rule, ...]:
         """Return the rules of maximal updates.
 
-        Embeddings without a factor of the root of the width, one vocabulary.
+        They need embeddings without a factor of the root of the width, and one vocabulary.
         """
         if self.mup is None:
             return ()
@@ -432,7 +432,7 @@ def _one_of(name: str, value: str, words: tuple[str, ...]) -> Rule:
 def _registered(name: str, value: str, registry: Registry[Any]) -> tuple[Rule, ...]:
     """Return a rule that a setting is a registered name.
 
-    None if it is, so that not all names need be loaded.
+    There is no rule if it is one, so that not all names need be loaded.
     """
     return () if value in registry else (_one_of(name, value, tuple(registry)),)
 

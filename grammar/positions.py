@@ -71,8 +71,8 @@ class LearnedPosition(SizedPosition):
 class RandomisedPosition(SizedPosition):
     """Sinusoids of random positions, as many as the sequence is long, in increasing order.
 
-    Drawn for each batch. Longer sequences than those of the training then have no unseen positions. A
-    trained model uses the same positions for all sequences of a length.
+    They are drawn for each batch. Longer sequences than those of the training then have no unseen
+    positions. A trained model uses the same positions for all sequences of a length.
     """
 
     source = "Ruoss et al. 2023"

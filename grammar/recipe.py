@@ -222,7 +222,7 @@ def _operand(value: Value | Expression) -> str:
 def _operand_of(text: str) -> str:
     """Return a text that can stand anywhere.
 
-    Cached, because grids and searches fill holes with few different texts.
+    Results are cached, because grids and searches fill holes with few different texts.
     """
     faults = FaultCollector(text)
     syntax = _parse_text(text, faults)

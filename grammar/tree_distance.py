@@ -62,7 +62,7 @@ class DistanceTree:
     def least_distance(self, text: str) -> float:
         """Return a lower bound of the distance to a canonical text.
 
-        From the blocks that only one of them has.
+        It counts the blocks that only one of them has.
         """
         blocks = Counter(name for name in _NAME.findall(text) if lookup(name) is not None)
         return BLOCK * max((self.blocks - blocks).total(), (blocks - self.blocks).total())

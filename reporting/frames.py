@@ -75,7 +75,7 @@ def stored_levels(outcomes: pl.DataFrame) -> pl.DataFrame:
 def study_levels(study: Study, outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return the levels of a study's trials, a row for each cell and seed.
 
-    For a search, of all points tried.
+    A search has those of all points tried.
     """
     if study.search is not None:
         return stored_levels(study_outcomes(study, outcomes))

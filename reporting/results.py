@@ -111,7 +111,7 @@ class StudyResults:
     def noise(self) -> list[str]:
         """Return what a search of this budget can tell from noise, as far as its store shows.
 
-        Empty for a grid.
+        The list is empty for a grid.
         """
         from .search.noise import plan_sentences  # noqa: PLC0415 -- loads NumPy
 

@@ -29,10 +29,7 @@ class BuildError(ActivememError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The surroundings in which a block is built.
-
-    The model's settings, and the parts that its blocks share.
-    """
+    """The model's settings around a block, and the parts that its blocks share."""
 
     config: ModelConfig
     shared: dict[Hashable, nn.Module] = field(default_factory=dict)

@@ -132,10 +132,7 @@ class HeadSplit(PersistentAttention):
 
 @register_block("single_head")
 class SingleHead(PersistentAttention):
-    """A block like `attn_split` in which one head, as wide as all heads together.
-
-    Has the persistent vectors.
-    """
+    """A block like `attn_split`, with the persistent vectors in one head as wide as all heads together."""
 
     @classmethod
     def _allocate_heads(cls, heads: int, head_width: int, count: int) -> tuple[int, tuple[int, int, int]]:

@@ -46,11 +46,11 @@ class DistanceBias(nn.Module, ABC):
 
 
 class LinearBias(DistanceBias):
-    """Biases of −2^(−8 h / heads) for each position of distance, h from 1 on (Press et al. 2022.
+    """Biases of −2^(−8 h / heads) for each position of distance (Press et al. 2022, section 3).
 
-    Section 3). Departure: the authors' program has other slopes where the number of heads is no power of
-    two, as with 3, 6 or 12. It takes those of the next smaller power of two, and then every second one of
-    the next larger.
+    Heads h count from 1. Departure: the authors' program has other slopes where the number of heads is no
+    power of two, as with 3, 6 or 12. It takes those of the next smaller power of two, and then every second
+    one of the next larger.
     """
 
     def __init__(self, heads: int) -> None:

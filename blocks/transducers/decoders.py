@@ -1,6 +1,6 @@
 """Decoders, which write a target from an encoded source.
 
-A recurrent block, or a stack that attends to the source.
+A decoder is a recurrent block, or a stack that attends to the source.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ class ImageEncoder(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Return the image of `length` positions.
 
-        `sizes` (batch,) are those of each sequence, None means full size.
+        `sizes` (batch,) has the size of each sequence; None means full size.
         """
         x = zero_masked(source, source_mask)[:, :length]
         image = self._first_image(x, length)

@@ -68,7 +68,7 @@ class StartLeft(BaseException):
 def left_when_asked() -> Iterator[None]:
     """Yield a context that the first Ctrl-C or SIGTERM leaves by StartLeft.
 
-    After the earlier handler has run. Ray replaces the handler of SIGTERM by one that raises SystemExit. At
+    The earlier handler runs first. Ray replaces the handler of SIGTERM by one that raises SystemExit. At
     the end all handlers are restored.
     """
     before = {int(number): signal.getsignal(number) for number in SIGNALS}

@@ -140,7 +140,7 @@ class _Checker:
     def value(self, syntax: Syntax, parameter: Parameter, span: _Span) -> Value | None:  # noqa: PLR0911 -- as above
         """Return the value of a parameter.
 
-        One of its kind, a hole, or a search dimension over such values.
+        It is one of the parameter's kind, a hole, or a search dimension over such values.
         """
         kind = parameter.kind
         match syntax:
@@ -242,7 +242,7 @@ class _Checker:
     def _each(self, syntax: CallSyntax) -> Node | None:
         """Return `each(count, part)`.
 
-        The part written out `count` times in series, each with its own dimensions.
+        It is the part written out `count` times in series, each copy with its own dimensions.
         """
         arguments = syntax.arguments or ()
         for argument in arguments:

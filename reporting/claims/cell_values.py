@@ -197,7 +197,7 @@ class CellResults:
     def _step(self, number: Number) -> float:
         """Return the smallest difference that a number can show.
 
-        For a quotient, if both sides move by so much.
+        A quotient changes by so much if both of its sides move by theirs.
         """
         match number:
             case Constant():

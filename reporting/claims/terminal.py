@@ -75,9 +75,9 @@ def claims_to_terminal(
 
 
 def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
-    """Return the text in lines; not broken at hyphens.
+    """Return the text in lines, not broken at hyphens.
 
-    So that commands and names stay whole where they fit.
+    Commands and names thus stay whole where they fit.
     """
     return wrap(text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
 

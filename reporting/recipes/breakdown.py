@@ -42,7 +42,7 @@ def render(recipe: Recipe, analysis: Analysis, sizes: Sizes) -> str:
 def sentences(analysis: Analysis, sizes: Sizes) -> list[str]:
     """Return the sentences below the parts.
 
-    What the figures depend on, and what training and generation keep.
+    They say what the figures depend on, and what training and generation keep.
     """
     training = _training(analysis.memory(sizes.batch))
     return list(filter(None, [conditions(analysis, sizes), training, generation_memory(analysis)]))

@@ -38,9 +38,9 @@ class Noise:
     points: int
 
     def lead(self, count: int, seeds: int, other: int) -> float:
-        """Return by how much the best of `count` points leads by chance, each of `seeds`.
+        """Return by how much the best of `count` points leads another point by chance.
 
-        One of `other` seeds.
+        Each of them has `seeds`, the other point `other` seeds.
         """
         return self.sd * chance_lead(count, seeds, other, self.degrees)
 

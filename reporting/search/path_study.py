@@ -198,9 +198,9 @@ def _plain(value: Value) -> Level:
 def _level(
     level: Level, own: Mapping[str, Level], other: Mapping[str, Level], fragments: Mapping[str, str]
 ) -> Level:
-    """Return a level with its holes filled by fragments.
+    """Return a level with its holes filled.
 
-    Or by dimensions that the other point does not take.
+    Fragments fill them, or dimensions that the other point does not take.
     """
     if not isinstance(level, str):
         return level

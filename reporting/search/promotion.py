@@ -238,7 +238,7 @@ def _claims(
 ) -> Iterator[str]:
     """Yield a claim for each winner that it is better than the baseline.
 
-    Without one, that the first is best.
+    Without a baseline the claim is that the first is best.
     """
     measured = [goal for goal in found.goals if not is_known_before(goal.metric)]
     across = study.search.across if study.search else ()

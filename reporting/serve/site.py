@@ -42,9 +42,9 @@ _DRAWING = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer to a request: its status, the kind of its content.
+    """The answer to a request: its status, and the kind and pieces of its content.
 
-    The content in pieces as they are made. `fixed` says that the same address will always give the same.
+    `fixed` says that the same address will always give the same.
     """
 
     content: Iterator[bytes]

@@ -61,7 +61,7 @@ def differences_at_looks(
 ) -> DifferencesAtLooks:
     """Return the first cell of each pair minus the second, look by look.
 
-    With intervals at one look's level. `counts` are the numbers of seeds of all looks. At a look the
+    Intervals have the level of one look. `counts` are the numbers of seeds of all looks. At a look the
     variance is that of the seeds that each cell has of it.
     """
     level = 1 - look_level(tuple(counts), SIGNIFICANCE_LEVEL)

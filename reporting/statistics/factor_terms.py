@@ -94,7 +94,7 @@ class TermColumns:
     def effects(self, term: Term) -> Floats:
         """Return the effect of each level of a term, or of each combination.
 
-        From its columns' coefficients.
+        They follow from the coefficients of its columns.
         """
         found: Floats = np.ones((1, 1))
         for name in term:
@@ -116,9 +116,9 @@ class TermColumns:
 
 
 def is_estimable(model: Floats, combinations_of: Floats) -> bool:
-    """Return whether these combinations of coefficients, a row each.
+    """Return whether combinations of coefficients are equal in every least-squares fit.
 
-    Are the same in every least-squares fit.
+    Each row is a combination.
     """
     kept = np.linalg.pinv(model, rcond=_TOLERANCE) @ model
     return bool(np.abs(combinations_of - combinations_of @ kept).max(initial=0.0) < _TOLERANCE * 100)
@@ -135,7 +135,7 @@ def estimable_terms(columns: TermColumns, terms: Sequence[Term], among: Sequence
 def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
     """Return the terms from each of which this one cannot be told apart.
 
-    None where it takes several of them.
+    There are none where it takes several of them.
     """
     cells = columns.cells
     own = [(name,) for name in term] if len(term) > 1 else []
@@ -150,9 +150,9 @@ def partners(columns: TermColumns, term: Term) -> tuple[Term, ...]:
 def biases(
     columns: TermColumns, kept: Sequence[Term], left_out: Sequence[Term]
 ) -> dict[Term, tuple[Term, ...]]:
-    """Return the terms that a model leaves out.
+    """Return the terms that a model leaves out (Box and Hunter 1961).
 
-    By the terms in it that they would move (Box and Hunter 1961).
+    They are keyed by the terms in the model that they would bias.
     """
     cells = columns.cells
     model, places = cells.model(kept), cells.places(kept)

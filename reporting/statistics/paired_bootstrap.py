@@ -1,6 +1,6 @@
-"""The significance of differences between translations: sacreBLEU's paired bootstrap (Koehn 2004.
+"""The significance of differences between translations: sacreBLEU's paired bootstrap.
 
-Post 2018).
+The method is that of Koehn (2004), the program that of Post (2018).
 """
 
 from __future__ import annotations

@@ -110,9 +110,9 @@ class OffsetLaw:
 def fit_power_law(points: Sequence[tuple[float, float]], *, level: float = 0.95) -> PowerLaw | None:
     """Fit the law by least squares on the logarithms of x and y, both above 0.
 
-    None without two different x. A cell is one point, whatever its seeds, since cells stray from a law
-    together with all of theirs: so the error has n − 2 degrees of freedom (Draper and Smith 1998, chapter
-    1).
+    The result is None without two different x. A cell is one point, whatever its seeds, since cells stray
+    from a law together with all of theirs: so the error has n − 2 degrees of freedom (Draper and Smith
+    1998, chapter 1).
     """
     xs, ys = [math.log(x) for x, _ in points], [math.log(y) for _, y in points]
     if len(set(xs)) < 2:

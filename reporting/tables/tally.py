@@ -107,9 +107,9 @@ def tally_trials(
 ) -> dict[CellKey, tuple[Tally, ...]]:
     """Return the tallies of each place with a trial.
 
-    One, or if `separate` one for each combination of `over`. `rows`, `columns` and `over` are factors;
-    `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have ended since.
-    Without a factor in columns, a place's column is empty.
+    There is one, or if `separate` one for each combination of `over`. `rows`, `columns` and `over` are
+    factors; `outcomes` has the store's latest attempts, `begun` the trials that have begun and may have
+    ended since. Without a factor in columns, a place's column is empty.
     """
     located = _locate_trials(trials, rows, columns, over)
     tallies: dict[CellKey, tuple[Tally, ...]] = {}
@@ -130,8 +130,8 @@ def tallies_at_looks(
 ) -> dict[CellKey, tuple[Tally, ...]]:
     """Return the tallies of each place at the looks that it has reached.
 
-    Where all added trials have a value. `later` has the tallies of all trials up to each later look. For
-    the next look the trials are named that ended without a value.
+    A look is reached when all added trials have a value. `later` has the tallies of all trials up to each
+    later look. For the next look the trials are named that ended without a value.
     """
     grown: dict[CellKey, tuple[Tally, ...]] = {}
     for place, tally in first.items():

@@ -126,9 +126,9 @@ def step_memory(
 ) -> StepMemory:
     """Return the memory of a trial's step on sequences of `tokens`.
 
-    By default the longest that it may train on. Batches of a number of tokens are measured where they need
-    most. Frozen numbers have no gradient. Without a `state` nothing is frozen, and the optimiser keeps its
-    most for each weight. With `checkpoints` each sub-layer keeps only its input.
+    The default is the longest that it may train on. Batches of a number of tokens are measured where they
+    need most. Frozen numbers have no gradient. Without a `state` nothing is frozen, and the optimiser keeps
+    its most for each weight. With `checkpoints` each sub-layer keeps only its input.
     """
     train = settings.train
     if tokens is None and train.batch_tokens is not None:
@@ -164,7 +164,7 @@ def _held(
 ) -> TrainingMemory:
     """Return the analysis's memory of so many sequences of `tokens`.
 
-    Of which `scored` positions have outputs.
+    Only `scored` positions have outputs.
     """
     train, interface = settings.train, settings.task.interface
     return _memory(
@@ -182,8 +182,8 @@ def _held(
 def _fullest_lengths(settings: TrialSettings, longest: int) -> set[int]:
     """Return the lengths of pairs that can fill a batch of tokens best.
 
-    The longest, and those of full batches. Full batches have one row more than those of the longest pair,
-    or as many rows as a batch may have.
+    They are the longest, and those of full batches. Full batches have one row more than those of the
+    longest pair, or as many rows as a batch may have.
     """
     train = settings.train
     assert train.batch_tokens is not None, "it has batches of tokens"

@@ -91,7 +91,7 @@ class Changes:
 def read_changes(spec: CellsTable, design: Design) -> Changes:
     """Return the rows of a table without faults.
 
-    Each baseline first, then one changed factor, then several.
+    Each baseline comes first, then cells with one changed factor, then with several.
     """
     shown = {SEED, *spec.over, *([spec.columns] if spec.columns else [])}
     named: Mapping[str, Level] = spec.baseline or {}

@@ -54,7 +54,7 @@ def _explain_kind(design: Design) -> str:
 def design_aliases(design: Design) -> Aliases | None:
     """Return the aliases of a two-level design, factors by their places in `two_level`.
 
-    None for other designs.
+    Other designs give None.
     """
     if design.kind not in ("fractional", "plackett_burman") or not design.two_level:
         return None

@@ -29,10 +29,10 @@ _MAX_LISTED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """A metric in one trial: its title, the heading's text behind its name.
+    """A metric in one trial: its title, the text behind its name in headings, and its settings.
 
-    The settings that it depends on. `short` is the title on an axis, if that is not the whole one.
-    `tells_index` is true where the title has the index of a family's member in words.
+    `short` is the title on an axis, if that is not the whole one. `tells_index` is true where the title has
+    the index of a family's member in words.
     """
 
     title: str
@@ -47,8 +47,8 @@ def with_true_title(
 ) -> tuple[Metric, str]:
     """Return the metric with titles that hold for all of these trials.
 
-    The heading's text behind its name. `over_index` leaves out the index of a family, which is then an
-    axis.
+    The second result is the text behind its name in headings. `over_index` leaves out the index of a
+    family, which is then an axis.
     """
     meanings = _meanings(metric, settings, over_index=over_index)
     titles, headings = {(each.title, each.short) for each in meanings}, {each.heading for each in meanings}

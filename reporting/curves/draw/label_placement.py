@@ -66,7 +66,7 @@ def place_labels(
 ) -> list[LabelPosition]:
     """Return a position for each anchor's label.
 
-    Off obstacles and other labels and within bounds if possible.
+    Labels avoid obstacles and each other, and stay within bounds if possible.
     """
     full = list(obstacles)
     spots = []

@@ -11,10 +11,10 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
 def render(table: Table) -> str:
-    """Render the caption, the table with the paper's numbers in small type below ours.
+    """Render the caption, the table, its footnotes and its provenance.
 
-    Footnotes and provenance. Markdown has one heading row: headings above a column share its cell, a factor
-    above its levels the cell of the first. Groups are rows.
+    The paper's numbers are in small type below ours. Markdown has one heading row: headings above a column
+    share its cell, a factor above its levels the cell of the first. Groups are rows.
     """
     heads = [_head(table, column) for column in range(len(table.columns))]
     sides = [":--", *["--:"] * len(table.columns)]

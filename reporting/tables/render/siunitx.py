@@ -12,9 +12,9 @@ _NUMBER = re.compile(r"(−?)([\d,]+)(?:\.(\d+))?")
 
 
 def render(table: Table) -> str:
-    """Render the float as `latex` does.
+    """Render the float as `latex` does, with a column `S` for numbers.
 
-    With a column `S` for numbers and one of text for what follows them.
+    A column of text has what follows a number.
     """
     return render_float(table, _ALIGNED)
 
@@ -51,7 +51,7 @@ def _heads(table: Table, number: int) -> str:
 def _ours(cell: Cell, span: int) -> str:
     """Return a number for siunitx with its marks, or a text in braces.
 
-    The text of the column behind it.
+    The second result is the text of the column behind it.
     """
     found = _number(cell)
     if found is None:

@@ -103,7 +103,7 @@ class EvolutionSampler(optuna.samplers.BaseSampler):
 def cross(first: Mapping[str, Any], second: Mapping[str, Any], rng: Random) -> dict[str, Any]:
     """Return each value from one parent or the other.
 
-    Values that only one has serve where its option is taken.
+    A value that only one parent has is used where its option is taken.
     """
     shared = [name for name in sorted(first) if name in second]
     both = {name: first[name] if rng.random() < 0.5 else second[name] for name in shared}
@@ -130,7 +130,7 @@ class PointChanges:
 def _neighbours(distribution: BaseDistribution) -> Callable[[Any, Random], Any]:
     """Return a function that draws another value.
 
-    Any option, or a number by a normal step of it or its logarithm.
+    It draws any option, or a number by a normal step of it or of its logarithm.
     """
     if isinstance(distribution, CategoricalDistribution):
         return partial(_another, distribution.choices)

@@ -61,9 +61,9 @@ class Population:
             self._worths = []
 
     def _compare(self) -> list[Worth]:
-        """Return the values of the living.
+        """Return the values by which living points are compared.
 
-        The excess over limits, then the value, or front and crowding distance.
+        They are the excess over limits, then the value, or front and crowding distance.
         """
         excess = [sum(max(0.0, each) for each in trial.constraints.values()) for trial in self.living]
         losses = [self._losses(trial) for trial in self.living]
@@ -80,7 +80,7 @@ class Population:
     def _losses(self, trial: FrozenTrial) -> tuple[float, ...]:
         """Return the objectives as losses.
 
-        The worst for points that were given up, which have none to compare.
+        Points that were given up have no comparable value and get the worst.
         """
         if trial.state != TrialState.COMPLETE or trial.values is None:
             return (math.inf,) * len(self._signs)
