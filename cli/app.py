@@ -54,7 +54,6 @@ class _Program(_CommandGroup):
     """Ends a command with one message, without a traceback, for what its caller or the machine got wrong."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 -- a context that Typer keeps to itself
-        """Return the names in the order of their panels."""
         return [name for entries in PANELS.values() for name in entries]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 -- classes that Typer keeps to itself

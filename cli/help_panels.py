@@ -49,13 +49,11 @@ class PanelGroup(TyperGroup):
         _write_panels(formatter, {"Options": [row for row in options if row is not None]})
 
     def _visible(self, ctx: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 -- a class that Typer keeps to itself
-        """Yield the commands of help with their names."""
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         return ((name, command) for name, command in commands if command and not command.hidden)
 
 
 def _write_panels(formatter: Any, panels: Mapping[str, Sequence[tuple[str, str]]]) -> None:  # noqa: ANN401 -- as above
-    """Write each heading with its rows below, in columns of one width."""
     width = max((len(name) for rows in panels.values() for name, _ in rows), default=0)
     for heading, rows in panels.items():
         if rows:

@@ -275,7 +275,6 @@ def _file(path: Path) -> _Layer:
 
 
 def _fault_in_file(document: Document, problem: ValidationProblem) -> StudyFault:
-    """Return a fault of the file, with its position."""
     text, place = document.places[problem.path if problem.path in document.places else problem.path[:1]]
     return fault_at(text, place.key if problem.key else place.value, problem.message)
 

@@ -41,7 +41,6 @@ def print_stdout(text: str, *, styled: bool = False) -> None:
 
 
 def _printable(text: str, *, styled: bool) -> str:
-    """Return a text without control characters except those of a style."""
     pieces = _STYLE.split(text) if styled else [text]
     pieces[::2] = map(replace_unprintable, pieces[::2])  # the rest are styles
     return "".join(pieces)

@@ -36,7 +36,6 @@ def plan_here(
 
 
 def _locate(folder: Path, dataset: Dataset) -> str:
-    """Return where a published corpus is, or the command that fetches it."""
     from ..engine.corpora import check_availability
     from .views.datasets import format_location
 

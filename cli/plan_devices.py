@@ -67,7 +67,6 @@ def _where_here(
     *,
     local: bool = False,
 ) -> str:
-    """Return the device of this machine."""
     gpus = machine.gpus
     if not gpus:
         return "this machine's CPU, as gpus = 0"
@@ -85,7 +84,6 @@ def _where_here(
 
 
 def _without_gpu(gpus: Gpus) -> str:
-    """Return where trials that may have a GPU train on a machine without one."""
     if (fault := gpu_fault()) is not None:
         return f"nowhere: torch finds no GPU here, as CUDA fails: {fault}"
     if gpus == "auto":
@@ -104,7 +102,6 @@ def _others(gpu: Gpu, run_free: int | None) -> str:
 def _shared(
     held: StepMemory, gpu: Gpu, count: int, machine: MachineSettings, *, others: str, at_once: int | None
 ) -> str:
-    """Return how many trials share each GPU of this machine, why no more, and how they share it."""
     if (cpus := cpus_here()) < machine.cpus:
         here = f"{plural(cpus, 'CPU')} {'is' if cpus == 1 else 'are'} here"
         return f"not one such trial, as cpus = {machine.cpus:g} and {here}; with --local one"
@@ -139,7 +136,6 @@ def room_for(held: StepMemory, device_bytes: int, gpus: Gpus) -> GpuRoom:
 
 
 def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, place: str) -> str:
-    """Return how many trials train on a GPU at once, and what limits them."""
     size = format_bytes(device_bytes)
     if not found.by_memory:
         parts = held.parts_that_fit(device_bytes)
@@ -158,7 +154,6 @@ def _at_once(held: StepMemory, device_bytes: int, found: GpuRoom, gpus: Gpus, pl
 
 
 def _told(gpus: Gpus) -> str:
-    """Return the share of a GPU in words, such as `0.25 of one`."""
     return f"{gpus} of one"
 
 

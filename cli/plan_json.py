@@ -151,7 +151,6 @@ def _groups_to_list(sizes: Sequence[GroupSize]) -> list[dict[str, Any]]:
 
 
 def _device(held: StepMemory, device_bytes: int, machine: MachineSettings) -> dict[str, Any]:
-    """Return how many trials share a device and fit into it."""
     found = room_for(held, device_bytes, machine.gpus)
     parts = held.parts_that_fit(device_bytes)
     return {"bytes": device_bytes, "trials": found.trials, "fit": found.by_memory, "parts": parts}

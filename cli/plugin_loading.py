@@ -100,7 +100,6 @@ def _load_given(context: typer.Context, value: list[str] | None) -> None:
 
 
 def _load(path: Path) -> None:
-    """Load a plug-in; report and skip a broken one."""
     before = broken_plugins()
     try:
         load_plugin(path)

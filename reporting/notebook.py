@@ -42,7 +42,6 @@ class TableDisplay:
         return self.render()
 
     def _repr_html_(self) -> str:
-        """Return the table as a notebook shows it."""
         return self.render("html")
 
 
@@ -61,7 +60,6 @@ class PlanDisplay(Plan):
         return format_plan(self.study, self, MachineNotes.of_plan(self))
 
     def _repr_html_(self) -> str:
-        """Return the lines as a notebook shows them."""
         return f"<pre>{escape(replace_unprintable(str(self)))}</pre>"
 
 
@@ -85,5 +83,4 @@ class CurveDisplay:
         return repr(self.curve)
 
     def _repr_svg_(self) -> str:
-        """Return the figure as a notebook shows it."""
         return self.render("svg").decode()

@@ -50,7 +50,6 @@ def named_metrics(*studies: Study) -> set[str]:
 
 
 def _iter_metric_names(study: Study) -> Iterator[str]:
-    """Yield the metrics of a study's tables, figures and claims."""
     for spec in (*study.tables, *study.curves):
         yield from (name for _, name in spec.named_metrics())
     for claim in study.claims:

@@ -36,7 +36,6 @@ class _Translation:
 
     @property
     def pairing(self) -> tuple[int, tuple[str, ...]]:
-        """Return the key that it shares with its baseline."""
         return self.trial.settings.seed, self.references
 
 
@@ -90,7 +89,6 @@ def compare_outputs(
 def _row(
     one: _Translation, score: BootstrapScore, compared: tuple[_Translation, BootstrapScore] | None
 ) -> tuple[object, ...]:
-    """Return the scores of a trial, beside the baseline that it is compared with."""
     row = (one.trial.id, score.bleu, score.mean, score.half_width)
     if compared is None:
         return (*row, None, None, None)
@@ -99,7 +97,6 @@ def _row(
 
 
 def _translations(study: Study, store: Store, *, tuned: bool) -> list[_Translation]:
-    """Return the stored translations of a study's trials, in the order of the study."""
     kept = store.outputs([trial.id for trial in study.trials], tuned=tuned)
     lines = kept.partition_by("trial", as_dict=True)
     return [

@@ -123,12 +123,10 @@ def _paper_of(text: str) -> str | None:
 
 
 def _reproduces(theirs: PublishedTable, study: Study, spec: CellsTable) -> bool:
-    """Return whether a study's table reproduces the published one."""
     return (study.paper, spec.published_table) == (theirs.paper, theirs.name)
 
 
 def _caption(theirs: PublishedTable, units: Collection[str], remarks: Collection[str]) -> Iterable[str]:
-    """Yield the table's name in the paper, the unit of all its numbers, and the note on all of them."""
     shown = [f" ({unit}{_SIDES[HIGHER_IS_BETTER_BY_UNIT[unit]]})" for unit in units]
     yield f"Published: {theirs.paper} {theirs.name}{''.join(shown) if len(shown) == 1 else ''}."
     if len(remarks) == 1 and any(remarks):
@@ -137,7 +135,6 @@ def _caption(theirs: PublishedTable, units: Collection[str], remarks: Collection
 
 
 def _arrow(theirs: PublishedTable, column: str) -> str:
-    """Return the arrow to the better direction of a column, if its unit has one."""
     units = {theirs.cells[row, column].unit for row in theirs.rows if (row, column) in theirs.cells}
     return _ARROWS[HIGHER_IS_BETTER_BY_UNIT[units.pop()]] if len(units) == 1 else ""
 

@@ -75,7 +75,6 @@ def format_rungs(study: Study, width: int = WIDTH) -> Iterator[str]:
 
 
 def _cells(rung: PlannedRung) -> tuple[str, ...]:
-    """Return the size of a rung, and its numbers."""
     return (
         rung.size,
         f"{rung.parameters:,}",

@@ -109,7 +109,6 @@ def format_plan(
 
 
 def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
-    """Yield notes on the cells, a changed order, added seeds, and sizes solved for equal parameters."""
     yield "design", explain_design(study.design)
     yield "order", _ORDERS.get(study.order, "")
     aliases = alias_words(study.design)
@@ -132,7 +131,6 @@ def _design_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 
 
 def _cost_notes(plan: Plan, machine: MachineNotes, width: int) -> Iterator[_Note]:
-    """Yield the memory of a step, and what a test costs."""
     if plan.memory is not None:
         label, held = plan.memory
         text = f"a step of {abbreviate_all([label], width // 2)[0]} holds {_memory(held)}"
@@ -145,7 +143,6 @@ def _cost_notes(plan: Plan, machine: MachineNotes, width: int) -> Iterator[_Note
 
 
 def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
-    """Yield a search's objective, rungs, number of architectures, and the differences between its points."""
     if study.search is not None:
         yield "search", search_words(study.search, plan.elsewhere)
     if study.fidelity is not None:
@@ -155,7 +152,6 @@ def _search_notes(study: Study, plan: Plan) -> Iterator[_Note]:
 
 
 def _trial_notes(plan: Plan) -> Iterator[_Note]:
-    """Yield the trials to train anew, those compiled for each length, and each model over the budget."""
     settings = [each.trial.settings for each in plan.trials]
     if blocks := [found for each in settings if (found := blocks_compiled_for_each_length(each))]:
         text = (
@@ -257,7 +253,6 @@ def _axis(name: str, count: int) -> str:
 
 
 def _models(study: Study, plan: Plan, width: int) -> Iterator[str]:
-    """Yield a line for each model: its label, size, cost and memory of a step, and time of a trial."""
     unit, size = si_prefix(max((model.step_flops for model in plan.models), default=0))
     solved = () if study.design.matched_size is None else (study.design.matched_size[0], "residual")
     heads = (_label_column_name(study, plan), *solved, "parameters", f"{unit}FLOPs/step", "memory")

@@ -227,7 +227,6 @@ class StudyResults:
         return latex_section(self.study, self.store, form=form)
 
     def _load_metrics(self, study: Study) -> pl.DataFrame:
-        """Return the course of every metric of a study's trials."""
         return self.store.metrics([trial.id for trial in study.trials])
 
     def __repr__(self) -> str:
@@ -235,7 +234,6 @@ class StudyResults:
         return f"{study.name} · {one_line(study.title)}\n{self.status.summary()}\n{self.store.place}"
 
     def _repr_html_(self) -> str:
-        """Title, counts and tables, as a notebook shows them."""
         name, title = escape(self.study.name), escape(one_line(self.study.title))
         head = f"<p><strong>{title}</strong><br>{name} · {escape(self.status.summary())}</p>"
         return "\n".join(
@@ -253,7 +251,6 @@ def _claim_row(checked: ClaimResult) -> tuple[object, ...]:
 def _select_specs(
     results: StudyResults, kind: str, specs: Sequence[SpecT], name: str | None, error: type[ActivememError]
 ) -> list[SpecT]:
-    """Return those of a study's tables or curves that are asked for."""
     study = f"study {results.study.name}"
     if not specs:
         raise error(f"{study} asks for no {kind}: it has no [[{kind}]]{_last_run_note(results, kind)}")

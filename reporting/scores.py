@@ -104,7 +104,6 @@ def bounds_of(spec: ScoreKeys, metric: str, task: str) -> tuple[float, float] | 
 
 
 def _scale_faults(spec: ScoreKeys, design: Design) -> Iterator[KeyFault]:
-    """Yield bounds of nothing, bounds the wrong way round, and metrics without bounds beside others."""
     tasks = task_names(spec, selected_levels(spec.select, design.factors))
     possible = task_names(spec, design.known_levels)
     known = [*spec.value, *(f"{metric}:{task}" for metric in spec.value for task in possible)]

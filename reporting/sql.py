@@ -102,7 +102,6 @@ def _answer(sql: str, tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -
 
 
 def _read_fault(ended: subprocess.CompletedProcess[bytes]) -> Mapping[str, str]:
-    """Return the error that the answering process reports; empty if there is none."""
     if ended.returncode == 0:
         return json.loads(ended.stdout)
     if b"memory allocation" in ended.stderr or b"Cannot allocate memory" in ended.stderr:
@@ -111,7 +110,6 @@ def _read_fault(ended: subprocess.CompletedProcess[bytes]) -> Mapping[str, str]:
 
 
 def _explain_fault(fault: Mapping[str, str], tables: Mapping[str, pl.LazyFrame], limits: QueryLimits) -> str:
-    """Return the message on a wrong statement, with the next step."""
     message = fault.get("message", "")
     match fault["kind"]:
         case "statement":
@@ -126,18 +124,15 @@ def _explain_fault(fault: Mapping[str, str], tables: Mapping[str, pl.LazyFrame],
 
 
 def _read_when_asked(read: Callable[[], pl.DataFrame], dataset: str) -> pl.LazyFrame:
-    """Return a dataset of a store's latest attempts."""
     return pl.defer(read, schema={name: kind for name, kind in SCHEMAS[dataset].items() if name != "study"})
 
 
 def _with_study(levels: pl.DataFrame, outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return the levels, the study of each trial in front of them."""
     studies = outcomes.select("trial", "study")
     return studies.join(levels, on="trial", how="left", maintain_order="left")
 
 
 def _explain_error(message: str, tables: Mapping[str, pl.LazyFrame]) -> str:
-    """Return what Polars says, without its plan, and with the name that was probably meant."""
     what = message.partition("\n\nResolved plan")[0].partition("\n\n")[0]
     if found := _NO_TABLE.search(what):
         return f"query: there is no table '{found['name']}'{nearest_hint(found['name'], tables)}"

@@ -86,7 +86,6 @@ def show(
 
 
 def _check_kind(kind: str) -> str:
-    """Return the kind; raise ActivememError with the nearest for an unknown one."""
     if kind not in KINDS:
         raise ActivememError(f"unknown kind '{kind}'{nearest_hint(kind, KINDS)}")
     return kind

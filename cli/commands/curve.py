@@ -57,7 +57,6 @@ def render(
 
 
 def _write_images(curves: list[CurveDisplay], paths: list[Path], image_format: FigureFormat) -> None:
-    """Draw each figure into its file, and print the file's name."""
     for each, path in zip(curves, paths, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(each.render(image_format))

@@ -130,7 +130,6 @@ def compare(
 
 
 def _measure(study: Study, settings: ResolvedSettings, sequences: int) -> Iterator[_Report]:
-    """Carry out all probes that are for a study's models, one kind after the other."""
     from ...engine.core.resources import Machine
     from ...engine.probes import probe_study, run_registered_probes, tune_study  # loads torch
     from ...studies.catalog.probes import PROBES
@@ -184,7 +183,6 @@ class _Report:
 
 
 def _page(study: Study, reports: Sequence[_Report]) -> dict[str, object]:
-    """Return the results of probes for a program."""
     counts = sum((report.counts for report in reports), Counter[str]())
     left = {trial: why for report in reports for trial, why in report.left.items()}
     measured = {verb: counts[verb] for verb in ("probed", "tuned")}
@@ -192,7 +190,6 @@ def _page(study: Study, reports: Sequence[_Report]) -> dict[str, object]:
 
 
 def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "probed") -> _Report:
-    """Print the result of each trial, then the counts."""
     from ...engine.probes import NO_ENCODER, NO_TRANSLATION
     from ..views.trial_names import TrialNameColumns
 
@@ -220,7 +217,6 @@ def _report_probes(study: Study, probes: Iterator[ProbeResult], verb: str = "pro
 
 
 def _headline(metrics: Mapping[str, float]) -> str:
-    """Return the main metric of a model as text."""
     from ...studies.catalog.metrics import TUNED_METRIC, find_metric
 
     if TUNED_METRIC not in metrics and "memory_change" in metrics:

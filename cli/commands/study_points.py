@@ -65,7 +65,6 @@ def tell(study: StudyFile, *, overrides: OverridesOption = None, results: Result
 
 
 def _lines() -> Iterator[tuple[int, str]]:
-    """Yield the lines of standard input that are not empty, each with its number, as soon as they arrive."""
     for number, line in enumerate(sys.stdin, start=1):
         if line.strip():
             yield number, line

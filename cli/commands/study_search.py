@@ -58,7 +58,6 @@ def show(
 def _show_best(
     study: str, overrides: list[str] | None, count: int, results: str | None, *, as_json: bool
 ) -> None:
-    """Print the best points of a search, as its table of points has them."""
     from ...reporting.results import open_study
     from ...reporting.tables.render import rich
     from ...reporting.tables.tidy import iter_records

@@ -181,7 +181,6 @@ class LineDisplay(Listener):
 
 
 def _ended_line(event: Ended, progress: StudyProgress, columns: TrialNames, headline: Headline) -> str:
-    """Return the line of a trial that has ended, which the progress has counted already."""
     count = progress.counts.total(), progress.total
     return trial_lines.format_ended(event, progress.trial(event.trial), count, columns, headline)
 
@@ -199,12 +198,10 @@ def _continued_line(
 
 
 def _format_start(attempt: int) -> str:
-    """Return the line that says that Ray is being started."""
     return RAY_MESSAGE if attempt == 1 else RAY_AGAIN_MESSAGE.format(attempt=attempt)
 
 
 def _format_short_grid(trials: int, seconds: float) -> str:
-    """Return the line that says that a short grid trains in this process."""
     each = format_duration(max(1.0, seconds / trials))
     return (
         f"{plural(trials, 'trial')} of about {each}: run in this process, one after the other; --ray uses Ray"

@@ -50,14 +50,12 @@ def _note_new_store(settings: ResolvedSettings) -> None:
 
 
 def _print_data_warnings(study: Study) -> None:
-    """Print what is odd about the study's own data, in the words of `study plan`."""
     summary = study.own_corpus.summary if study.own_corpus else None
     for text in summary.warnings if summary else ():
         print_stderr("\n".join(labelled_lines("warning", text, output_width())))
 
 
 def _request(options: RunOptions, study: Study) -> RunRequest:
-    """Return the requested run of the selected trials."""
     parts = [select_trials(study, options.only)] if options.only else []
     parts += [select_shard(study, options.shard)] if options.shard is not None else []
     return RunRequest(

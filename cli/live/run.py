@@ -129,7 +129,6 @@ def _stopped_by(failure: MachineError, request: RunRequest) -> MachineError:
 
 
 def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
-    """Return the resources of trials."""
     values = settings.values
     return Machine(
         cpus=values.cpus,
@@ -146,7 +145,6 @@ def _machine(request: RunRequest, settings: ResolvedSettings) -> Machine:
 
 
 def _names(study: Study) -> TrialNames:
-    """Return the names of a study's trials in lines."""
     return TrialNameColumns() if study.search is None else PointNames(study)
 
 

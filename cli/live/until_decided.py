@@ -69,7 +69,6 @@ def run_until_decided(
 
 
 def _told(found: NextSeeds) -> str:
-    """Return one line about the added seeds and the reason."""
     time = "" if found.seconds is None else f", about {format_duration(found.seconds)}"
     adds = f"{plural(len(found.trials), 'trial')} up to {found.seeds} seeds{time}"
     name = found.name if found.kind == "claim" else f"table {found.name}"
@@ -82,7 +81,6 @@ def _told(found: NextSeeds) -> str:
 
 
 def _print_verdicts(results: StudyResults, spent: float) -> None:
-    """Print the decided claims and tables, and how long the added seeds have trained."""
     told: list[str] = []
     if results.study.claims:
         counts = Counter(each.verdict for each in results.check_claims())

@@ -80,7 +80,6 @@ def _not_begun(study: Study, store: Store) -> StudyNow:
 
 @contextmanager
 def _display(now: StudyNow) -> Iterator[_Show]:
-    """Yield a display of a study: live on a terminal, lines elsewhere."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield _Lines(now).show
@@ -119,13 +118,11 @@ class _Drawn:
         self._shown: tuple[str, StoredProgress, TrialNameColumns, list[str]] | None = None
 
     def show(self, now: StudyNow, progress: ProgressNow) -> None:
-        """Show this from now on."""
         columns = TrialNameColumns([*now.study.trials, *(each.trial for each in now.begun)])
         below = [*_abandoned(progress), *format_failures(count_reasons(now.outcomes))]
         self._shown = now.study.name, StoredProgress(progress), columns, below
 
     def render(self) -> Group:
-        """Return the bar and the lines."""
         if self._shown is None:
             return Group()
         name, progress, columns, below = self._shown
@@ -144,7 +141,6 @@ class _Lines:
         self._headline = headline_of(now.study, now.outcomes)
 
     def show(self, now: StudyNow, progress: ProgressNow) -> None:
-        """Print what is new."""
         shown, clock = StoredProgress(progress), time.monotonic()
         epochs = sum(each.epoch for each in shown.running.values())
         lines = list(self._ended(now, shown))
@@ -157,7 +153,6 @@ class _Lines:
             self._printed_at = clock
 
     def _ended(self, now: StudyNow, shown: StoredProgress) -> Iterator[str]:
-        """Yield a line for each new outcome."""
         rows = now.outcomes.filter(pl.col("status") != "incomplete").sort("finished")
         new = [
             row for row in rows.iter_rows(named=True) if self._attempts.get(row["trial"]) != row["attempt"]
@@ -173,6 +168,5 @@ class _Lines:
 
 
 def _abandoned(progress: ProgressNow) -> list[str]:
-    """Return a line if trials have begun that nobody trains."""
     count = len(progress.stopped)
     return [f"  {plural(count, 'trial')} begun that nobody trains now"] if count else []

@@ -120,7 +120,6 @@ def block_to_dict(block: nodes.BlockNode, context: CostContext) -> dict[str, Any
 
 
 def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterator[tuple[str, str]]:
-    """Yield a block's costs and reach, each with its name."""
     cost = block_cost(block, context.config, length=context.length)
     shared = "".join(f", and {count:,} in the {key}" for key, count in cost.shared.items())
     unit, size = si_prefix(cost.flops / context.length)
@@ -133,7 +132,6 @@ def _figures(spec: Spec, block: nodes.BlockNode, context: CostContext) -> Iterat
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Iterator[str]:
-    """Yield a line for each parameter: its name, its values, its default, and its meaning."""
     width = max(len(parameter.name) for parameter in parameters)
     for parameter in parameters:
         given = default_text(parameter)
@@ -165,6 +163,5 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
 
 
 def _wrapped(text: str, indent: int) -> list[str]:
-    """Return the text within 80 columns, lines after the first indented by two more."""
     first, others = " " * indent, " " * (indent + 2)
     return wrap(text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)

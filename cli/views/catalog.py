@@ -43,7 +43,6 @@ _SEARCH_KEYS = {"samplers": SAMPLER_KEYS, "schedulers": SCHEDULER_KEYS}
 
 
 def _names(kind: str) -> Iterable[str]:
-    """Return all names of a kind."""
     listed = {"blocks": registered_names, "tasks": task_names, "metrics": lambda: METRICS}
     return listed[kind]() if kind in listed else REGISTRIES[kind][1]
 
@@ -120,7 +119,6 @@ def _block_specs() -> list[Spec]:
 
 
 def _rows(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Return each name with its description, wrapped beside it, and the owner if it is a plug-in."""
     names = max(len(name) for name, _, _ in rows)
     texts = (
         f"{name:<{names}}   {text}{'' if owner == OWN else f' · {owner}'}".rstrip()
@@ -134,7 +132,6 @@ def _description(item: Any) -> str:  # noqa: ANN401 -- of any registry
 
 
 def _metric_to_dict(metric: Metric) -> dict[str, Any]:
-    """Return all facts about a metric."""
     return {
         "name": metric.name,
         "title": metric.title,
@@ -146,7 +143,6 @@ def _metric_to_dict(metric: Metric) -> dict[str, Any]:
 
 
 def _task_to_dict(spec: TaskSpec) -> dict[str, Any]:
-    """Return all facts about a task."""
     known = {
         "name": spec.name,
         "summary": spec.summary,
@@ -163,7 +159,6 @@ def _task_to_dict(spec: TaskSpec) -> dict[str, Any]:
 
 
 def _format_task(spec: TaskSpec) -> Iterator[str]:
-    """Return the lines of a task, with an example's input and target for one that draws them."""
     rows = [("needs", spec.kind.value), ("source", spec.source), *_origin(TASKS, spec.name)]
     if isinstance(spec, AlgorithmicTask):
         rows[1:1] = [
@@ -179,7 +174,6 @@ def _format_task(spec: TaskSpec) -> Iterator[str]:
 
 
 def _origin(registry: Registry[Any], name: str) -> list[tuple[str, str]]:
-    """Return the row that names the plug-in of an entry, with the digest of its file; none of our own."""
     if (owner := registry.owner(name)) == OWN:
         return []
     file = registry.source(name)
@@ -192,7 +186,6 @@ def _format(
     table: str = "",
     settings: type[BaseModel] | None = None,
 ) -> Iterator[str]:
-    """Yield a heading, rows that are not empty, and the keys of settings in a table, besides the name."""
     yield from wrap(heading, WIDTH)
     yield ""
     for label, text in rows:

@@ -88,7 +88,6 @@ def _lines(availability: Availability, width: int, sizes: int) -> str:
 
 
 def _kind_to_dict(dataset: Dataset) -> dict[str, Any]:
-    """Return the keys that only one kind has."""
     match dataset:
         case Corpus():
             return {

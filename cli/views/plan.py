@@ -75,7 +75,6 @@ def _cpu_months(plan: Plan) -> str:
 
 
 def _format_total_time(plan: Plan, machine: MachineSettings, first_trial: str) -> str:
-    """Return the time of all remaining trials, as far as it is known."""
     seconds = plan.estimate.seconds
     trains_on_gpu = machine.gpus and (machine.gpus != "auto" or has_gpu())
     if seconds is None:

@@ -72,7 +72,6 @@ def records(answer: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def _column(series: pl.Series) -> list[str]:
-    """Return the name and the values of a column, all equally wide; numbers on the right."""
     texts = [truncate(_text(value), _MAX_TEXT_WIDTH) for value in series]
     width = max(map(len, (series.name, *texts)))
     side = ">" if series.dtype.is_numeric() else "<"
@@ -80,7 +79,6 @@ def _column(series: pl.Series) -> list[str]:
 
 
 def _group_columns(texts: Sequence[list[str]], width: int) -> Iterator[list[list[str]]]:
-    """Yield as many columns side by side as there is room for, at least one."""
     group: list[list[str]] = []
     for column in texts:
         if group and sum(len(each[0]) + len(_GAP) for each in (*group, column)) - len(_GAP) > width:
@@ -124,12 +122,10 @@ def _json_value(value: object) -> object:
 
 
 def _escaped(text: str) -> str:
-    """Return the text with pipes and backslashes escaped."""
     return text.replace("\\", "\\\\").replace("|", "\\|")
 
 
 def _csv(answer: pl.DataFrame) -> str:
-    """Return the answer as CSV with a head; raise QueryError for what CSV cannot hold, such as lists."""
     try:
         return answer.write_csv()
     except pl.exceptions.ComputeError as error:

@@ -46,7 +46,6 @@ def settings_to_dict(study: Study) -> dict[str, Any]:
 
 
 def _summary(sheet: SourceSheet) -> str:
-    """Return how many settings come from which source."""
     count = plural(len(sheet.settings), "setting")
     if not sheet.is_given:
         return f"{count}; the study does not say where they come from, since it has no table [source]"

@@ -111,7 +111,6 @@ def run_page(study: Study, store: Store, summary: Summary | None, resume_command
 
 
 def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], place: int) -> list[str]:
-    """Return the texts `accuracy 0.900` of each point, all equally wide."""
     metric = find_quantity(objective.name)
     assert metric is not None, "an objective of a study that was read"
     means = [metric.format(each.means[place]) for each in best]
@@ -120,7 +119,6 @@ def _objective_column(objective: SearchObjective, best: Sequence[BestPoint], pla
 
 
 def _finite_or_null(metrics: Mapping[str, float]) -> dict[str, float | None]:
-    """Return the metrics with null for infinities and NaN, which JSON lacks."""
     return {name: value if math.isfinite(value) else None for name, value in metrics.items()}
 
 

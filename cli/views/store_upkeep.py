@@ -100,7 +100,6 @@ def _totals(store: Store, found: StoreCheck) -> str:
 
 
 def _lines(store: Store, findings: Sequence[Finding]) -> list[str]:
-    """Each finding's kind, path and size, and below that its reason."""
     width = max((len(finding.kind.value) for finding in findings), default=0)
     lines: list[str] = []
     for finding in findings:

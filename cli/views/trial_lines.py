@@ -124,6 +124,5 @@ def _format_metrics(metrics: Mapping[str, float], names: Sequence[str]) -> list[
 
 
 def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Each row as one text in aligned columns, with two spaces before each."""
     widths = [max(map(len, column)) for column in zip_longest(*rows, fillvalue="")]
     return ["".join(f"  {text:<{width}}" for text, width in zip(row, widths, strict=False)) for row in rows]

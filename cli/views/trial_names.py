@@ -81,7 +81,6 @@ class TrialNameColumns:
         return [f"{shown[levels.get(factor)]:<{_width(shown)}}" for factor, shown in columns.items()]
 
     def _fit(self, max_width: int) -> dict[str, _LevelTexts]:
-        """Return the columns in the first form that fits, or the last."""
         levels, informative = self._levels, self._informative
         columns: dict[str, _LevelTexts] = {}
         numeric = [factor for factor, each in informative.items() if _numbers(factor, each)]
@@ -251,7 +250,6 @@ def _strip_shared_words(names: Sequence[str]) -> Sequence[str]:
 
 
 def _shared_prefix_length(words: Sequence[Sequence[str]]) -> int:
-    """Return how many words at the beginning are the same in all."""
     return sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, zip(*words, strict=False)))
 
 

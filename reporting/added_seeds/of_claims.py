@@ -67,7 +67,6 @@ class _OpenClaim:
 
     @classmethod
     def of(cls, claim: Claim, result: ClaimResult, results: CellResults) -> _OpenClaim:
-        """Return a claim with its result."""
         family = list(dict.fromkeys(iter_comparisons(claim.statement)))
         return cls(
             claim=claim,
@@ -130,12 +129,10 @@ class _OpenClaim:
         )
 
     def _seeds(self, chosen: Sequence[Comparison], ahead: int) -> dict[Comparison, tuple[int, ...]]:
-        """Return the seeds of comparisons so many looks ahead, or at the last look."""
         looks = self.results.looks
         return {each: looks[min(len(self.tests[each]) + ahead, len(looks)) - 1] for each in chosen}
 
     def _to_train(self, seeds: Mapping[Comparison, tuple[int, ...]]) -> tuple[Trial, ...]:
-        """Return the trials of comparisons with these seeds that have not run."""
         found = {
             number: trial
             for each, its in seeds.items()

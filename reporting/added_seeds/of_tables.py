@@ -116,7 +116,6 @@ class _OpenTable:
 
     @cached_property
     def _to_train(self) -> dict[tuple[str, str], dict[int, list[Trial]]]:
-        """Return the trials that have not ended, by row and column and by seed."""
         spec = self.filler.spec
         ended = set(self.outcomes.filter(pl.col("status") != "incomplete")["trial"])
         own = {trial.id: trial for trial in self.study.with_later_seeds().trials}  # without the rows' names
@@ -167,11 +166,9 @@ class _OpenTable:
         )
 
     def _seeds_of(self, each: JudgedDifference, ahead: int) -> int:
-        """Return the number of seeds of a difference so many looks ahead, or at the last look."""
         return self.filler.counts[min(each.found.looks + ahead, len(self._looks)) - 1]
 
     def _trials(self, chosen: Sequence[JudgedDifference], ahead: int) -> tuple[Trial, ...]:
-        """Return the trials of differences that still need training, so many looks ahead."""
         found = {
             trial.id: trial
             for each in chosen

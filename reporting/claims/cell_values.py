@@ -184,7 +184,6 @@ class CellResults:
         return None if law is None or size is None else law.at(size)[0]
 
     def _parameters(self, cell: Cell) -> float | None:
-        """Return the parameters of a cell's model."""
         trial = next(iter(self._trials.get(cell_key(cell), {}).values()), None)
         return None if trial is None else model_cost("parameters", trial.settings)
 
@@ -272,7 +271,6 @@ def _trial_key(trial: Trial) -> CellKey:
 
 
 def _step(metric: str, trial: Trial | None) -> float:
-    """Return the smallest difference that a metric can show in a trial."""
     known = find_metric(metric)
     if known.steps_with_curriculum and trial is not None:
         return float(require_algorithmic(trial.settings.task.name).length_step)

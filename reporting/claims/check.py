@@ -143,14 +143,12 @@ def _shown_test(tests: Sequence[PairedTest], threshold: float) -> PairedTest:
 
 
 def _verdict(test: PairedTest, threshold: float) -> Verdict:
-    """Return the verdict of one comparison at a level."""
     if not test.complete or test.p > threshold:
         return Verdict.UNDECIDED
     return Verdict.CONFIRMED if test.inside else Verdict.REFUTED
 
 
 def _decimals(comparison: Comparison) -> int:
-    """Return the most decimals that tables print of a compared metric; for quotients at least three."""
     known = max((find_metric(each.metric).decimals for each in iter_quantities(comparison)), default=1)
     return max(known, 3) if any(isinstance(each, Quotient) for each in iter_numbers(comparison)) else known
 

@@ -99,7 +99,6 @@ class ComparableCells:
         ]
 
     def _task(self, place: CellKey) -> str:
-        """Return the task of a cell with all its settings; empty for a cell without trials."""
         if place not in self._tasks:
             first = next(iter(self._trials.get(place, {}).values()), None)
             self._tasks[place] = "" if first is None else first.settings.task.model_dump_json()

@@ -92,7 +92,6 @@ class PairedTest:
 
     @cached_property
     def _spread(self) -> tuple[float, float] | None:
-        """Return the standard deviation of a difference and its degrees of freedom."""
         found = None if self._limit is not None else sample_sd(list(self.differences.values()))
         if found is None:
             return None
@@ -152,12 +151,10 @@ class PairedTest:
 
     @property
     def _ends(self) -> list[float]:
-        """Return the finite ends of the region."""
         return [end for end in self.region if math.isfinite(end)]
 
     @property
     def _crossed_ends(self) -> list[float]:
-        """Return the ends of the region that the effect has passed or reached."""
         low, high = self.region
         assert self.effect is not None
         return [low] if self.effect <= low else [high]

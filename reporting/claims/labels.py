@@ -96,13 +96,11 @@ class _LabelWriter:
     full: bool = False
 
     def comparison(self, comparison: Comparison) -> str:
-        """`left > right`, `left within 1 of right`."""
         within = comparison.sign == "within"
         sign = f"within {comparison.margin:g} of" if within else comparison.sign
         return f"{self.number(comparison.left)} {sign} {self.number(comparison.right)}"
 
     def number(self, number: Number) -> str:
-        """Return a number of any kind."""
         match number:
             case Constant():
                 return f"{number.value:g}"
@@ -121,7 +119,6 @@ class _LabelWriter:
                 return f"law({self.number(number.of)})"
 
     def _total(self, total: SignedSum) -> str:
-        """Terms with their signs; nested sums are in parentheses."""
         minus = "-" if self.full else "−"
         text = ""
         for sign, term in total.terms:

@@ -121,7 +121,6 @@ def _permutes(checked: ClaimResult) -> bool:
 
 
 def _degrees(checked: Sequence[ClaimResult]) -> str:
-    """Return the range of the degrees of freedom of claims that pool; empty without any."""
     known = [
         int(finding.degrees)
         for each in checked
@@ -184,7 +183,6 @@ def _has_stricter_level(checked: ClaimResult) -> bool:
 
 
 def _rows(checked: ClaimResult) -> Iterator[_ClaimRow]:
-    """Yield the claim with its deciding comparison, then all of its comparisons if there are several."""
     found = checked.findings
     notes = format_missing(found)
     if _has_stricter_level(checked):
@@ -224,7 +222,6 @@ def _row(
 
 
 def _numbers(rows: Sequence[_ClaimRow]) -> list[str]:
-    """Effect, interval, p and n of every row, aligned in columns."""
     effect = max(len(row.effect) for row in rows)
     low, high = (max(len(row.interval[side]) for row in rows) for side in (0, 1))
     blank = " " * (low + high + 4)

@@ -442,7 +442,6 @@ def word_faults(spec: CellFigure, design: Design) -> Iterator[KeyFault]:
 
 
 def _noted(panels: Sequence[Panel], cells: FigureCells) -> Iterator[str]:
-    """Yield the notes of a metric beside its figure, panel by panel."""
     noted = cells.samples.noted
     if noted:
         title = find_metric(find_metric(cells.spec.value).noted).title

@@ -102,7 +102,6 @@ def collect_samples(
 
 
 def _labels(spec: CellFigure, metrics: pl.DataFrame) -> dict[str, dict[str, str]]:
-    """Return the labels of each index by role, for roles whose labels agree between trials."""
     found: dict[str, dict[str, str]] = {}
     for role, name in spec.roles.items():
         families = find_metric(spec.value).index_labels
@@ -229,7 +228,6 @@ def index_positions(indices: Sequence[str]) -> tuple[dict[object, float], tuple[
 
 
 def _number(text: str) -> float | None:
-    """Return an index as a number, None if it is none."""
     try:
         return float(text)
     except ValueError:

@@ -80,7 +80,6 @@ class AggregateTable(ScoreKeys, TableKind):
 
 
 def _columns(spec: AggregateTable, scores: Scores) -> dict[str, str]:
-    """Return the heading of each column, by what is in it."""
     arrow = " ↑" if scores.sign > 0 else " ↓"
     found = {"iqm": f"IQM{arrow}", "mean": f"mean{arrow}", "median": f"median{arrow}"}
     if spec.target is not None:
@@ -136,7 +135,6 @@ def _cell(found: Aggregate, number: Metric, count: int) -> Cell:
 def _sentences(
     spec: AggregateTable, subject: ResultSubject, scores: Scores, columns: Sequence[str]
 ) -> Iterator[str]:
-    """Yield every sentence of the caption."""
     metrics = [subject.metric(name)[0] for name in spec.value]
     fixed = subject.fixed((spec.rows, *spec.tasks, SEED))
     low, high = scores.run_counts

@@ -81,7 +81,6 @@ class BoxFigure(CellFigure):
 
 
 def _make_box(name: str, at: float, ordered: Sequence[float], *, accent: bool) -> Box:
-    """Return the box of sorted values, quartiles interpolated between the two nearest."""
     if len(ordered) < MIN_BOX_VALUES:
         return Box(name=name, at=at, n=len(ordered), values=tuple(ordered), accent=accent)
     low, middle, high = (_quantile(ordered, share) for share in (0.25, 0.5, 0.75))
@@ -99,7 +98,6 @@ def _make_box(name: str, at: float, ordered: Sequence[float], *, accent: bool) -
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
-    """Return a quantile of sorted values, interpolated between the two nearest."""
     place = share * (len(ordered) - 1)
     below = int(place)
     above = min(below + 1, len(ordered) - 1)
@@ -171,7 +169,6 @@ class Boxes(Content):
 
 
 def _measure_rows(content: Boxes, values: Scale) -> PanelLayout:
-    """Return the room for boxes in rows, the same in every panel."""
     name_width, pitch = measure_names([box.name for box in content.boxes])
     count = max(len(content.boxes), 1)
     return PanelLayout(
@@ -187,7 +184,6 @@ def _measure_rows(content: Boxes, values: Scale) -> PanelLayout:
 
 
 def _gap(places: Sequence[float]) -> float:
-    """Return the distance from one box to the next."""
     return min((b - a for a, b in pairwise(places)), default=1.0)
 
 

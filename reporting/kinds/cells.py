@@ -251,7 +251,6 @@ def _column_text(name: str, texts: Sequence[str]) -> str:
 
 
 def _factor_faults(spec: CellsTable, factors: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-    """Yield names that are not factors, and factors named twice."""
     met: dict[str, str] = {}
     places: list[tuple[KeyPath, str]] = [(("rows",), spec.rows)]
     if spec.columns is not None:
@@ -279,7 +278,6 @@ def _mixed_level_faults(spec: CellsTable, design: Design) -> Iterator[KeyFault]:
 
 
 def _baseline_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> Iterator[KeyFault]:
-    """Yield a baseline that is not a row, and a second kind of differences beside its own."""
     if spec.baseline is None:
         return
     if message := level_name_fault(spec.baseline, levels[spec.rows], spec.rows):
@@ -290,7 +288,6 @@ def _baseline_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) 
 
 
 def _significance_faults(spec: CellsTable) -> Iterator[KeyFault]:
-    """Yield stars or p without differences that have any."""
     if spec.significance == "star":
         return
     asked = f'significance = "{spec.significance}"'
@@ -301,7 +298,6 @@ def _significance_faults(spec: CellsTable) -> Iterator[KeyFault]:
 
 
 def _margin_faults(spec: CellsTable) -> Iterator[KeyFault]:
-    """Yield a smallest difference where no difference is tested, or of a metric that is not shown."""
     path: KeyPath = ("smallest_difference",)
     if not spec.smallest_difference:
         return
@@ -341,7 +337,6 @@ def _group_faults(spec: CellsTable, levels: Mapping[str, tuple[Level, ...]]) -> 
 
 
 def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
-    """Yield unknown metrics, and one that cannot decide which level is best."""
     yield from metric_faults(spec.value, spec.digits, [spec.otherwise] if spec.otherwise else [])
     first = spec.value[0]
     if (
@@ -354,7 +349,6 @@ def _metric_faults(spec: CellsTable) -> Iterator[KeyFault]:
 
 
 def _otherwise_faults(spec: CellsTable) -> Iterator[KeyFault]:
-    """Yield a metric in place of `value` that is unknown, undecided, ambiguous or shown already."""
     path: KeyPath = ("otherwise",)
     if spec.otherwise is None:
         return
@@ -467,7 +461,6 @@ def make_filler(
 
 
 def _assemble_table(study: Study, filler: CellFiller, outcomes: pl.DataFrame) -> Table:
-    """Return the table of a filler's cells, with the sentences around it."""
     spec, rows, columns = filler.spec, filler.rows, filler.columns
     cells = filler.fill()  # makes the footnotes too
     trials = _shown_trials(study, filler, outcomes)
@@ -523,7 +516,6 @@ def _selected_trials(study: Study, spec: CellsTable, changes: Changes | None) ->
 
 
 def _with_change(trial: Trial, changes: Changes) -> Trial:
-    """Return the trial with the name of its row as its level of what the rows are."""
     return replace(trial, levels={**trial.levels, CHANGES: changes.row(trial.levels).label})
 
 
@@ -545,7 +537,6 @@ def _choices(changes: Changes | None) -> dict[str, int]:
 
 
 def _over_budget(study: Study, spec: CellsTable, changes: Changes | None) -> set[tuple[str, str]]:
-    """Return the rows and columns of trials that the study's budget does not allow."""
     refused = [trial for trial in study.over_budget if is_selected(spec.select, trial.levels)]
     refused = [trial for trial in refused if changes is None or changes.has_row(trial.levels)]
     selected = [(_with_change(trial, changes) if changes else trial).levels for trial in refused]

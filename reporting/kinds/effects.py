@@ -215,7 +215,6 @@ def model_figure(
 
 
 def _model_notes(found: StudyModel) -> Iterator[str]:
-    """Yield the note on points and whiskers."""
     if found.model is None:
         yield "Nothing to draw: no factor has values at several levels."
         return
@@ -227,7 +226,6 @@ def _model_notes(found: StudyModel) -> Iterator[str]:
 
 
 def _figure_notes(found: StudyModel) -> Iterator[str]:
-    """Yield the note on the dotted line and the words beside factors."""
     if found.model is None:
         return
     error, tests = found.model.error, sum(effect.p is not None for effect in found.model.effects())
@@ -237,7 +235,6 @@ def _figure_notes(found: StudyModel) -> Iterator[str]:
 
 
 def _factor_means(found: StudyModel, factors: Mapping[str, tuple[Level, ...]], metric: Metric) -> Effects:
-    """Return the means at each level of every factor."""
     effects = {effect.term: effect for effect in found.model.effects()} if found.model else {}
     groups = list[FactorMeans]()
     for name, levels in factors.items():
@@ -269,14 +266,12 @@ class _EffectsColumn:
 
     @classmethod
     def of(cls, subject: ResultSubject, metric: Metric, *, interactions: bool) -> Self:
-        """Return the column of a metric."""
         found = model_factors(subject, metric.name, interactions=interactions)
         effects = {effect.term: effect for effect in found.model.effects()} if found.model else {}
         return cls(metric=metric, found=found, effects=effects)
 
     @property
     def tests(self) -> int:
-        """Return for how many tests p is corrected."""
         return sum(effect.p is not None for effect in self.effects.values())
 
     @property
@@ -341,7 +336,6 @@ def _rows(factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsCo
 def _cells(
     row: _Row, column: _EffectsColumn, factors: Mapping[str, tuple[Level, ...]], notes: Footnotes
 ) -> tuple[Cell, ...]:
-    """Return the effect, p and share of a row for one metric."""
     metric, found = column.metric, column.found
     if row.besides:
         share = getattr(found.model.shares, row.besides) if found.model else None
@@ -378,7 +372,6 @@ def _level_effect(found: StudyModel, row: _Row, factors: Mapping[str, tuple[Leve
 def _why_unknown(
     term: Term, effect: TermEffect | None, column: _EffectsColumn, factors: Mapping[str, tuple[Level, ...]]
 ) -> Iterator[str]:
-    """Yield why an effect cannot be told; nothing where no trial has a value."""
     if not column.found.observations.values:
         return
     lost = [name for name in term if len(column.found.observed[name]) < 2]
@@ -395,14 +388,12 @@ def _why_unknown(
 
 
 def _listed(terms: Sequence[Term], word: str) -> str:
-    """Return terms as a sentence names them, of many how many they are."""
     if len(terms) > MAX_LISTED:
         return f"{len(terms)} others"
     return f" {word} ".join(" × ".join(map(one_line, term)) for term in terms)
 
 
 def _effect(contrast: Contrast | None, metric: Metric, count: int, marks: tuple[str, ...] = ()) -> Cell:
-    """Return the cell of a difference with its sign and its interval."""
     if contrast is None:
         return Cell(status=CellStatus.MISSING, text=NOT_RUN)
     bounds = None if contrast.low is None or contrast.high is None else (contrast.low, contrast.high)
@@ -411,7 +402,6 @@ def _effect(contrast: Contrast | None, metric: Metric, count: int, marks: tuple[
 
 
 def _number(value: float | None, words: Callable[[float], str]) -> Cell:
-    """Return the cell of a p or a share; an empty one where it is not known."""
     return _empty() if value is None else number_cell(value, words(value))
 
 
@@ -422,7 +412,6 @@ def _empty() -> Cell:
 def _sentences(
     spec: EffectsTable, subject: ResultSubject, columns: Sequence[_EffectsColumn]
 ) -> Iterator[str]:
-    """Yield every sentence of the table's caption."""
     factors, seeds = subject.varied, len(subject.levels[SEED])
     metrics, cells = [column.metric for column in columns], columns[0].found.observations.cells
     fixed = subject.fixed((*factors, SEED))
@@ -440,7 +429,6 @@ def _sentences(
 def _what_effects_are(
     spec: EffectsTable, factors: Mapping[str, tuple[Level, ...]], columns: Sequence[_EffectsColumn]
 ) -> Iterator[str]:
-    """Yield the definition of an effect."""
     counts = [len(levels) for levels in factors.values()]
     if 2 not in counts:
         what = "each level less the mean of all"
@@ -463,7 +451,6 @@ def _what_effects_are(
 
 
 def _how_found(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield the notes on intervals and tests, with the detectable difference."""
     errors = [column.found.model.error for column in columns if column.found.model]
     known = [error for error in errors if error is not None]
     if not known:
@@ -484,7 +471,6 @@ def _how_found(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
 
 
 def _shares(columns: Sequence[_EffectsColumn]) -> Iterator[str]:
-    """Yield the note on shares."""
     found = [(column.found.model.shares, column.effects.values()) for column in columns if column.found.model]
     if not found:
         return
@@ -579,7 +565,6 @@ class Effects(Content):
 
 
 def _draw_row(plot: Plot, mean: Bar, row: float) -> None:
-    """Draw a level's name, its point with its whisker, and its number."""
     name = "\n".join(wrap_text(mean.name, MAX_NAME_WIDTH, TEXT, bold=True))
     plot.write(-_GAP, plot.y(row), name, ha="right", multialignment="right", linespacing=1.1)
     look = {"color": INK} if mean.value is not None else {"color": DIM, "style": "italic"}

@@ -93,7 +93,6 @@ class HeatFigure(CellFigure):
 
 
 def _axis(cells: FigureCells, role: str) -> tuple[Sequence[object], Sequence[str]]:
-    """Return the rows or the columns of a heat map, as the samples have them, and their names."""
     name = cells.spec.roles[role]
     if name in cells.levels:
         return range(len(cells.levels[name])), cells.short_names(name)
@@ -185,7 +184,6 @@ class Matrix(Content):
 
 
 def _wide(text: str) -> float:
-    """Return the width of a number in a cell, or beside the scale."""
     return text_width(text, TICK)
 
 
@@ -210,7 +208,6 @@ def _names(plot: Plot, content: Matrix, curve: Curve) -> None:
 
 
 def _scale(plot: Plot, ends: Sequence[str]) -> None:
-    """Draw the shades beside a map, with the numbers of both ends."""
     steps, height = 24, min(plot.height, 80.0)
     for step in range(steps):
         shade = str(_LIGHT + step / (steps - 1) * (_DARK - _LIGHT))

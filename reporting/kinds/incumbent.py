@@ -110,7 +110,6 @@ def axis_name(metric: Metric) -> str:
 
 
 def _search_notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iterator[str]:
-    """Yield the notes on marks, counts of points and seeds, and points left out."""
     counts = sorted({point.seeds for point in found.complete})
     if not counts:
         yield "Nothing to draw: no point of it is done."
@@ -129,7 +128,6 @@ def _search_notes(study: Study, found: SearchPoints, own: Sequence[str]) -> Iter
 
 
 def _trace(study: Study, found: SearchPoints, metric: Metric, *, hours: bool) -> PointTrace:
-    """Return every point in the order in which they ended, and the best so far."""
     from ..search.noise import find_baseline  # noqa: PLC0415 -- loads NumPy
 
     sign = found.sign(metric)

@@ -63,7 +63,6 @@ class InteractionFigure(CurveKind):
         return faults or list(self._factor_faults(design))
 
     def _factor_faults(self, design: Design) -> Iterator[KeyFault]:
-        """Yield names that are no factors with several levels, and levels that cannot be drawn."""
         varied = varied_factors(self.select, design.factors)
         for key, name in (("x", self.x), ("series", self.series)):
             if name not in varied:
@@ -200,7 +199,6 @@ class Interaction(Content):
 
 
 def _wrapped(content: Interaction, name: str) -> list[str]:
-    """Return the name of a level on lines as wide as its share of the axis."""
     return wrap_text(name, _WIDTH / max(len(content.levels), 1) - 6, TICK)
 
 

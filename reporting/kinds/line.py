@@ -120,7 +120,6 @@ class LineFigure(SeriesFigure):
 def _published(
     cells: FigureCells, panel: int, series: int, at: Mapping[object, float]
 ) -> tuple[tuple[float, float], ...]:
-    """Return the paper's numbers for a series at every level of x."""
     if cells.paper is None:
         return ()
     numbers = ((place, cells.published_value(panel=panel, series=series, x=x)) for x, place in at.items())
@@ -226,7 +225,6 @@ def line_strokes(lines: Sequence[Line]) -> Iterator[tuple[str, tuple[str, Dash, 
 
 
 def _line(plot: Plot, line: Line, stroke: tuple[str, Dash, float], *, marked: bool = False) -> None:
-    """Draw one line, with a dot at each of its points if they are few."""
     color, dashes, width = stroke
     plot.trace(
         line.points,

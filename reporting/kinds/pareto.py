@@ -168,7 +168,6 @@ class Cloud(Content):
 
 
 def _cell(plot: Plot, point: Point, *, best: bool) -> None:
-    """Draw one cell: a full dot on the front, else a hollow one."""
     x, y = plot.layout.x.at(point.x), plot.layout.y.at(point.y)
     if point.low is not None and point.high is not None:
         ends = [plot.layout.y.at(point.low), plot.layout.y.at(point.high)]
@@ -204,7 +203,6 @@ def _line_obstacles(plot: Plot, content: Cloud) -> Iterator[Rectangle]:
 
 
 def _dotted(start: tuple[float, float], end: tuple[float, float]) -> Iterator[Rectangle]:
-    """Yield rectangles along a straight line, one every two points."""
     count = max(int(math.dist(start, end) // 2), 1)
     for number in range(count + 1):
         x, y = (a + (b - a) * number / count for a, b in zip(start, end, strict=True))
@@ -212,7 +210,6 @@ def _dotted(start: tuple[float, float], end: tuple[float, float]) -> Iterator[Re
 
 
 def _names(plot: Plot, content: Cloud) -> None:
-    """Write the name of every series beside its last cell, off the others and off the cells."""
     named = [line for line in content.lines if line.name]
     anchors = [(plot.x(line.points[-1].x), plot.y(line.points[-1].y)) for line in named]
     dots = [(plot.x(point.x), plot.y(point.y)) for line in content.lines for point in line.points]

@@ -99,7 +99,6 @@ def _as_sought(metric: Metric, found: SearchPoints) -> Metric:
 
 
 def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> dict[str, list[Level | None]]:
-    """Return the columns that describe points: values of dimensions, or recipes."""
     from ..search.promotion import RECIPE, outer_names  # noqa: PLC0415 -- loads NumPy
 
     taken = [name for name in study.dimensions if any(name in point.values for point in shown)]
@@ -111,7 +110,6 @@ def _described(study: Study, spec: PointsTable, shown: Sequence[FoundPoint]) -> 
 
 
 def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -> Cell:
-    """Return the mean of a metric over a point's seeds."""
     values = point.measured.get(metric.name, {})
     if point.mean(metric.name) is None:
         return Cell(status=CellStatus.PARTIAL if values else CellStatus.NO_VALUE, text=NOT_RUN)
@@ -135,7 +133,6 @@ def _measured(point: FoundPoint, metric: Metric, spec: PointsTable, best: str) -
 
 
 def _best_text(points: Sequence[FoundPoint], metric: Metric) -> str:
-    """Return the text of the best value of a column; empty where neither direction is better."""
     means = [value for point in points if (value := point.mean(metric.name)) is not None]
     if not means or metric.higher_is_better is None:
         return ""
@@ -143,7 +140,6 @@ def _best_text(points: Sequence[FoundPoint], metric: Metric) -> str:
 
 
 def _value(value: Level | None) -> Cell:
-    """Return the value of a dimension; a dash for a point that does not take it."""
     if value is None:
         return Cell(status=CellStatus.UNPLANNED, text=NOT_RUN)
     if isinstance(value, bool | str):
@@ -154,7 +150,6 @@ def _value(value: Level | None) -> Cell:
 def _sentences(
     study: Study, spec: PointsTable, found: SearchPoints, metrics: Sequence[Metric]
 ) -> Iterator[str]:
-    """Yield every sentence of the caption."""
     from ..search.noise import noise_sentences  # noqa: PLC0415 -- loads NumPy
 
     settings = [trial.settings for trial in found.trained]

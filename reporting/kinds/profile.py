@@ -118,7 +118,6 @@ def _points(
 
 
 def _notes(spec: ProfileFigure, subject: ResultSubject, scores: Scores) -> Iterator[str]:
-    """Yield the notes on lines and bands, and on methods without any."""
     lost = [method for method in scores.runs if scores.lost(method)]
     if len(lost) == len(scores.runs):
         yield "Nothing to draw: no level has values on all tasks."

@@ -328,13 +328,11 @@ def _best(
 
 
 def _held_out_columns(place: int, count: int) -> tuple[str, str]:
-    """Return the headings of what is foretold and what is measured, of the last sizes in their order."""
     which = "" if count == 1 else f" {place + 1}"
     return f"foretold{which}", f"measured{which}"
 
 
 def _row(spec: ScalingTable, metric: Metric, cells: Sequence[LawCell]) -> Iterator[Cell]:
-    """Yield the cells of a series: its law, and each cell that is held out."""
     law, fitted = fit_law(spec, cells), fitted_cells(spec, cells)
     yield _exponent(law)
     if spec.offset:
@@ -385,7 +383,6 @@ def _has_offset(law: FittedLaw) -> TypeGuard[OffsetLaw]:
 
 
 def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str]:
-    """Yield the caption: the fitted law and the intervals."""
     subject = one_line(spec.caption or f"{metric.title} by {cost.title[:1].lower()}{cost.title[1:]}")
     yield f"{subject.removesuffix('.')}."
     law = "y = offset + a xᵇ" if spec.offset else "y = a xᵇ"
@@ -407,7 +404,6 @@ def _sentences(spec: ScalingTable, metric: Metric, cost: Metric) -> Iterator[str
 
 
 def _series(spec: ScalingFigure, subject: ResultSubject, found: LawCells) -> Iterator[ScalingSeries]:
-    """Yield the cells of each series, from the cheapest on, with their law."""
     own = subject.levels[spec.series] if spec.series else ()
     names = named_levels(spec.series, own)
     keys = [level_key(level) for level in own] if spec.series else [""]
@@ -427,7 +423,6 @@ def _series(spec: ScalingFigure, subject: ResultSubject, found: LawCells) -> Ite
 
 
 def _point(cell: LawCell) -> Point:
-    """Return a cell at the geometric means of its seeds, from the lowest to the highest."""
     many = len(cell.results) > 1
     return Point(
         x=cell.cost,
@@ -439,7 +434,6 @@ def _point(cell: LawCell) -> Point:
 
 
 def _law(law: FittedLaw, first: float, last: float) -> Law:
-    """Return the line of a law between two costs."""
     xs = [first * (last / first) ** (step / _STEPS) for step in range(_STEPS + 1)]
     line = tuple(Point(x=x, y=y, low=low, high=high, n=law.n) for x in xs for y, low, high in (law.at(x),))
     return Law(
@@ -452,7 +446,6 @@ def _law(law: FittedLaw, first: float, last: float) -> Law:
 
 
 def _notes(spec: ScalingFigure, series: tuple[ScalingSeries, ...], unfit: int) -> Iterator[str]:
-    """Yield the notes on points, lines and exponents."""
     if not series:
         yield "Nothing to draw: no trial has both numbers, above 0."
         return
@@ -557,7 +550,6 @@ def _stroke(series: ScalingSeries, *, alone: bool) -> tuple[str, Dash, float]:
 
 
 def _draw_series(plot: Plot, series: ScalingSeries, stroke: tuple[str, Dash, float]) -> None:
-    """Draw one series: its law with the band, and its cells with their whiskers."""
     color, dashes, width = stroke
     across, up = plot.layout.x, plot.layout.y
     if series.law:
@@ -578,7 +570,6 @@ def _draw_series(plot: Plot, series: ScalingSeries, stroke: tuple[str, Dash, flo
 
 
 def _name(plot: Plot, series: ScalingSeries, end: tuple[float, float], place: float, *, alone: bool) -> None:
-    """Write the name of a series and its exponent, with a thin leader from the end of its line."""
     color = _stroke(series, alone=alone)[0]
     color, x = DIM if color == LIGHT else color, plot.width + _NAME
     plot.stroke([end[0] + 3, x - 2], [end[1], place], color=AXIS_COLOR, linewidth=0.5)

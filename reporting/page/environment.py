@@ -13,7 +13,6 @@ from ...studies.text.units import format_duration, plural
 
 
 def _finalize(value: object) -> object:
-    """Return a value as templates show it."""
     return replace_unprintable(value) if type(value) is str else value
 
 

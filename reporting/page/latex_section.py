@@ -70,7 +70,6 @@ def latex_section(study: Study, store: Store, *, form: str = "latex") -> LatexSe
 
 
 def _tables(inputs: PageInputs, form: str) -> Iterator[str]:
-    """Yield every table that the study asks for, with the study's name in its label."""
     study = inputs.study
     for spec in study.tables:
         table = build_table(study, spec, inputs.outcomes, published=True, begun=inputs.status.started)
@@ -78,7 +77,6 @@ def _tables(inputs: PageInputs, form: str) -> Iterator[str]:
 
 
 def _curves(inputs: PageInputs) -> Iterator[Curve]:
-    """Yield every figure that the study asks for, once there is something to draw."""
     study = inputs.study
     if not study.curves or not len(inputs.own_outcomes):
         return
@@ -89,7 +87,6 @@ def _curves(inputs: PageInputs) -> Iterator[Curve]:
 
 
 def _draw(curve: Curve) -> bytes:
-    """Return the figure without the words around it."""
     from ..curves.draw.figure import draw  # noqa: PLC0415 -- loads matplotlib
 
     return draw(replace(curve, caption="", notes=(), provenance=""), "pdf")
@@ -120,7 +117,6 @@ def _figure(study: Study, curve: Curve, drawn: bytes) -> str:
 
 
 def _question(inputs: PageInputs) -> Iterator[str]:
-    """Yield what is asked, what is varied to answer it, and how far the study is."""
     study = inputs.study
     if lead := leading_comment(study.text):
         yield from (escape(lead), "")
@@ -146,7 +142,6 @@ def _pointers(study: Study, noun: str, prefix: str, names: Sequence[str]) -> Ite
 
 
 def _claims(inputs: PageInputs) -> Iterator[str]:
-    """Yield each claim with its verdict and the numbers that decided it."""
     found: Mapping[str, Any] | None = section_results.claims(inputs)
     if found is None:
         return
@@ -167,7 +162,6 @@ def _p_words(p: str) -> str:
 
 
 def _provenance(inputs: PageInputs) -> Iterator[str]:
-    """Yield what trained with what and when, and what the results can be recognised by."""
     study = inputs.study
     yield from ("", r"\paragraph{Provenance}")
     sentences: list[str] = []

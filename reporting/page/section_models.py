@@ -123,7 +123,6 @@ def _size_cells(model: ModelCost, size: float, *, matched: bool) -> Iterator[str
 
 
 def _training_cells(inputs: PageInputs, trials: Sequence[Trial]) -> Iterator[str]:
-    """Yield how far a model sees, and what its trials took."""
     ids = [trial.id for trial in trials]
     done = inputs.own_outcomes.filter(pl.col("trial").is_in(ids) & (pl.col("status") == "done"))
     yield format_reach(reach(trials[0].settings))

@@ -90,7 +90,6 @@ def claims(inputs: PageInputs) -> Mapping[str, object] | None:
 def _numbers(
     checked: ClaimResult, finding: ComparisonResult, needed: int | None, verdict: Verdict
 ) -> tuple[str, str, str, str]:
-    """Effect, interval, p and seeds of a finding; no p where nothing is decided."""
     effect, ends, p = format_numbers(finding, verdict)
     interval = f"[{', '.join(ends)}]" if ends else ""
     seeds = format_seeds(finding, checked.seeds, needed)

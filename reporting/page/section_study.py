@@ -52,7 +52,6 @@ def question(inputs: PageInputs) -> Mapping[str, object]:
 
 
 def _searched_titles(study: Study) -> Iterator[str]:
-    """Yield the title of each objective of a search, of a metric at both ends of its dimensions."""
     settings = [trial.settings for trial in study.boundary_trials()] if study.search else []
     for objective in study.search.objectives if study.search else ():
         metric = find_quantity(objective.name)
@@ -98,7 +97,6 @@ def _iter_settings(inputs: PageInputs) -> Iterator[TrialSettings]:
 
 
 def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield every value that is no table, with its path."""
     for key, value in table.items():
         if isinstance(value, Mapping):
             yield from _flat(value, (*path, key))
@@ -107,7 +105,6 @@ def _flat(table: Mapping[str, Any], path: KeyPath = ()) -> Iterator[tuple[KeyPat
 
 
 def _text(value: object) -> str:
-    """Return a text as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
@@ -130,7 +127,6 @@ def reproduce(inputs: PageInputs) -> Mapping[str, object]:
 
 
 def _is_packaged(study: Study) -> bool:
-    """Return whether the package has this very file under the study's name."""
     try:
         return find_study_file(study.name).read_text(encoding="utf-8") == study.text
     except (StudyError, OSError):

@@ -38,7 +38,6 @@ def status(inputs: PageInputs) -> Mapping[str, object]:
 
 
 def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -> Mapping[str, object]:
-    """Return the best points of a search: what it optimises or limits, their recipes, and other values."""
     if search is None:
         return {"words": "", "left_out": [], "best_points": []}
     found = find_points(study, outcomes)
@@ -65,7 +64,6 @@ def _best(study: Study, search: SearchSettings | None, outcomes: pl.DataFrame) -
 
 
 def _value(values: Mapping[str, Level], name: str) -> str:
-    """Return the value in a column, or a dash for a point that does not take it."""
     return level_text(values[name]) if name in values else "–"
 
 
@@ -111,7 +109,6 @@ def provenance(inputs: PageInputs) -> Mapping[str, object] | None:
 
 
 def _told(group: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a group with its commit and its versions as a person reads them; empty where rows have none."""
     commit, torch_version = group["commit"], group["torch_version"]
     return {
         **group,

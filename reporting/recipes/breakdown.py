@@ -122,7 +122,6 @@ def generation_memory(analysis: Analysis) -> str:
 
 
 def _training(memory: TrainingMemory) -> str:
-    """Return the memory of a training step, item by item."""
     return (
         f"training holds {format_bytes(memory.parameters)} of parameters, "
         f"{format_bytes(memory.gradients)} of gradients, {format_bytes(memory.optimizer)} of Adam's, "
@@ -132,12 +131,10 @@ def _training(memory: TrainingMemory) -> str:
 
 
 def _indented(text: str) -> str:
-    """Return the text within 80 columns."""
     return fill(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _iter_tree(parts: tuple[ModelPart, ...]) -> Iterator[tuple[str, ModelPart]]:
-    """Yield every part of the model, top down, drawn as a tree below those of the first level."""
     for part in parts:
         yield part.label, part
         yield from _iter_children(part, "")

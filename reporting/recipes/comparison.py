@@ -76,7 +76,6 @@ def _figures(analyses: Sequence[Analysis], sizes: Sizes) -> list[_ComparedFigure
 def _column(
     name: str, analysis: Analysis, first: Analysis | None, lines: Sequence[_ComparedFigure]
 ) -> list[tuple[str, str]]:
-    """Return a recipe's texts from its letter downward, each with its difference from the first's."""
     cells = [(name, "")]
     for line in lines:
         value = line.value_of(analysis)
@@ -113,7 +112,6 @@ def _side_by_side(names: Sequence[str], columns: Sequence[list[tuple[str, str]]]
 
 
 def _texts(column: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the cells of a column, all of one width: figures to the right, differences beside them."""
     width = max(len(value) for value, _ in column)
     beside = max(len(difference) for _, difference in column)
     if not beside:

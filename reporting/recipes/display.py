@@ -42,7 +42,6 @@ class RecipeDisplay:
         return self.render()
 
     def _repr_svg_(self) -> str:
-        """Return the picture, as a notebook shows it."""
         return self.render("svg")
 
 
@@ -62,7 +61,6 @@ class RecipeComparison:
         return comparison.render(self.recipes, self.analyses, self.sizes)
 
     def _repr_html_(self) -> str:
-        """Return the columns, as a notebook shows them."""
         return f"<pre>{escape(str(self))}</pre>"
 
 

@@ -114,7 +114,6 @@ def nearest_recipes(
 
 
 def _wanted_rows(asked: Recipe, trials: pl.DataFrame, task: str | None, metric: str | None) -> pl.DataFrame:
-    """Return the rows that count; raises NearestError for what has none."""
     faults: list[str] = []
     if open_ones := [*asked.holes, *(name for name, _ in asked.dimensions)]:
         faults.append(f"expected one architecture, got one in which {', '.join(open_ones)} is open")
@@ -152,7 +151,6 @@ def _nearest(asked: Recipe, texts: Sequence[str], count: int) -> list[tuple[floa
 
 
 def _results(rows: Sequence[Mapping[str, Any]], metric: str | None) -> Iterator[StoredResult]:
-    """Yield the results of one recipe, a study after the other."""
     cells: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         cells.setdefault((row["study"], cell_of(row["settings"])), []).append(row)
@@ -217,7 +215,6 @@ def format_nearest(found: Sequence[NearRecipe]) -> str:
 
 
 def _columns(result: StoredResult, recipe: Recipe) -> tuple[str, ...]:
-    """Return a result in words: study, task, the metric with its spread, and the remaining levels."""
     ended = ", ".join(f"{count} {status}" for status, count in result.ended.items() if status != "done")
     value = "no value"
     if result.metric is not None and result.mean is not None:

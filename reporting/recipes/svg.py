@@ -105,7 +105,6 @@ class _StreamLayout:
             self.ends[part.label] = self.ends[PREVIOUS_PART] = x, end
 
     def series(self, parts: tuple[ModelPart, ...], x: float) -> None:
-        """Parts along a stream at `x`."""
         for part in parts:
             self._draw_inputs(part, x)
             match part.kind:
@@ -211,7 +210,6 @@ def _own_cost(part: ModelPart) -> ModelPart:
 
 
 def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis, sizes: Sizes) -> Iterator[str]:
-    """Yield the label of a row, its figures, and a bar for each that is a share of the model's."""
     part = row.part
     _, size = si_prefix(analysis.flops_per_token)
     *numbers, reach, _, _ = format_costs(part, sizes, size)
@@ -232,7 +230,6 @@ def _row(row: _SvgRow, tree: ModelPart, analysis: Analysis, sizes: Sizes) -> Ite
 
 
 def _title(lines: list[str], name: str) -> Iterator[str]:
-    """Yield the recipe, and what the figures are."""
     for number, line in enumerate(lines):
         yield _text(_MARGIN, _MARGIN + 6 + 20 * number, line, "r")
     below = "a part in a repeat counts all copies, its reach is of one; a bar is its share of the model"
@@ -240,7 +237,6 @@ def _title(lines: list[str], name: str) -> Iterator[str]:
 
 
 def _heads(analysis: Analysis, y: float) -> Iterator[str]:
-    """Yield what each column shows."""
     unit, _ = si_prefix(analysis.flops_per_token)
     names = ("parameters", f"{unit}FLOPs/token", "training memory")
     for name, x in zip(names, _NUMBERS, strict=True):
@@ -249,7 +245,6 @@ def _heads(analysis: Analysis, y: float) -> Iterator[str]:
 
 
 def _conditions(analysis: Analysis, sizes: Sizes, y: float) -> Iterator[str]:
-    """Yield what the figures depend on, and what generation keeps."""
     yield _text(_MARGIN, y, conditions(analysis, sizes), "f")
     if kept := generation_memory(analysis):
         yield _text(_MARGIN, y + 20, kept, "f")

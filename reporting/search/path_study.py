@@ -106,12 +106,10 @@ def _around(across: Sequence[str]) -> dict[str, Any]:
 
 
 def _columns(across: Sequence[str]) -> dict[str, Any]:
-    """Return the key of the table for the first of them."""
     return {"columns": across[0]} if across else {}
 
 
 def _written(study: Study, factors: Mapping[str, Sequence[Level]]) -> dict[str, Any]:
-    """Return the factors as the file has them, with the tables that their levels stand for."""
     return {
         name: [study.design.written_level(name, level) for level in levels]
         for name, levels in factors.items()
@@ -125,7 +123,6 @@ def _sources(study: Study, data: Mapping[str, Any], factors: Mapping[str, Any]) 
 
 
 def _steps(study: Study, start: Mapping[str, Level], end: Mapping[str, Level]) -> _Steps:
-    """Return the changed and the fixed levels between two points."""
     root = study.template.expand(study.template.texts[RECIPE_PATH]).root
     own = {name for name, _ in Recipe(root).dimensions}
     recipe, inner = _recipe_steps(root, start, end, {*study.factors, *study.dimensions} - own)
@@ -191,7 +188,6 @@ def _hole_name(dimension: str, taken: Collection[str]) -> str:
 
 
 def _plain(value: Value) -> Level:
-    """Return an option as a level of a factor: a part of a recipe as text."""
     return value if isinstance(value, int | float | str) else render(value)
 
 

@@ -144,7 +144,6 @@ def sources_table(
 def _preface(
     study: Study, found: SearchPoints, winners: int, seeds: int, *, has_baseline: bool
 ) -> Iterator[str]:
-    """Yield the comment at the head of the file."""
     what = "The best point" if winners == 1 else f"The {winners} best points"
     beside = " beside its baseline" if has_baseline else ""
     yield toml_comment(
@@ -202,7 +201,6 @@ def _cell(
 
 
 def _filled(value: Level, values: Mapping[str, Level]) -> Level:
-    """Return a level with the holes in it filled by the point's values."""
     if not isinstance(value, str):
         return value
     return HOLE_PATTERN.sub(lambda hole: str(values.get(hole[1], hole[0])), value)
@@ -220,7 +218,6 @@ def _goal_words(metric: str, point: FoundPoint) -> str:
 
 
 def _shown(study: Study, found: SearchPoints, *, has_baseline: bool) -> Iterator[str]:
-    """Yield the table of the new study."""
     across = study.search.across if study.search else ()
     goals = [goal.metric for goal in found.goals if goal.metric in METRICS_AND_COSTS]
     keys: dict[str, Any] = {
@@ -266,7 +263,6 @@ def _claim(point: str, other: str, goal: SearchGoal, against: str, across: Seque
 
 
 def _cell_of(goal: SearchGoal, point: str, across: Sequence[str]) -> str:
-    """Return a point's result as a claim writes it, the mean over tasks."""
     if not across:
         return f"{goal.metric}[{POINT}={point}]"
     at = "".join(f", {name}=at_{name}" for name in across)

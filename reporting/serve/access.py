@@ -85,7 +85,6 @@ class Access:
 
 
 def _without_port(host: str) -> str:
-    """Return the name of a header Host, without brackets."""
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.rpartition(":")[0] if host.count(":") == 1 else host

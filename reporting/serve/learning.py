@@ -132,7 +132,6 @@ def _plotted(
     behind: Mapping[str, Points],
     live: bool,
 ) -> LearningCurves | None:
-    """Return the plots on common axes."""
     values = [value for *_, course, _ in shown for _, value in course]
     values += [value for course in behind.values() for _, value in course]
     if not values:
@@ -177,12 +176,10 @@ def finite(course: Points) -> list[tuple[int, float]]:
 
 
 def _in_order(names: Collection[str]) -> list[str]:
-    """Metrics in the order of the catalog, then others by name."""
     return [name for name in METRICS if name in names] + sorted(set(names).difference(METRICS))
 
 
 def _ended_courses(now: StudyNow, courses: pl.DataFrame, metric: str) -> dict[str, Points]:
-    """Return the courses of the trials that have ended, the latest first."""
     latest = now.outcomes.sort("finished", descending=True)["trial"].head(MAX_BEHIND).to_list()
     rows = courses.filter(pl.col("name") == metric, pl.col("trial").is_in(latest))
     found: dict[str, dict[int, float]] = {}
@@ -194,7 +191,6 @@ def _ended_courses(now: StudyNow, courses: pl.DataFrame, metric: str) -> dict[st
 
 
 def _height(value: float, low: float, high: float, *, log: bool) -> float:
-    """Return where a value stands between the lowest and the highest, from 0 to 1."""
     if low == high:
         return 0.5
     scale = math.log if log else float

@@ -75,7 +75,6 @@ def read_numbers(given: Mapping[str, str]) -> tuple[dict[str, int], list[str]]:
 
 
 def _plan_of(shown: RecipeDisplay) -> RecipePlan:
-    """Return the lines and sentences of an analysed recipe, without empty columns."""
     analysis, sizes = shown.analysis, shown.sizes
     tree = analysis.tree_with_memory(sizes.batch)
     unit, size = si_prefix(analysis.flops_per_token)

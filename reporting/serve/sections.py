@@ -127,7 +127,6 @@ class Section:
 
 
 def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
-    """Return the bar, the counts, the running and the begun trials, and the best points."""
     now = values.now
     found = study_progress(now)
     return {
@@ -178,7 +177,6 @@ def _tables(values: StudyValues, _: View) -> Mapping[str, object] | None:
 
 
 def _figures(values: StudyValues, _: View) -> Mapping[str, object] | None:
-    """Return the figures by name; each is a picture of its own, which is drawn when it is asked for."""
     now = values.now
     if not len(now.outcomes):
         return None
@@ -194,7 +192,6 @@ def _claims(values: StudyValues, _: View) -> Mapping[str, object] | None:
 
 
 def _failures(values: StudyValues, view: View) -> Mapping[str, object] | None:
-    """Return the reasons of all failures, and a page of the failed trials, the latest first."""
     inputs = values.inputs
     failed = inputs.own_outcomes.filter(status="failed").sort("finished", "trial", descending=True)
     count = -(-len(failed) // MAX_FAILURES)
@@ -205,7 +202,6 @@ def _failures(values: StudyValues, view: View) -> Mapping[str, object] | None:
 
 
 def _trials(values: StudyValues, view: View) -> Mapping[str, object] | None:
-    """Return a page of the trials, of all or of those in one state."""
     now = values.now
     lines = trial_lines(now)
     counts = Counter(each.state for each in lines)

@@ -188,7 +188,6 @@ class Site:
         return kept.version, _in_section(section.name, section.title, kept.version, kept.text)
 
     def _studies(self, snapshot: Snapshot) -> tuple[str, str]:
-        """Return the list of all studies, those that trained last first."""
         lines = [
             {"name": name, "error": str(found), "last": None}
             if isinstance(found, StudyError)
@@ -237,7 +236,6 @@ class Site:
         return Answer(content=iter([self._head(title=title), body.encode(), self._end()]), status=404)
 
     def _recipe_page(self, query: Mapping[str, str]) -> bytes:
-        """Return the field for a recipe, and below it what is known of the one that stands in it."""
         given = {name: query.get(name, default) for name, default in FIELDS.items()}
         body = TEMPLATES.get_template("recipe.html").render(given=given, found=plan_recipe(given))
         return self._head(title="Plan a recipe") + body.encode() + self._end()
@@ -264,7 +262,6 @@ class Site:
 
 
 def _study_line(now: StudyNow) -> dict[str, object]:
-    """Return the entry of a study in the list."""
     found = study_progress(now)
     moments = [each.note.saved_at for each in now.begun if each.note] + now.outcomes["finished"].to_list()
     return {

@@ -108,7 +108,6 @@ class StoreReader:
         return self._snapshot
 
     def _look(self) -> None:
-        """Read what has changed, if anything has."""
         begun_at = self._clock()
         try:
             state = self._store.state()
@@ -149,7 +148,6 @@ class StoreReader:
         notes: Mapping[str, CheckpointNote | None],
         state: StoreState,
     ) -> StudyNow:
-        """Return a study at the moment of a reading."""
         own = study_outcomes(study, outcomes)
         begun = [
             BegunTrial(trial=trial, note=notes[trial.id], held=trial.id in self._held)
@@ -208,7 +206,6 @@ class StoreReader:
             return error
 
     def _held_trials(self, state: StoreState) -> frozenset[str]:
-        """Return the begun trials that a living process trains."""
         now = self._clock()
         if self._latest is None:
             self._latest = self._store.follow()
@@ -227,5 +224,4 @@ class StoreReader:
 
 
 def _digest(*values: object) -> str:
-    """Return a short text that differs where values differ."""
     return sha256(json.dumps(values, default=str).encode()).hexdigest()[:16]

@@ -128,7 +128,6 @@ def trial_lines(now: StudyNow) -> list[TrialLine]:
 def _iter_trials(
     now: StudyNow, rows: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[tuple[str, Mapping[str, Level]]]:
-    """Yield each trial by its id with its levels, once."""
     if now.study.search is None:
         yield from ((trial.id, trial.levels) for trial in now.study.trials)
         return

@@ -133,7 +133,6 @@ def _standard_error(values: Sequence[float]) -> float | None:
 
 
 def _bootstrap(ordered: Sequence[float], center: Center) -> Floats:
-    """Return the centre of each of many resamples, sorted."""
     import numpy as np  # noqa: PLC0415 -- only a median or an iqm needs it
 
     generator, count = np.random.default_rng(0), len(ordered)
@@ -144,7 +143,6 @@ def _bootstrap(ordered: Sequence[float], center: Center) -> Floats:
 
 
 def _bootstrap_error(ordered: Sequence[float], center: Center) -> float | None:
-    """Return the standard deviation of the centre over resamples; None below two values."""
     return float(_bootstrap(ordered, center).std(ddof=1)) if len(ordered) > 1 else None
 
 

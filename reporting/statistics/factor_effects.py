@@ -248,7 +248,6 @@ class FactorModel:
         )
 
     def _squares(self, place: slice) -> float:
-        """Return the sum of squares of coefficients beside all others."""
         own = self._coefficients[place]
         return float(own @ np.linalg.pinv(self._inverse[place, place], hermitian=True) @ own)
 
@@ -288,7 +287,6 @@ def _within_cells(columns: TermColumns, y: Floats) -> tuple[Floats, int] | None:
     counts = np.bincount(cells)
 
     def centred(numbers: Floats) -> Floats:
-        """Less the mean of each cell."""
         sums = np.zeros((len(counts), numbers.shape[1]))
         np.add.at(sums, cells, numbers)
         return numbers - (sums / counts[:, None])[cells]

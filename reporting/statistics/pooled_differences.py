@@ -191,7 +191,6 @@ def corrected(differences: Sequence[Difference | None]) -> list[float | None]:
 
 
 def _pairs(values: Values, baseline: Values) -> list[float]:
-    """Return the differences on the units that both have."""
     return [values[unit] - baseline[unit] for unit in sorted(values.keys() & baseline.keys())]
 
 
@@ -215,7 +214,6 @@ def _by_t(
 
 
 def _by_permutation(pairs: Sequence[float], level: float, margin: float | None) -> Difference:
-    """Return a difference with enough pairs of its own."""
     middle, error = mean(pairs), (sample_sd(pairs) or 0.0) / math.sqrt(len(pairs))
 
     def p_against(end: float) -> float:

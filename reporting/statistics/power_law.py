@@ -180,7 +180,6 @@ def _grid(
 
 
 def _closer(values: Numbers, place: int, bounds: tuple[float, float]) -> tuple[float, float]:
-    """Bounds two steps around a value, within those before."""
     step = 4 * float(values[1] - values[0])
     return max(bounds[0], float(values[place]) - step), min(bounds[1], float(values[place]) + step)
 
@@ -203,18 +202,15 @@ def _within(left: Numbers, most: float) -> Choice:
 
 
 def _lowest(grid: tuple[Numbers, Numbers, Numbers, Numbers]) -> tuple[int, int]:
-    """Return where the fewest squares are left."""
     row, column = divmod(int(grid[3].argmin()), _GRID)
     return row, column
 
 
 def _around(values: Numbers, chosen: Choice, bounds: tuple[float, float]) -> tuple[float, float]:
-    """Bounds a step around what is chosen, within those before."""
     step, kept = float(values[1] - values[0]), values[chosen]
     return max(bounds[0], float(kept.min()) - step), min(bounds[1], float(kept.max()) + step)
 
 
 def _offsets(likely: _Likely) -> tuple[float, float]:
-    """Return the smallest and the largest offset that fits well enough."""
     _, share, top, half = likely
     return float((share * np.exp(top - half)).min()), float((share * np.exp(top + half)).max())

@@ -119,7 +119,6 @@ def probability_of_improvement(
 def _aggregate(
     statistic: Statistic, value: float, drawn: Floats, counts: Sequence[int], level: float
 ) -> Aggregate:
-    """Return a value with its interval, from its resamples and how many runs each task has."""
     fewest, deviation = min(counts), float(drawn.std())
     if fewest < 2 or deviation <= _ROUNDING * float(np.abs(drawn).max()):
         return Aggregate(value=value)

@@ -97,12 +97,10 @@ def metric_head(metric: Metric, words: str) -> str:
 
 
 def _heads(levels: Sequence[Level]) -> dict[str, str]:
-    """Return the name of each level by its text, in the order of the study."""
     return dict(zip(map(level_text, levels), level_names(levels), strict=True))
 
 
 def _headings(groups: Mapping[str, Sequence[Level]]) -> dict[str, str]:
-    """Return the heading of each level that has one, in the order of the groups and of their members."""
     return {level_text(level): one_line(heading) for heading, members in groups.items() for level in members}
 
 

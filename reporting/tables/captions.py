@@ -119,7 +119,6 @@ def _listed(words: Sequence[str]) -> str:
 def _best(
     spec: CellsTable, columns: Sequence[TableColumn], cells: Sequence[Cell], best: Sequence[BestOfColumn]
 ) -> list[str]:
-    """Return the sentences on bold cells, if there are any."""
     if not any(cell.best for cell in cells):
         return []
     sides = {column.metric.higher_is_better for column in columns} - {None}
@@ -154,7 +153,6 @@ def _rivals(spec: CellsTable, best: Sequence[BestOfColumn]) -> list[str]:
 
 
 def _published(spec: CellsTable, published_match: PublishedMatch, cells: Sequence[Cell]) -> str:
-    """Return where the numbers in small type come from, and what the parentheses after them are."""
     source = f"published, {published_match.paper.paper} {published_match.paper.name}"
     if spec.published.show == "columns":
         return f"Under published: {source.removeprefix('published, ')}."

@@ -155,7 +155,6 @@ class CellFiller:
         )
 
     def _remarks(self, place: CellKey, tally: Tally | None, published: PublishedNumber | None) -> list[str]:
-        """Return the sentences of a cell's footnotes."""
         remarks: list[str] = []
         if tally is not None:
             over_levels = bool(self.spec.over) and not tally.label
@@ -169,7 +168,6 @@ class CellFiller:
     def _published_text(
         self, row: str, published: PublishedNumber, estimate: Estimate | None, column: TableColumn
     ) -> str:
-        """Return the text of the paper's number, and its difference from the baseline or from ours."""
         extra = ""
         if self.spec.published.show == "difference":
             extra = difference_from_published(estimate.value if estimate else None, published, column.metric)
@@ -179,7 +177,6 @@ class CellFiller:
 
 
 def _difference_text(difference: Difference | None, metric: Metric, significance: str) -> str:
-    """Return a difference with its sign, half of its interval, and what is said of its p."""
     if difference is None:
         return ""
     half = f" ± {metric.format(difference.half_width)}" if difference.half_width is not None else ""

@@ -116,7 +116,6 @@ def _family_differences(
     counts: Sequence[int],
     margin: float | None,
 ) -> list[_FamilyDifferences]:
-    """Return the differences of the rows that have values beside their baseline's, family by family."""
     values = {row: [tally.values_by_unit for tally in looks] for row, looks in own.items()}
     families: list[_FamilyDifferences] = []
     for family in _families(baselines):
@@ -147,7 +146,6 @@ def _families(baselines: Mapping[str, str]) -> list[list[str]]:
 def _of_centers(
     baselines: Mapping[str, str], grown: Mapping[str, tuple[Tally, ...]], center: Center
 ) -> dict[str, Difference]:
-    """Return the differences of centres, without what is known of them."""
     found: dict[str, Difference] = {}
     for row, baseline in baselines.items():
         ends = [grown[each][-1] if each in grown else None for each in (row, baseline)]
@@ -194,7 +192,6 @@ def differences_sentences(
 
 
 def _test_sentence(tested: Sequence[ColumnDifferences], significance: Significance) -> str:
-    """Return the sentence on stars and p, with the test."""
     counts = sorted({column.tests for column in tested})
     family = f"{number_range(counts)} test{'' if counts == [1] else 's'} of the column"
     over = "the cells around each baseline" if any(column.families > 1 for column in tested) else "the column"
@@ -207,7 +204,6 @@ def _test_sentence(tested: Sequence[ColumnDifferences], significance: Significan
 
 
 def _margin_sentences(tested: Sequence[ColumnDifferences]) -> list[str]:
-    """Return the sentence on small differences, and how many are undecided."""
     margins = {column.metric.name: (column.metric, column.margin) for column in tested}
     known = [f"{name} {metric.format(margin)}" for name, (metric, margin) in margins.items() if margin]
     if not known:

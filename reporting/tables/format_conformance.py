@@ -54,7 +54,6 @@ CHECKS: tuple[Callable[[str], None], ...] = (
 
 
 def _tables() -> Iterator[Table]:
-    """Yield the table with everything first, then ones with less of it."""
     full = Table(
         name="sample",
         caption=("Accuracy on the test split: mean of 2 seeds.",),

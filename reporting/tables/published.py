@@ -151,13 +151,11 @@ def add_published_columns(table: Table) -> Table:
 
 
 def _extend_headings(lines: tuple[tuple[str, ...], ...], count: int) -> tuple[tuple[str, ...], ...]:
-    """Return the lines of headings with that of `count` new columns at the end."""
     first, *others = lines
     return ((*first, *(PAPER_ONLY_HEADING,) * count), *((*line, *("",) * count) for line in others))
 
 
 def _paper_only_cell(number: PublishedNumber | None) -> Cell:
-    """Return a cell without trials of the study."""
     return Cell(
         status=CellStatus.UNPLANNED,
         published=number,

@@ -151,7 +151,6 @@ def tallies_at_looks(
 def _locate_trials(
     trials: Sequence[Trial], rows: str, columns: str | None, over: Sequence[str]
 ) -> pl.DataFrame:
-    """Return each trial with its row and column, and the number of the unit that it is paired by."""
     units: dict[object, int] = {}
     text = lru_cache(maxsize=None, typed=True)(level_text)
     names = {factor: _names(trials, factor) for factor in over}
@@ -174,7 +173,6 @@ def _names(trials: Sequence[Trial], factor: str) -> dict[str, str]:
 
 
 def _tallies(valued: pl.DataFrame, *, separate: bool) -> Iterator[tuple[str, str, Tally]]:
-    """Yield the tally of each cell in the order of its first trial."""
     done = pl.col("status") == ValueStatus.DONE
     cells = valued.group_by(["row", "column", *(["over"] if separate else [])], maintain_order=True).agg(
         trials=pl.len(),

@@ -92,7 +92,6 @@ def tick_texts(numbers: Sequence[float]) -> list[str]:
 
 
 def _is_round(number: float, digits: int) -> bool:
-    """Return whether this many decimals show a number exactly."""
     return math.isclose(round(number, digits), number, rel_tol=1e-9, abs_tol=1e-12)
 
 
@@ -103,7 +102,6 @@ def _step(positive: Sequence[float]) -> float:
 
 
 def _round_numbers(*, integers: bool = False) -> MaxNLocator:
-    """Return a few round numbers, no fractions where only integers are meant."""
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 -- as above
 
     return MaxNLocator(nbins=5, steps=[1, 2, 5, 10], min_n_ticks=1, integer=integers)
@@ -122,7 +120,6 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def _ticks(locator: Locator, low: float, high: float) -> list[float]:
-    """Return those of a locator's ticks that lie between two numbers."""
     return [
         float(tick)
         for tick in locator.tick_values(low, high)

@@ -56,17 +56,14 @@ class _FigureLayout:
 
     @property
     def pitch(self) -> float:
-        """The distance from the top of one row of panels to the next."""
         return self.head + self.panel_layout.height + self.panel_layout.bottom + _BETWEEN
 
     @property
     def caption_height(self) -> float:
-        """Return the height of the caption and the metric's title."""
         return 1.35 * TITLE * len(self.caption) + (1.5 * TEXT if self.subtitle else 0) + 3
 
     @property
     def height(self) -> float:
-        """Return the height of the whole figure."""
         notes = sum(1.35 * size for _, size in self.footer_lines)
         return 2 * _EDGE + self.caption_height + self.rows * self.pitch - _BETWEEN + 6 + notes
 
@@ -94,7 +91,6 @@ def _shorter(path: re.Match[bytes]) -> bytes:
 
 
 def _figure(curve: Curve) -> Figure:
-    """Return the whole figure, drawn row by row from the top."""
     contents = [panel.content for panel in curve.panels]
     page = _layout_figure(curve, type(contents[0]).measure(curve, contents))
     figure = Figure(figsize=(page.width / 72, page.height / 72))
@@ -177,7 +173,6 @@ def _write_head(figure: Figure, page: _FigureLayout) -> float:
 
 
 def _write_below(figure: Figure, page: _FigureLayout) -> None:
-    """Write notes and provenance."""
     y = _EDGE + sum(1.35 * size for _, size in page.footer_lines)
     for line, size in page.footer_lines:
         write(figure, _EDGE, y, line, size=size, color=DIM, va="top")

@@ -92,13 +92,11 @@ def _candidate(
 
 
 def _overlap(one: Rectangle, other: Rectangle) -> float:
-    """Return the area that two rectangles share."""
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     return width * height if width > 0 and height > 0 else 0.0
 
 
 def _outside(one: Rectangle, bounds: Rectangle) -> float:
-    """Return how far a rectangle stands over its bounds."""
     over = (bounds[0] - one[0], bounds[1] - one[1], one[2] - bounds[2], one[3] - bounds[3])
     return sum(max(each, 0.0) for each in over)

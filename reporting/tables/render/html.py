@@ -64,7 +64,6 @@ def render(table: Table) -> str:
 
 
 def _head(table: Table) -> str:
-    """Return the lines of headings, those above several columns first."""
     lines = []
     for spans in table.heading_spans():
         cells = (
@@ -77,7 +76,6 @@ def _head(table: Table) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """Our number, and the paper's below it with its note as a title."""
     ours = f"<strong>{escape(cell.full_text)}</strong>" if cell.best else escape(cell.full_text)
     if cell.marks:
         ours += f"<sup>{','.join(cell.marks)}</sup>"

@@ -133,7 +133,6 @@ def _rows_of(table: Table, begin: int, end: int) -> Table:
 
 
 def _num_lines(table: Table) -> float:
-    """About how many lines the table is high, with its rules."""
     published = sum(any(cell.published_text and cell.full_text for cell in row) for row in table.cells)
     headings = 1.4 * sum(bool(heading) for heading, _ in table.row_groups())
     return 3 + 1.4 * len(table.column_headings) + len(table.rows) + 1.2 * published + headings
@@ -193,7 +192,6 @@ def _columns_of(table: Table, begin: int, end: int) -> Table:
 
 
 def _width(table: Table) -> float:
-    """About how wide the table is in points at a size of ten."""
     return _row_names_width(table) + sum(_column_width(table, n) for n in range(len(table.columns)))
 
 
@@ -209,7 +207,6 @@ def _column_width(table: Table, number: int) -> float:
 
 
 def _tabular_lines(table: Table, form: CellForm) -> list[str]:
-    """Return the lines of one block of columns, shrunk to the line if they are wider."""
     numbers = range(len(table.columns))
     specification = "".join(form.columns(table, number) for number in numbers)
     spans = [form.spans(table, number) for number in numbers]
@@ -234,7 +231,6 @@ def _tabular_lines(table: Table, form: CellForm) -> list[str]:
 
 
 def _heading_lines(table: Table, spans: Sequence[int]) -> list[str]:
-    """Return the headings above several columns, each with a rule below it."""
     ends = [0, *accumulate(spans)]
     lines = []
     for headings in table.heading_spans():

@@ -42,7 +42,6 @@ def _line(cells: list[str]) -> str:
 
 
 def _cell(cell: Cell) -> str:
-    """Our number with its marks, and the paper's in small type on a second line."""
     text = _escape_brackets(cell.full_text)
     ours = f"**{text}**" if cell.best else text
     if cell.marks:
@@ -52,7 +51,6 @@ def _cell(cell: Cell) -> str:
 
 
 def _escape_brackets(text: str) -> str:
-    """Return the text of a number with the brackets of its interval escaped."""
     return text.replace("[", "\\[").replace("]", "\\]")
 
 

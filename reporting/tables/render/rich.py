@@ -53,7 +53,6 @@ def render(table: Table, *, width: int = 80, ansi: bool = False) -> str:
 
 
 def _body(table: Table, width: int, *, ansi: bool) -> list[str]:
-    """Return the rows, beside as many columns as there is room for, and then beside the others."""
     lines, cells = list[str](), list(zip(*table.cells, strict=True))  # by column
     columns = [
         _column(head, column, tuple(line[number] for line in table.column_headings), ansi=ansi)
@@ -84,7 +83,6 @@ def _layout(
 
 
 def _name_width(table: Table, names: Sequence[str]) -> int:
-    """Return the width of the column with the names of rows and groups."""
     return max(map(len, (table.corner, *table.groups, *names)))
 
 
@@ -161,7 +159,6 @@ def _balance_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[
 
 
 def _fill_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[TextColumn]]:
-    """Columns in groups, each with as many as there is room for."""
     groups: list[list[TextColumn]] = []
     for column in columns:
         if groups and _total_width([*groups[-1], column]) <= max_width:
@@ -172,7 +169,6 @@ def _fill_groups(columns: Sequence[TextColumn], max_width: int) -> list[list[Tex
 
 
 def _total_width(columns: Sequence[TextColumn]) -> int:
-    """Return the width of columns side by side, with the gaps before them."""
     return sum(GAP + column.width for column in _fit_headings(columns))
 
 
@@ -190,7 +186,6 @@ def _fit_headings(group: Sequence[TextColumn]) -> list[TextColumn]:
 
 
 def _shift_column(column: TextColumn, by: int) -> TextColumn:
-    """Return the column with `by` spaces before each of its texts."""
     space = " " * by
     return replace(
         column,
@@ -223,7 +218,6 @@ def _lines(table: Table, names: Sequence[str], group: Sequence[TextColumn], name
 
 
 def _heading_lines(group: Sequence[TextColumn], name_width: int) -> Iterator[str]:
-    """Yield the headings above several columns, each over a rule as wide as they are."""
     for depth in range(len(group[0].headings)):
         texts, rules = [], []
         for heading, columns in _runs(group, depth):
@@ -236,7 +230,6 @@ def _heading_lines(group: Sequence[TextColumn], name_width: int) -> Iterator[str
 
 
 def _runs(group: Sequence[TextColumn], depth: int) -> Iterator[tuple[str, list[TextColumn]]]:
-    """Yield each heading of a line with its columns."""
     columns = iter(group)
     for heading, count in heading_runs([column.headings for column in group], depth):
         yield heading, list(islice(columns, count))
