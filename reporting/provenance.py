@@ -6,7 +6,9 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
+from ..studies.planning.stale_trials import describe_stale, find_stale_trials
 from ..studies.schema.level_names import one_line
+from ..studies.study import Study
 
 COMMIT_DIGITS = 7
 """So many digits of a commit are shown."""
@@ -47,3 +49,9 @@ def overrides_sentence(overrides: Sequence[str]) -> str:
     """
     changed = [change for change in overrides if not change.startswith("factors.")]
     return one_line(f"Other than in the study's file: {', '.join(changed)}.") if changed else ""
+
+
+def stale_sentence(study: Study, outcomes: pl.DataFrame) -> str:
+    """Return how many results are left out because plug-ins have changed since; empty without any."""
+    stale = find_stale_trials(study, outcomes)
+    return one_line(f"{describe_stale(stale)} and left out.") if stale else ""

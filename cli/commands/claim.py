@@ -52,7 +52,7 @@ def check(
         ids = [trial.id for trial in chosen.study.with_later_seeds().trials if trial.id in known]
         footer = provenance(ids, rows)
         measured = measured_sentences(chosen.study)
-        settings, width = settings_sentences(chosen.study), output_width()
+        settings, width = settings_sentences(chosen.study, rows), output_width()
         print_stdout(claims_to_terminal(found, footer, measured=measured, settings=settings, width=width))
     if any(each.verdict is Verdict.REFUTED for each in found):
         raise typer.Exit(EXIT_REFUTED)

@@ -161,7 +161,7 @@ def status(
             "\n".join(
                 [
                     *title,
-                    now.summary(),
+                    *wrap(now.summary(), output_width()),
                     *format_unfinished(found, now),
                     *format_failures(now.failure_reasons),
                     *format_best_points(found, points),

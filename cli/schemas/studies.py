@@ -82,7 +82,8 @@ class StudyStatusEntry(TypedDict):
 
     `spent` names the budget or the space that a search has used up, as "space of 2 points", else it is
     null. `waiting` are those of a search that were handed in and that nobody has begun. `weightless` are
-    done and lack the weights that the study keeps; a study that cannot be read has only an `error`.
+    done and lack the weights that the study keeps. `stale` ended with other code of plug-ins. A study that
+    cannot be read has only an `error`.
     """
 
     study: str
@@ -98,6 +99,7 @@ class StudyStatusEntry(TypedDict):
     reached: NotRequired[list[dict[str, Any]]]
     waiting: NotRequired[list[dict[str, Any]]]
     weightless: NotRequired[int]
+    stale: NotRequired[int]
     reasons: NotRequired[dict[str, int]]
     error: NotRequired[str]
 

@@ -82,6 +82,7 @@ def status_to_dict(study_status: StudyStatus) -> dict[str, object]:
             for each in study_status.waiting
         ],
         "weightless": len(study_status.missing_weights),
+        "stale": len(study_status.stale),
         "reasons": dict(study_status.failure_reasons),
     }
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 from ...studies.catalog.metrics import find_metric
 from ...studies.claims.comparisons import iter_comparisons, iter_quantities
 from ...studies.presentation.metric_words import describe_metrics
-from ..provenance import overrides_sentence
+from ..provenance import overrides_sentence, stale_sentence
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from ...studies.study import Study
 
 
@@ -31,10 +33,11 @@ def measured_sentences(study: Study) -> tuple[str, ...]:
     return describe_metrics(metrics, settings)
 
 
-def settings_sentences(study: Study) -> tuple[str, ...]:
-    """Return the overrides of a study and, where its claims are a paper's, how many settings are not."""
+def settings_sentences(study: Study, outcomes: pl.DataFrame) -> tuple[str, ...]:
+    """Return what sets the results apart: overrides, stale trials, and settings that are not the paper's."""
     told = (
         overrides_sentence(study.overrides),
+        stale_sentence(study, outcomes),
         study.source_sheet.summary(study.name) if study.paper else "",
     )
     return tuple(sentence for sentence in told if sentence)

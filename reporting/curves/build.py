@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 
 from ...studies.presentation.kinds import CurveKind
 from ...studies.study import Study
+from ..provenance import stale_sentence
 from .curve import Curve, CurveError
 
 
@@ -21,4 +24,5 @@ def build_curve(
     if wrong := list(spec.faults(study.design, study.paper)):
         faults = (f"curve {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise CurveError("\n".join(faults))
-    return spec.curve(study, outcomes, metrics)
+    curve, sentence = spec.curve(study, outcomes, metrics), stale_sentence(study, outcomes)
+    return replace(curve, notes=(*curve.notes, sentence)) if sentence else curve

@@ -70,7 +70,9 @@ def claims(inputs: PageInputs) -> Mapping[str, object] | None:
     counts = Counter(each.verdict for each in checked)
     return {
         "counts": " · ".join(f"{counts[each]} {each}" for each in Verdict),
-        "legend": " ".join((*measured_sentences(study), *legend(checked), *settings_sentences(study))),
+        "legend": " ".join(
+            (*measured_sentences(study), *legend(checked), *settings_sentences(study, inputs.outcomes))
+        ),
         "claims": [
             {
                 "spec": each.spec,

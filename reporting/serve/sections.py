@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import polars as pl
 
+from ...studies.planning.stale_trials import describe_stale
 from ...studies.planning.status import study_status
 from ..outcomes import mark_divergence, named_metrics
 from ..page import section_results, section_trials
@@ -91,13 +92,15 @@ class StudyValues:
     @cached_property
     def inputs(self) -> PageInputs:
         """Return what sections of the report are made of."""
-        study, store, outcomes = self.now.study, self.now.store, self.now.outcomes
+        study, store = self.now.study, self.now.store
+        outcomes = pl.concat([self.now.outcomes, self.now.stale])
         if self.now.probed and (named := named_metrics(study)):
             keys = ["trial", "attempt"]
             outcomes = store.trials(named).join(outcomes.select(keys), on=keys, how="semi")
         told = mark_divergence(outcomes, self._losses, study)
         status = study_status(study, store, told)
-        return PageInputs(study=study, store=store, outcomes=told, own_outcomes=told, status=status)
+        own = told.join(self.now.outcomes.select("trial"), on="trial", how="semi")
+        return PageInputs(study=study, store=store, outcomes=told, own_outcomes=own, status=status)
 
     @cached_property
     def courses(self) -> pl.DataFrame:
@@ -131,6 +134,7 @@ def _progress(values: StudyValues, _: View) -> Mapping[str, object]:
     found = study_progress(now)
     return {
         "progress": found,
+        "stale": describe_stale(stale) if (stale := values.inputs.status.stale) else "",
         "bar": bar(found),
         "factors": factor_names(now.study),
         "running": [begun_line(now, each) for each in found.running[:MAX_BEGUN]],

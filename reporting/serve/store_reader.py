@@ -19,6 +19,7 @@ import polars as pl
 from ...storage import CheckpointNote, Store, StoreError, StoreState
 from ...storage.latest_attempts import LatestAttempts
 from ...studies.last_run import load_last_run
+from ...studies.planning.stale_trials import find_stale_trials
 from ...studies.planning.status import study_outcomes
 from ...studies.planning.trials_to_run import read_unfinished
 from ...studies.resolve.trial import Trial
@@ -50,12 +51,14 @@ class StudyNow:
     """A study with its outcomes and the trials that have begun, at one moment.
 
     Two moments at which `rows` are equal have the same outcomes; `begun_key` is the same for begun trials.
-    `probed` says that models of the store, this study's or another's, have been probed or tuned.
+    `stale` has the outcomes of plug-ins with other source, which do not count. `probed` says that models of
+    the store, this study's or another's, have been probed or tuned.
     """
 
     study: Study
     store: Store
     outcomes: pl.DataFrame
+    stale: pl.DataFrame
     begun: tuple[BegunTrial, ...]
     probed: bool
     rows: str
@@ -149,6 +152,7 @@ class StoreReader:
         state: StoreState,
     ) -> StudyNow:
         own = study_outcomes(study, outcomes)
+        stale = [each.stored for each in find_stale_trials(study, outcomes).values()]
         begun = [
             BegunTrial(trial=trial, note=notes[trial.id], held=trial.id in self._held)
             for trial in self._begun_trials(study, notes)
@@ -159,6 +163,7 @@ class StoreReader:
             study=study,
             store=self._store,
             outcomes=own,
+            stale=outcomes.filter(pl.col("trial").is_in(stale)),
             begun=tuple(begun),
             probed=bool(state.measured),
             rows=_digest(ends, sorted(state.measured.items()), state.records.get(study.name, 0)),

@@ -9,7 +9,7 @@ import polars as pl
 
 from ...studies.presentation.kinds import Beside, TableKind
 from ...studies.study import Study
-from ..provenance import overrides_sentence
+from ..provenance import overrides_sentence, stale_sentence
 from .table import Table, TableError
 
 
@@ -32,5 +32,5 @@ def build_table(
         faults = (f"table {spec.name}: {'.'.join(map(str, path))}: {message}" for path, message in wrong)
         raise TableError("\n".join(faults))
     table = spec.table(study, outcomes, Beside(published=published, paper_only=paper_only, begun=begun))
-    sentence = overrides_sentence(study.overrides)
-    return replace(table, caption=(table.caption[0], sentence, *table.caption[1:])) if sentence else table
+    told = [overrides_sentence(study.overrides), stale_sentence(study, outcomes)]
+    return replace(table, caption=(*table.caption[:1], *filter(None, told), *table.caption[1:]))

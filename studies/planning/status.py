@@ -19,6 +19,7 @@ from ..schema.settings import Level
 from ..study import Study
 from ..text.units import plural
 from .fitting_trials import fitting_outcomes
+from .stale_trials import StaleTrial, describe_stale, find_stale_trials
 from .trials_to_run import (
     UnfinishedTrial,
     left_within_budget,
@@ -35,7 +36,8 @@ class StudyStatus:
     search, `waiting` those that were handed in and that nobody has started. Those in `missing_weights` are
     done, but would be trained again for their weights. `failure_reasons` counts first lines, the most
     frequent first. `spent` names the budget or space that a search has used up, and is empty otherwise;
-    then `num_remaining` counts only trials of points that have begun.
+    then `num_remaining` counts only trials of points that have begun. `stale` are outcomes that plug-ins of
+    other source have computed, which do not count.
     """
 
     total: int
@@ -48,6 +50,7 @@ class StudyStatus:
     waiting: tuple[Trial, ...]
     missing_weights: tuple[str, ...]
     failure_reasons: tuple[tuple[str, int], ...]
+    stale: Mapping[str, StaleTrial]
 
     def __repr__(self) -> str:
         return f"<StudyStatus: {self.summary()}>"
@@ -73,6 +76,8 @@ class StudyStatus:
             parts += [f"{len(self.waiting)} handed in and waiting"]
         if self.missing_weights:
             parts += [f"weights of {len(self.missing_weights)} not here"]
+        if self.stale:
+            parts += [describe_stale(self.stale)]
         return " · ".join(parts)
 
 
@@ -99,6 +104,7 @@ def study_status(study: Study, store: Store, outcomes: pl.DataFrame | None = Non
         waiting=tuple(each.trial for each in unfinished if not each.has_started),
         missing_weights=trials_missing_weights(study, store, statuses),
         failure_reasons=count_reasons(rows),
+        stale=find_stale_trials(study, outcomes),
     )
 
 
@@ -115,6 +121,7 @@ def status_before_a_run(trials: int) -> StudyStatus:
         waiting=(),
         missing_weights=(),
         failure_reasons=(),
+        stale={},
     )
 
 

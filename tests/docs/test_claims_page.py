@@ -62,7 +62,7 @@ def told():
     columns = ("trial", "seed", "recipe", "task", "status", "reason", "metrics")
     outcomes = pl.DataFrame(rows, schema=columns, orient="row")
     footer, measured = "45 of 144 trials, made up for this page", measured_sentences(study)
-    settings = settings_sentences(study)
+    settings = settings_sentences(study, outcomes)
     return claims_to_terminal(check_claims(study, outcomes), footer, measured=measured, settings=settings)
 
 

@@ -56,6 +56,30 @@ mixer = ["conv(k=3) >> scaled", "conv(k=3)"]
 name = "lengths"
 rows = "mixer"
 value = "max_length"
+
+[[curve]]
+name = "losses"
+kind = "line"
+x = "epoch"
+value = "loss"
+series = "mixer"
+
+[[claim]]
+name = "it helps"
+holds = "loss[mixer=conv(k=3) >> scaled] < loss[mixer=conv(k=3)]"
+"""
+
+READ_PAGE = """
+import sys, threading, urllib.request
+from activemem import load_plugin
+from activemem.reporting.serve.access import Access
+from activemem.reporting.serve.http_server import PageServer
+from activemem.storage import Store
+
+load_plugin(sys.argv[1])
+server = PageServer(Store("results"), Access(host="127.0.0.1"), 0, look_s=1.0)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+print(urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/study/scaling").read().decode())
 """
 
 
@@ -74,7 +98,9 @@ def trials(process, *options):
 
 
 @pytest.mark.heavy
-def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew_or_kept(process, scaling):
+def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew_or_kept(
+    process, run_python, scaling
+):
     run = ("study", "run", *scaling, "--local", "--set", "study.keep_weights=true")
     assert process(*run).returncode == 0
     (block, ours), statuses = trials(process, *scaling)
@@ -85,6 +111,14 @@ def test_an_edited_block_makes_stored_trials_other_ones_which_are_trained_anew_o
     assert (edited != block, same == ours, statuses) == (True, True, ["missing", "done"])
     told = " ".join(process("study", "plan", *scaling).stdout.split())
     assert "stale 1 stored trial is of other code (scaled.py " in told
+    left_out = "1 stored trial is of other code (scaled.py "
+    for command in ("study status", "table render", "claim check", "curve render", "report build"):
+        shown = process(*command.split(), *scaling).stdout
+        shown = Path(shown.strip()).read_text("utf-8") if shown.endswith((".svg\n", ".html\n")) else shown
+        assert left_out in " ".join(shown.split()), command
+    served = run_python("-c", READ_PAGE, "scaled.py").stdout.split("<section")
+    told = [page.split('"')[1] for page in served if left_out in page]
+    assert told == ["progress", "tables", "claims"]
     again = process(*run)
     assert "2 of 2 trials done · 0 left · 1 trial ended" in again.stderr
     shown = " ".join(process("table", "render", "scaling", "--plugin", "scaled.py").stdout.split())

@@ -151,6 +151,7 @@ def test_status_as_json(run, tiny):
         "begun": 0,
         "reached": [],
         "weightless": 0,
+        "stale": 0,
         "reasons": {"not a number at epoch 1": 1},
         "waiting": [],
         "best": [],
