@@ -1,12 +1,11 @@
 """Speedup of training trials of one form together instead of one by one; all in one run.
 
-python bench/packs.py [TRIALS [ROUNDS]] # steps python bench/packs.py --studies # whole studies with `pack =
-"auto"`: evaluation, gate and rows too
+`python bench/packs.py [TRIALS [ROUNDS]]` measures steps, `python bench/packs.py --studies` whole studies with
+`pack = "auto"`: evaluation and rows too.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 import time
@@ -136,13 +135,11 @@ def studies_ratio(
 ) -> float:
     """Return a study's time without packs divided by that with packs.
 
-    It includes trainings, evaluations, checkpoints and rows. The first of two turns measures for the gate,
-    whose cost is in it.
+    It includes trainings, evaluations, checkpoints and rows, in two turns.
     """
     cells = [(task, seed) for task in tasks for seed in range(seeds)]
     taken: dict[Literal["off", "auto"], float] = {"off": 0.0, "auto": 0.0}
     with tempfile.TemporaryDirectory() as name:
-        os.environ["XDG_CACHE_HOME"] = f"{name}/cache"
         for turn in range(2):
             for pack in taken:
                 trials = (

@@ -72,8 +72,8 @@ class Machine:
     cluster. A trial is saved every `checkpoint_every_s` seconds within its epoch, by default only after it.
     Nodes that cannot train the trials end the run before it begins, unless `skip_unfit_nodes`. A Ray worker
     whose process occupies more than `memory_limit` bytes is killed. With `pack` this many trials of one form
-    train together; "auto" does so where measurements show it to be faster. With `activation_checkpointing` a
-    trial keeps only the inputs of its sub-layers and computes the rest again in the backward pass.
+    train together; "auto" as many as a CPU's caches or a GPU's memory serve. With `activation_checkpointing`
+    a trial keeps only the inputs of its sub-layers and computes the rest again in the backward pass.
     `gpu_bytes` are the bytes of a GPU that all trials on it may hold together; None is all that is free.
     """
 

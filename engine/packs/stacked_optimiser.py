@@ -62,17 +62,6 @@ def plan_of(training: Training) -> str:
     return repr((train.optimizer, train.schedule, train.epochs, train.steps_per_epoch, train.clip_norm))
 
 
-def words_on_moves(trainings: Sequence[Training]) -> str:
-    """Describe the rules that move weights, and how many trainings each optimiser moves on average."""
-    plans = [plan_of(training) if _is_by_number(training) else None for training in trainings]
-    parts = [(plan, len(list(part))) for plan, part in groupby(plans)]
-    optimisers = sum(trials if plan is None else 1 for plan, trials in parts)
-    rules = ", ".join(sorted({training.settings.train.optimizer.name for training in trainings}))
-    if optimisers == 1:
-        return f"{rules}, all at once"
-    return f"{rules}, {len(trainings) // optimisers} at once"
-
-
 class _AtOnce:
     """One optimiser for neighbours of one plan: it has their part of the stacked weights."""
 

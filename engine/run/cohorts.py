@@ -15,9 +15,8 @@ from ...storage import Store
 from ..core.cpu import prepare_cpu
 from ..core.events import Ended, EpochFinished, Event, MachineFailed, Taken
 from ..core.resources import Machine
-from ..packs.attempts import Packer
 from ..packs.form import form_of
-from ..packs.gate import Gate, machine_file
+from ..packs.packer import Packer
 from ..trial import provenance
 from ..trial.checkpoints import checkpoint_of
 from ..trial.claims import Claims
@@ -126,9 +125,8 @@ def _make_packer(machine: Machine, device: torch.device) -> Packer | None:
     """Return the packer that trains trials together, if that is wanted."""
     if machine.pack == "off":
         return None
-    gate = Gate(device, machine_file()) if machine.pack == "auto" else None
     bytes_here = int(_share(machine) * device_bytes(machine)) if device.type == "cuda" else None
-    return Packer(machine.most_packed, gate, bytes_here)
+    return Packer(machine.most_packed, fitting=machine.pack == "auto", device_bytes=bytes_here)
 
 
 def alike_jobs(attempts: Sequence[Attempt]) -> list[list[Attempt]]:

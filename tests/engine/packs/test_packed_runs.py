@@ -1,6 +1,5 @@
 """Studies whose trials train together: their rows are those of trials alone, whatever happens on the way."""
 
-import json
 import os
 import signal
 from types import SimpleNamespace
@@ -11,9 +10,8 @@ import torch
 from activemem.engine.core.events import Ended, EpochFinished, Started
 from activemem.engine.core.resources import Machine
 from activemem.engine.objectives import StepShape
-from activemem.engine.packs.attempts import Packer
-from activemem.engine.packs.gate import Gate, MeasuredRatio, machine_file
-from activemem.engine.packs.pack import Member, Pack
+from activemem.engine.packs import packer
+from activemem.engine.packs.packer import Packer
 from activemem.engine.packs.stacked_steps import StackedSteps
 from activemem.engine.run.cohort_sources import GridCohorts
 from activemem.engine.run.cohorts import Worker
@@ -189,18 +187,18 @@ def test_a_pack_that_memory_is_too_short_for_is_halved_until_each_trains_alone(
     study = load_study(study_text(train=TRAIN, factors={**FACTORS, "seed": [*range(trials)]}))
     alone, together = Store(tmp_path / "alone"), Store(tmp_path / "packed")
     run(study, alone, notes, "off")
-    tried, real, step = [], Pack.take_steps, StackedSteps.step
+    tried, real, step = [], packer.take_steps_together, StackedSteps.step
 
-    def take_steps(pack):
-        tried.append(len(pack._members))
-        real(pack)
+    def take_steps(members):
+        tried.append(len(members))
+        real(members)
 
     def out_of_memory(steps):
         step(steps)
         if tried[-1] > room:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1.00 GiB.")
 
-    monkeypatch.setattr(Pack, "take_steps", take_steps)
+    monkeypatch.setattr(packer, "take_steps_together", take_steps)
     monkeypatch.setattr(StackedSteps, "step", out_of_memory)
     assert run(study, together, notes).done == trials
     assert tried == sizes
@@ -233,99 +231,15 @@ def test_trials_are_saved_amid_an_epoch(study, store, notes):
     assert max(packed_steps(store).values()) == 21
 
 
-@pytest.mark.parametrize(
-    ("ratios", "remembered"), [([0.9, 0.9], 0.9), ([2.0], 2.0), ([0.9, 1.0], 0.95), ([0.9, 1.4], 1.15)]
-)
-def test_the_gate_measures_once_and_never_takes_the_slower(
-    study, tmp_path, notes, monkeypatch, ratios, remembered
-):
-    measured = []
-
-    def measure(pack):
-        measured.append(pack)
-        return ratios[(len(measured) - 1) % len(ratios)]
-
-    monkeypatch.setattr("activemem.engine.packs.pack.Pack._measured_ratio", measure)
-    store = Store(tmp_path / "results")
-    assert run(study, store, notes, "auto").done == 3
-    assert (max(packed_steps(store).values()) > 0) is (remembered > 1.0)
-    lines = [json.loads(line) for line in machine_file().read_text().splitlines()]
-    assert 0 < len(lines) == len({(line["trials"], line["tokens"]) for line in lines})
-    assert len(measured) == len(ratios) * len(lines)
-    assert {line["ratio"] for line in lines} == {remembered}
-    run(study, Store(tmp_path / "again"), notes, "auto")
-    assert len(measured) == len(ratios) * len(lines)
-
-
-def test_the_gate_measures_though_something_is_to_be_saved(study, tmp_path, notes, caplog):
-    alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
+def test_by_itself_a_pack_is_as_large_as_caches_serve(study, tmp_path, notes, monkeypatch):
+    alone, packed, small = (Store(tmp_path / name) for name in ("alone", "packed", "small"))
     run(study, alone, notes, "off")
     assert run(study, packed, notes, "auto", checkpoint_every_s=1e-9).done == 3
-    assert json.loads(machine_file().read_text().splitlines()[0])["trials"] == 3
+    assert max(packed_steps(packed).values()) > 0
     assert_equal(final_metrics(packed), final_metrics(alone))
-    assert "together they fail" not in caplog.text
-
-
-def test_what_the_gate_knows_to_be_slower_is_left_as_it_is(study, tmp_path, notes, monkeypatch):
-    monkeypatch.setattr("activemem.engine.packs.pack.Pack._measured_ratio", lambda pack: 0.9)
-    run(study, Store(tmp_path / "first"), notes, "auto")
-    copied = []
-    monkeypatch.setattr("activemem.engine.packs.pack._copied", copied.append)
-    assert run(study, Store(tmp_path / "second"), notes, "auto").done == 3
-    assert not copied
-
-
-def test_what_is_measured_is_what_is_trained(study, tmp_path, notes):
-    alone, packed = Store(tmp_path / "alone"), Store(tmp_path / "packed")
-    run(study, alone, notes, "off")
-    run(study, packed, notes, "auto")
-    assert machine_file().read_text()
-    assert_equal(final_metrics(packed), final_metrics(alone))
-
-
-def test_a_gate_without_a_file_it_can_read_measures_again(tmp_path):
-    file = tmp_path / "packs.jsonl"
-    file.write_text('{"key": "x"}\nno line\n[1]\n')
-    gate = Gate(torch.device("cpu"), file)
-    assert gate.lets_pass("form", 4, 10) is None
-    gate.remember("form", MeasuredRatio(trials=4, tokens=10, ratio=1.5))
-    assert Gate(torch.device("cpu"), file).lets_pass("form", 4, 10) is True
-
-
-def test_a_gate_measures_again_with_another_version_of_the_package(monkeypatch):
-    keys = [Gate(torch.device("cpu"))._key("form")]
-    monkeypatch.setattr("activemem.engine.packs.gate.__version__", "100.0.0")
-    keys.append(Gate(torch.device("cpu"))._key("form"))
-    assert keys[0] != keys[1]
-
-
-ADAM, SGD, ADAFACTOR = ({"name": name, "lr": 1e-2} for name in ("adam", "sgd", "adafactor"))
-
-
-@pytest.mark.parametrize(
-    ("rules", "told"),
-    [
-        ([ADAM] * 2, "adam, all at once"),
-        ([ADAM] * 5, "adam, all at once"),
-        ([{**ADAM, "lr": lr} for lr in (0.01, 0.02, 0.03, 0.04, 0.05)], "adam, 1 at once"),
-        ([ADAM, ADAM, {**ADAM, "lr": 0.1}, {**ADAM, "lr": 0.1}], "adam, 2 at once"),
-        ([SGD] * 2 + [ADAM] * 2, "adam, sgd, 2 at once"),
-        ([ADAFACTOR] * 3, "adafactor, 1 at once"),
-    ],
-)
-def test_a_gate_knows_packs_by_how_their_weights_are_moved(settings, rules, told):
-    trainings = [Training(settings(optimizer=rule), torch.device("cpu")) for rule in rules]
-    assert Pack("form", [Member(None, each) for each in trainings], None)._gated_form == f"form, {told}"
-
-
-def test_what_was_measured_tells_of_what_gains_no_less_or_no_more():
-    gate = Gate(torch.device("cpu"))
-    gate.remember("form", MeasuredRatio(trials=4, tokens=10, ratio=1.5))
-    assert gate.lets_pass("form", 8, 5) is True
-    assert [gate.lets_pass("form", *each) for each in ((3, 10), (4, 11), (9, 10))] == [None] * 3
-    gate.remember("form", MeasuredRatio(trials=4, tokens=20, ratio=1.0))
-    assert gate.lets_pass("form", 2, 30) is False
-    assert gate.lets_pass("form", 5, 30) is None and gate.lets_pass("other", 4, 10) is None
+    monkeypatch.setattr("activemem.engine.packs.packer.CACHED_NUMBERS", 1)
+    assert run(study, small, notes, "auto").done == 3
+    assert set(packed_steps(small).values()) == {0}
 
 
 def test_each_event_is_told_once_and_in_order(study, store, notes):
@@ -342,12 +256,12 @@ def test_no_more_trials_take_their_steps_together_than_a_gpu_has_room_for(study)
     on_gpu = SimpleNamespace(
         device=torch.device("cuda"), settings=settings, objective=SimpleNamespace(step_shape=shape)
     )
-    held, gate = step_memory(settings, 20), Gate(torch.device("cpu"))
+    held = step_memory(settings, 20)
     each = held.total + 2 * (held.weights + held.optimizer) + held.average
     room = int((GPU_CONTEXT + 3.5 * each) / 0.9)
     for device_bytes, most in ((room, 3), (0, 1), (80 * 10**9, 16), (None, 16)):
-        assert Packer(16, gate, device_bytes=device_bytes)._most_at_once(on_gpu) == most
-    assert Packer(8, None, device_bytes=0)._most_at_once(on_gpu) == 8
+        assert Packer(16, fitting=True, device_bytes=device_bytes).most_at_once(on_gpu) == most
+    assert Packer(8, device_bytes=0).most_at_once(on_gpu) == 8
 
 
 def test_trials_whose_pack_has_lost_the_gpu_are_tried_alone_by_the_next_run(study, store, notes, monkeypatch):
@@ -357,7 +271,7 @@ def test_trials_whose_pack_has_lost_the_gpu_are_tried_alone_by_the_next_run(stud
         raise RuntimeError("CUDA error: device-side assert triggered")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Pack, "take_steps", fail)
+        patch.setattr(packer, "take_steps_together", fail)
         patch.setattr(Training, "advance", fail)
         with pytest.raises(MachineError, match="a GPU is lost to this process"):
             run(study, store, notes)
@@ -365,7 +279,9 @@ def test_trials_whose_pack_has_lost_the_gpu_are_tried_alone_by_the_next_run(stud
     machine_failures._lost.clear()  # as in another process
     begun = []
     monkeypatch.setattr(
-        Pack, "take_steps", lambda pack: begun.extend(training.epoch for training in pack._trainings)
+        packer,
+        "take_steps_together",
+        lambda members: begun.extend(training.epoch for _, training in members),
     )
     assert run(study, store, notes).done == 3
     assert set(begun) == {1, 2}

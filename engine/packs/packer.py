@@ -2,45 +2,57 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import time
+import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
+from typing import NamedTuple, TypeVar, cast
+
+import torch
 
 from ...studies.planning.memory_estimates import step_memory, trials_together
 from ..core.events import Event, MachineFailed
-from ..core.interruption import StoppedMidway
+from ..core.interruption import StoppedMidway, TimeLimitPassed, interruptible, leave_if_asked
 from ..trial.machine_failures import note_lost_gpu
 from ..trial.memory_retries import free_memory, may_be_out_of_memory
 from ..trial.resumable_attempt import Attempt
 from ..trial.training import Training
 from .form import form_of
-from .gate import Gate
-from .pack import Member, Pack
 from .stacked_optimiser import plan_of
-from .stacked_steps import stacking_fault
+from .stacked_steps import StackedSteps, stacking_fault
 
 CACHED_NUMBERS = 2**19
 """On a CPU a layer's outputs in all of a pack are at most so many numbers: more of them leave its caches."""
 
-LEAST_CAPPED = 4
-"""So many may always take their steps together: fewer gain nothing."""
+LEAST_CACHED = 4
+"""Trials of which fewer fit into a CPU's caches train alone: together they gain nothing."""
+
+_State = TypeVar("_State")
 
 _log = logging.getLogger(__name__)
+
+
+class Member(NamedTuple):
+    """A trial that is under way, and its training."""
+
+    attempt: Attempt
+    training: Training
 
 
 class Packer:
     """A trainer of cohorts whose trials take their steps together, at most `most` at once.
 
-    With a gate only where that was measured to be faster, else wherever it can be. Trainings whose pack fails
-    begin their epoch again and take their steps one by one from then on. Where memory runs out no more than
-    half as many of their form are in a pack from then on.
+    If `fitting`, no more than fit into a CPU's caches, or into `device_bytes`, the worker's share of a GPU's
+    memory. Trainings whose pack fails begin their epoch again and take their steps one by one from then on.
+    Where memory runs out no more than half as many of their form are in a pack from then on.
     """
 
-    def __init__(self, most: int, gate: Gate | None = None, device_bytes: int | None = None) -> None:
-        """`device_bytes` is the worker's share of a GPU's memory."""
-        self._most, self._gate, self._device_bytes = most, gate, device_bytes
+    def __init__(self, most: int, *, fitting: bool = False, device_bytes: int | None = None) -> None:
+        self._most, self._fitting, self._device_bytes = most, fitting, device_bytes
         self._bounds: dict[str, int] = {}  # how many of a form at most, where a pack of it failed
 
     def events(self, attempts: Sequence[Attempt]) -> Iterator[Event]:
@@ -82,7 +94,7 @@ class Packer:
     def _are_taken(self, form: str, members: Sequence[Member]) -> bool:
         """Take the steps of a pack; False where it fails, and fewer of its form are to be in one."""
         try:
-            Pack(form, members, self._gate).take_steps()
+            take_steps_together(members)
         except Exception as error:  # noqa: BLE001 -- whatever it is, the trial that has it fails by it alone
             half = -(-len(members) // 2)
             most = half if len(members) > 2 and may_be_out_of_memory(error) else 1
@@ -90,7 +102,8 @@ class Packer:
             note_lost_gpu(error)  # by which is not known: another process tries each alone
             how = "one by one" if most == 1 else f"in packs of at most {most}"
             what = " ".join(f"{type(error).__name__}: {error}".split())
-            _log.warning("%s: trials train %s, together they fail: %s", members[0].recipe, how, what)
+            recipe = members[0].training.settings.model.recipe
+            _log.warning("%s: trials train %s, together they fail: %s", recipe, how, what)
             return False
         return True
 
@@ -102,20 +115,20 @@ class Packer:
             if training is not None and (form := self._form(training)) is not None:
                 shape = f"{training.objective.step_shape}, {training.steps_left} steps"
                 found.append(((form, shape), Member(attempt, training)))
-        found.sort(key=_by_plan)
+        found.sort(key=lambda each: (each[0], plan_of(each[1].training)))  # one plan is moved at once
         for (form, _), group in groupby(found, key=itemgetter(0)):
             members = [member for _, member in group]
-            for part in _split(members, self._most_at_once(members[0].training)):
+            for part in _split(members, self.most_at_once(members[0].training)):
                 yield form, part
 
-    def _most_at_once(self, training: Training) -> int:
-        """Return how many may take steps together; with a gate, as many as fit into caches or on the GPU."""
-        if self._gate is None:
+    def most_at_once(self, training: Training) -> int:
+        """Return how many trainings like this one may take steps together."""
+        if not self._fitting:
             return self._most
         shape, width = training.objective.step_shape, training.settings.model.d_model
         if training.device.type == "cpu":
-            fitting = CACHED_NUMBERS // (shape.sequences * shape.tokens * width)
-            return min(self._most, max(fitting, LEAST_CAPPED))
+            cached = CACHED_NUMBERS // (shape.sequences * shape.tokens * width)
+            return min(self._most, cached if cached >= LEAST_CACHED else 1)
         if self._device_bytes is None:
             return self._most
         held = step_memory(training.settings, shape.tokens)
@@ -134,10 +147,57 @@ class Packer:
         return form
 
 
-def _by_plan(found: tuple[tuple[str, str], Member]) -> tuple[tuple[str, str], str]:
-    """Return a sort key that puts trainings with the same optimiser settings next to each other."""
-    shape, (_, training) = found
-    return shape, plan_of(training)
+def take_steps_together(members: Sequence[Member]) -> None:
+    """Take the steps that are left of an epoch, or as many as the first of the time limits leaves time for.
+
+    All members have one form and are at one length. Raises StoppedMidway, between two steps if that takes no
+    longer than some seconds, and whatever a step raises; the trainings are then as they were before.
+    """
+    trainings = [member.training for member in members]
+    before = [_copied(training.state()) for training in trainings]
+    members[0].attempt.watch_pack()
+    left_s = _time_left_s(members)
+    try:
+        with interruptible(None if left_s is None else left_s * len(members)):
+            while trainings[0].steps_left and ((left_s := _time_left_s(members)) is None or left_s > 0.0):
+                _take_some(members, left_s)
+                for attempt, _ in members:
+                    if attempt.save_is_due:
+                        attempt.save_midway()
+    except (TimeLimitPassed, Exception) as error:
+        traceback.clear_frames(error.__traceback__)  # what they hold may be what is missing
+        for training, state in zip(trainings, before, strict=True):
+            training.restore(state)
+        if not isinstance(error, TimeLimitPassed):
+            raise
+
+
+def _take_some(members: Sequence[Member], left_s: float | None) -> None:
+    """Take all steps together, fewer to save or at the time limit; each training counts the same time."""
+    trainings = [member.training for member in members]
+    began, device = time.perf_counter(), trainings[0].device
+    try:
+        with StackedSteps(trainings) as stacked:
+            while trainings[0].steps_left:
+                leave_if_asked()
+                stacked.step()
+                passed_s = (time.perf_counter() - began) / len(members)
+                if left_s is not None and passed_s > left_s:
+                    break
+                if any(attempt.save_is_due for attempt, _ in members):
+                    break
+        if device.type != "cpu":
+            torch.accelerator.synchronize(device)  # or whoever is evaluated first pays for all
+    finally:
+        seconds = (time.perf_counter() - began) / len(members)
+        for training in trainings:
+            training.work.add_seconds(seconds)
+
+
+def _time_left_s(members: Sequence[Member]) -> float | None:
+    """Return the training seconds that are left to the trial that has least."""
+    left = [attempt.time_left_s for attempt, _ in members if attempt.time_left_s is not None]
+    return min(left, default=None)
 
 
 def _split(members: Sequence[Member], most: int) -> Iterator[Sequence[Member]]:
@@ -162,3 +222,18 @@ def _advance(attempts: Sequence[Attempt]) -> Iterator[Event]:
         yield from events
         raise
     yield from events
+
+
+def _copied(state: _State) -> _State:
+    """Return a state of its own: as copy.deepcopy, but much faster where there are many small tensors."""
+    made: object
+    match state:
+        case torch.Tensor():
+            made = state.detach().clone()
+        case dict():
+            made = {key: _copied(value) for key, value in cast("dict[object, object]", state).items()}
+        case list():
+            made = [_copied(value) for value in cast("list[object]", state)]
+        case _:
+            made = copy.deepcopy(state)
+    return cast("_State", made)
