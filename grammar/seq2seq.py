@@ -18,9 +18,20 @@ from .nodes import (
     walk,
 )
 from .vocabulary.output_kinds import SEQUENCE, mixes_positions, output_kind
-from .vocabulary.recurrent import INPUT_MAPS
+from .vocabulary.recurrent import RECURRENT
 from .vocabulary.registry import define, lookup
-from .vocabulary.spec import REQUIRED, UNBOUNDED, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
+from .vocabulary.spec import (
+    REQUIRED,
+    Parameter,
+    Role,
+    Settings,
+    Spec,
+    as_int,
+    boolean,
+    integer,
+    sees_everything,
+    word,
+)
 
 DEFAULT_HEADS, DEFAULT_HEAD_WIDTH = 8, 64
 """The heads of an attention to the source behind a sub-layer that has none of its own."""
@@ -45,7 +56,7 @@ class CrossAttentionShape:
 
 def is_recurrent(part: Value) -> bool:
     """Return whether the part is a lone recurrent block, whose last state a decoder can start from."""
-    return isinstance(part, BlockNode) and part.name in INPUT_MAPS
+    return isinstance(part, BlockNode) and part.name in RECURRENT
 
 
 def recurrent_units(settings: Settings, width: int) -> int:
@@ -106,7 +117,7 @@ def _check_attention(settings: Settings) -> str | None:
     """Return why the words that choose the attention do not fit."""
     if settings["attend"] == "inputs" and settings["attention"] == "none":
         return "attend=inputs needs an attention, luong or bahdanau"
-    if settings["attend"] == "outputs" and settings["positions"] != POSITIONS.default:
+    if settings["attend"] == "outputs" and settings["positions"] != _POSITIONS.default:
         return "positions stand behind attended inputs: they need attend=inputs"
     if settings["attention"] in ("luong", "bahdanau") and _is_stack(settings["decoder"]):
         attention = f"attention={settings['attention']}"
@@ -183,59 +194,33 @@ def _recurrent_layers(block: Value) -> tuple[str, Value]:
     return block.name, dict(block.arguments).get("layers", 1)
 
 
-def _reach(_settings: Settings, context: CostContext) -> Reach:
-    """Return a reach over all of the source and all earlier outputs."""
-    return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
+_POSITIONS = integer("positions", "width of the position vectors behind attended inputs", (1, 4096), 10)
 
 
 def _recipe(name: str, meaning: str) -> Parameter:
     return Parameter(name=name, kind="recipe", default=REQUIRED, positional=True, meaning=meaning)
 
 
-POSITIONS = Parameter(
-    name="positions",
-    kind="integer",
-    default=10,
-    low=1,
-    high=4096,
-    meaning="width of the position vectors behind attended inputs",
-)
-
-SEQ2SEQ = define(
+define(
     Spec(
         name="seq2seq",
         role=Role.TRANSDUCER,
         parameters=(
             _recipe("encoder", "what reads the source"),
             _recipe("decoder", "what writes the target"),
-            Parameter(
-                name="attention",
-                kind="word",
-                default="none",
-                words=("none", "luong", "bahdanau"),
-                meaning="scores of a recurrent decoder",
+            word("attention", "scores of a recurrent decoder", ("none", "luong", "bahdanau")),
+            word(
+                "attend",
+                "what is attended to: the encoder's outputs, or its inputs",
+                ("outputs", "inputs"),
             ),
-            Parameter(
-                name="attend",
-                kind="word",
-                default="outputs",
-                words=("outputs", "inputs"),
-                meaning="what is attended to: the encoder's outputs, or its inputs",
-            ),
-            POSITIONS,
-            Parameter(
-                name="feed",
-                kind="boolean",
-                default=False,
-                meaning="whether what was attended to enters the decoder's next input",
-            ),
-            Parameter(
-                name="units",
-                kind="integer",
-                default=0,
-                low=0,
-                high=65536,
-                meaning="width of lstm or gru in both; 0: d_model, which stays that of the embeddings",
+            _POSITIONS,
+            boolean("feed", "whether what was attended to enters the decoder's next input"),
+            integer(
+                "units",
+                "width of lstm or gru in both; 0: d_model, which stays that of the embeddings",
+                (0, 65536),
+                0,
             ),
         ),
         summary="encoder and decoder",
@@ -243,7 +228,7 @@ SEQ2SEQ = define(
         "with feed of the input W [x_t ; c_{t−1}] + b; "
         "else the decoder's stack, attending to the source behind each sub-layer that mixes",
         source="Sutskever, Vinyals and Le 2014; Luong et al. 2015; Bahdanau et al. 2015; Vaswani et al. 2017",
-        reach=_reach,
+        reach=sees_everything,
         check=check_settings,
     )
 )

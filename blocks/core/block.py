@@ -17,7 +17,16 @@ from ...errors import ActivememError
 from ...grammar import nodes
 from ...grammar.model_config import ModelConfig
 from ...grammar.vocabulary.registry import lookup, register
-from ...grammar.vocabulary.spec import CostContext, Parameter, Reach, Role, Settings, Spec
+from ...grammar.vocabulary.spec import (
+    CostContext,
+    Parameter,
+    Reach,
+    Role,
+    Settings,
+    Spec,
+    sees_everything,
+    sees_itself,
+)
 from ...plugins import OWN, Registry, contract_faults, plugin_errors
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
@@ -178,7 +187,7 @@ def register_block(
             summary=summary or (cls.__doc__ or name).strip().splitlines()[0],
             equation=equation,
             source=source,
-            reach=reach or (_sees_nothing_else if channelwise else _sees_all),
+            reach=reach or (sees_itself if channelwise else sees_everything),
             window=_measured_state(cls) if cls.state_is_bounded else None,
             check=check,
         )
@@ -198,14 +207,6 @@ def _measured_state(cls: type[Block]) -> Callable[[Settings, CostContext], int]:
         return 0 if state is None else state.numel()
 
     return window
-
-
-def _sees_all(_settings: Settings, context: CostContext) -> Reach:
-    return Reach(left=math.inf, right=0 if context.causal else math.inf)
-
-
-def _sees_nothing_else(_settings: Settings, _context: CostContext) -> Reach:
-    return Reach(left=0, right=0)
 
 
 def build_block(node: nodes.BlockNode, context: Context) -> Block:

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 
 from .registry import define
 from .spec import (
-    UNBOUNDED,
     CostContext,
-    Parameter,
     Reach,
     Role,
     Settings,
@@ -21,7 +19,12 @@ from .spec import (
     as_float,
     as_int,
     as_word,
+    boolean,
+    integer,
     lays_out_its_window,
+    real,
+    sees_everything,
+    word,
 )
 
 
@@ -76,33 +79,14 @@ class Window:
 BUCKETS = 32
 """Distances have so many numbers of each head with `pos=t5`."""
 
-HEADS = Parameter(name="heads", kind="integer", default=8, low=1, high=1024, meaning="number of heads")
-HEAD_WIDTH = Parameter(
-    name="head_width", kind="integer", default=64, low=1, high=4096, meaning="width of one head"
+HEADS = integer("heads", "number of heads", (1, 1024), 8)
+HEAD_WIDTH = integer("head_width", "width of one head", (1, 4096), 64)
+ADAPTIVE = boolean("adaptive", "whether each head learns how far it sees")
+RAMP = integer("ramp", "tokens over which an adaptive span fades out", (2, 65536), 32)
+SELF = boolean(
+    "self", "whether the span of a causal model begins with the position itself, not with the one before"
 )
-ADAPTIVE = Parameter(
-    name="adaptive", kind="boolean", default=False, meaning="whether each head learns how far it sees"
-)
-RAMP = Parameter(
-    name="ramp",
-    kind="integer",
-    default=32,
-    low=2,
-    high=65536,
-    meaning="tokens over which an adaptive span fades out",
-)
-SELF = Parameter(
-    name="self",
-    kind="boolean",
-    default=False,
-    meaning="whether the span of a causal model begins with the position itself, not with the one before",
-)
-POS_VALUES = Parameter(
-    name="pos_values",
-    kind="boolean",
-    default=False,
-    meaning="whether position vectors are added to values too, not to keys alone",
-)
+POS_VALUES = boolean("pos_values", "whether position vectors are added to values too, not to keys alone")
 
 
 def window_from_settings(settings: Settings, *, causal: bool) -> Window:
@@ -152,100 +136,76 @@ def _check(settings: Settings) -> str | None:
 
 
 def _check_heads(settings: Settings) -> str | None:
-    """Return what is wrong with heads that share keys, rotate or are normalised, or None."""
-    heads, width = as_int(settings, "heads"), as_int(settings, "head_width")
-    shared, turned = as_int(settings, "kv_heads"), as_word(settings, "pos") == "rope"
+    """Return what is wrong with heads that share keys or rotate, or None."""
+    heads, shared = as_int(settings, "heads"), as_int(settings, "kv_heads")
     if shared and heads % shared:
         return f"kv_heads must divide heads: expected a divisor of {heads}, got {shared}"
-    if turned and width % 2:
+    return check_turns(settings)
+
+
+def check_turns(settings: Settings) -> str | None:
+    """Return what is wrong with the rotation of heads, or None."""
+    width = as_int(settings, "head_width")
+    if as_word(settings, "pos") == "rope" and width % 2:
         return f"pos=rope turns channels two by two: expected an even head_width, got {width}"
     return None
 
 
-def _is_laid_out_by_length(settings: Settings) -> bool:
-    """Return whether windows or distances are laid out for a length."""
-    return as_int(settings, "span") > 0 or as_word(settings, "pos") in ("alibi", "t5")
+def window_reach(settings: Settings, context: CostContext) -> Reach:
+    """Return the reach of a block with a span."""
+    return window_from_settings(settings, causal=context.causal).reach
+
+
+def _reach(settings: Settings, context: CostContext) -> Reach:
+    return (window_reach if as_int(settings, "span") else sees_everything)(settings, context)
+
+
+def _key_value_heads(settings: Settings) -> int:
+    return as_int(settings, "kv_heads") or as_int(settings, "heads")
 
 
 def _state(settings: Settings, _context: CostContext) -> int:
     """Return the numbers in a key and a value of each head; a span keeps a window instead."""
-    heads = as_int(settings, "kv_heads") or as_int(settings, "heads")
-    return 0 if as_int(settings, "span") else 2 * heads * as_int(settings, "head_width")
+    return 0 if as_int(settings, "span") else 2 * _key_value_heads(settings) * as_int(settings, "head_width")
 
 
 def _window(settings: Settings, context: CostContext) -> int:
     """Return the numbers in the keys and values of a span."""
-    if as_int(settings, "span") == 0:
-        return 0
-    heads = as_int(settings, "kv_heads") or as_int(settings, "heads")
-    return window_from_settings(settings, causal=context.causal).numbers(heads)
+    window = window_from_settings(settings, causal=context.causal)
+    return window.numbers(_key_value_heads(settings)) if window.span else 0
 
 
-def _reach(settings: Settings, context: CostContext) -> Reach:
-    """Return a reach over the span, or over everything that a mask does not hide."""
-    if as_int(settings, "span") == 0:
-        return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
-    return window_from_settings(settings, causal=context.causal).reach
-
-
-SA = define(
+define(
     Spec(
         name="sa",
         role=Role.MIXER,
         parameters=(
             HEADS,
             HEAD_WIDTH,
-            Parameter(
-                name="pos",
-                kind="word",
-                default="none",
-                words=("none", "relative", "rope", "alibi", "t5"),
-                meaning="relative: vectors for distances, added to keys; rope: queries and keys are turned; "
+            word(
+                "pos",
+                "relative: vectors for distances, added to keys; rope: queries and keys are turned; "
                 "alibi, t5: scores less by distance, or by a number for each bucket of distances",
+                ("none", "relative", "rope", "alibi", "t5"),
             ),
-            Parameter(
-                name="span",
-                kind="integer",
-                default=0,
-                low=0,
-                high=65536,
-                meaning="tokens that a position sees to a side, 0 for all",
-            ),
+            integer("span", "tokens that a position sees to a side, 0 for all", (0, 65536), 0),
             ADAPTIVE,
             RAMP,
             SELF,
             POS_VALUES,
-            Parameter(
-                name="temperature",
-                kind="real",
-                default=1.0,
-                low=1e-6,
-                high=1e6,
-                meaning="what scores are divided by beside √head_width",
+            real("temperature", "what scores are divided by beside √head_width", (1e-6, 1e6), 1.0),
+            integer(
+                "kv_heads",
+                "heads of keys and values, each for as many of queries, 0 for as many as heads",
+                (0, 1024),
+                0,
             ),
-            Parameter(
-                name="kv_heads",
-                kind="integer",
-                default=0,
-                low=0,
-                high=1024,
-                meaning="heads of keys and values, each for as many of queries, 0 for as many as heads",
+            word(
+                "qk_norm",
+                "normalisation of the queries and keys of each head, with gains that heads share",
+                ("none", "rms"),
             ),
-            Parameter(
-                name="qk_norm",
-                kind="word",
-                default="none",
-                words=("none", "rms"),
-                meaning="normalisation of the queries and keys of each head, with gains that heads share",
-            ),
-            Parameter(
-                name="logit_cap",
-                kind="real",
-                default=0.0,
-                low=0.0,
-                high=1e6,
-                meaning="scores s become c tanh(s / c) of this c, 0 for none",
-            ),
+            real("logit_cap", "scores s become c tanh(s / c) of this c, 0 for none", (0.0, 1e6), 0.0),
         ),
         summary="multi-head softmax self-attention",
         equation="y = concat_h softmax(Q_h K_hᵀ / (√head_width · temperature)) V_h · W_o, without biases",
@@ -261,7 +221,9 @@ SA = define(
         window=_window,
         check=_check,
         compares_positions=lambda settings: as_word(settings, "pos") in ("rope", "alibi", "t5"),
-        compiled_for_each_length=_is_laid_out_by_length,
+        compiled_for_each_length=lambda settings: (
+            as_int(settings, "span") > 0 or as_word(settings, "pos") in ("alibi", "t5")
+        ),
         export_fault=lambda settings: lays_out_its_window(settings) if as_int(settings, "span") > 0 else None,
     )
 )

@@ -13,26 +13,33 @@ from __future__ import annotations
 
 from .feedforward import ACT
 from .registry import define
-from .spec import CostContext, Parameter, Reach, Role, Settings, Spec, as_int, as_word, loops_over_positions
-from .vector_states.recurrent_channels import CHANNELS
+from .spec import (
+    CostContext,
+    Reach,
+    Role,
+    Settings,
+    Spec,
+    as_int,
+    as_word,
+    integer,
+    loops_over_positions,
+    word,
+)
+from .vector_states import CHANNELS
 
-KERNEL = Parameter(name="k", kind="integer", low=1, high=1024, meaning="kernel width in tokens")
+KERNEL = integer("k", "kernel width in tokens", (1, 1024))
+
+MAX_TAPS = 64
+"""An explicit filter has no more."""
 
 _SOURCE = "Dowdell and Zhang 2019, section 3.1"
 
 
-def kernel_reach(kernel: int, *, causal: bool) -> Reach:
-    """Return the tokens to the left and right that a kernel covers.
-
-    An even kernel has one more on the right.
-    """
-    left = kernel - 1 if causal else (kernel - 1) // 2
-    return Reach(left=left, right=kernel - 1 - left)
-
-
-def _conv_reach(settings: Settings, context: CostContext) -> Reach:
-    """Return the window of one kernel, whatever the number of convolutions side by side."""
-    return kernel_reach(as_int(settings, "k"), causal=context.causal)
+def _reach(settings: Settings, context: CostContext) -> Reach:
+    """Return the tokens that a kernel covers; an even one has one more on the right."""
+    taps = as_int(settings, "k")
+    left = taps - 1 if context.causal else (taps - 1) // 2
+    return Reach(left=left, right=taps - 1 - left)
 
 
 def _kernel_inputs(settings: Settings, context: CostContext) -> int:
@@ -40,13 +47,26 @@ def _kernel_inputs(settings: Settings, context: CostContext) -> int:
     return (as_int(settings, "k") - 1) * context.width
 
 
-def _cgru_reach(settings: Settings, context: CostContext) -> Reach:
+def _reach_of_two(settings: Settings, context: CostContext) -> Reach:
     """Return the window of two kernels: the reset gate is a convolution whose result is convolved again."""
-    side = _conv_reach(settings, context)
+    side = _reach(settings, context)
     return Reach(left=2 * side.left, right=2 * side.right)
 
 
-CONV = define(
+def _check_taps(settings: Settings) -> str | None:
+    """Return what is wrong with the taps of a filter, or None."""
+    if as_word(settings, "filter") == "explicit" and (taps := as_int(settings, "k")) > MAX_TAPS:
+        return f"filter=explicit has a weight for each tap: expected k of at most {MAX_TAPS}, got {taps}"
+    return None
+
+
+def _hyena_reach(settings: Settings, _context: CostContext) -> Reach:
+    """Return the sum of the windows: the short convolution and each long one reach further."""
+    each, short = as_int(settings, "k") - 1, as_int(settings, "short_conv")
+    return Reach(left=(as_int(settings, "order") - 1) * each + max(0, short - 1), right=0)
+
+
+define(
     Spec(
         name="conv",
         role=Role.MIXER,
@@ -54,12 +74,9 @@ CONV = define(
         summary="convolution over the sequence",
         equation="y = act(W ∗ x + b)",
         source=_SOURCE,
-        reach=_conv_reach,
+        reach=_reach,
         window=_kernel_inputs,
-    )
-)
-
-PERSISTENT_CONV = define(
+    ),
     Spec(
         name="persistent_conv",
         role=Role.MIXER,
@@ -67,12 +84,9 @@ PERSISTENT_CONV = define(
         summary="convolution padded with trained vectors, which all of the model's with one k share",
         equation="y = act(W ∗ [p ; x ; p′] + b)",
         source=_SOURCE,
-        reach=_conv_reach,
+        reach=_reach,
         window=_kernel_inputs,
-    )
-)
-
-HIGHWAY_CONV = define(
+    ),
     Spec(
         name="highway_conv",
         role=Role.MIXER,
@@ -80,12 +94,9 @@ HIGHWAY_CONV = define(
         summary="convolution with a gate between it and its input",
         equation="g = hardsig(W₁ ∗ x + b₁); y = (W₀ ∗ x + b₀) ⊗ g + x ⊗ (1 − g)",
         source=_SOURCE,
-        reach=_conv_reach,
+        reach=_reach,
         window=_kernel_inputs,
-    )
-)
-
-CGRU = define(
+    ),
     Spec(
         name="cgru",
         role=Role.MIXER,
@@ -96,41 +107,18 @@ CGRU = define(
             "y = u ⊗ x + (1 − u) ⊗ tanh(W₀ ∗ (r ⊗ x) + b₀)"
         ),
         source="Dowdell and Zhang 2019, section 2; Kaiser and Sutskever 2016",
-        reach=_cgru_reach,
+        reach=_reach_of_two,
         window=lambda settings, context: 2 * _kernel_inputs(settings, context),
-    )
-)
-
-MAX_TAPS = 64
-"""An explicit filter has no more."""
-
-
-def _check_taps(settings: Settings) -> str | None:
-    """Return what is wrong with the taps of a filter, or None."""
-    if as_word(settings, "filter") == "explicit" and (taps := as_int(settings, "k")) > MAX_TAPS:
-        return f"filter=explicit has a weight for each tap: expected k of at most {MAX_TAPS}, got {taps}"
-    return None
-
-
-BASE_CONV = define(
+    ),
     Spec(
         name="base_conv",
         role=Role.MIXER,
         parameters=(
-            Parameter(
-                name="k",
-                kind="integer",
-                default=3,
-                low=1,
-                high=65536,
-                meaning="taps of the filter of each channel",
-            ),
-            Parameter(
-                name="filter",
-                kind="word",
-                default="explicit",
-                words=("explicit", "implicit"),
-                meaning="whether each tap is a weight, or what a small network gives for its lag",
+            integer("k", "taps of the filter of each channel", (1, 65536), 3),
+            word(
+                "filter",
+                "whether each tap is a weight, or what a small network gives for its lag",
+                ("explicit", "implicit"),
             ),
         ),
         summary="convolution of each channel, gated by a map of the input",
@@ -143,40 +131,19 @@ BASE_CONV = define(
         export_fault=lambda settings: (
             loops_over_positions(settings) if as_word(settings, "filter") == "implicit" else None
         ),
-    )
-)
-
-
-def _hyena_reach(settings: Settings, _context: CostContext) -> Reach:
-    """Return the sum of the windows: the short convolution and each long one reach further."""
-    each, short = as_int(settings, "k") - 1, as_int(settings, "short_conv")
-    return Reach(left=(as_int(settings, "order") - 1) * each + max(0, short - 1), right=0)
-
-
-HYENA = define(
+    ),
     Spec(
         name="hyena",
         role=Role.MIXER,
         parameters=(
             CHANNELS,
-            Parameter(
-                name="order",
-                kind="integer",
-                default=2,
-                low=2,
-                high=8,
-                meaning="gates, between which there is one long convolution less",
-            ),
-            Parameter(
-                name="k", kind="integer", default=1024, low=1, high=65536, meaning="taps of each long filter"
-            ),
-            Parameter(
-                name="short_conv",
-                kind="integer",
-                default=3,
-                low=0,
-                high=64,
-                meaning="taps of a causal convolution of each channel of what is mapped; 0 for none",
+            integer("order", "gates, between which there is one long convolution less", (2, 8), 2),
+            integer("k", "taps of each long filter", (1, 65536), 1024),
+            integer(
+                "short_conv",
+                "taps of a causal convolution of each channel of what is mapped; 0 for none",
+                (0, 64),
+                3,
             ),
         ),
         summary="long convolutions with implicit filters and gates of the input between them",
@@ -187,5 +154,5 @@ HYENA = define(
         window=lambda settings, context: int(_hyena_reach(settings, context).left) * context.width,
         compiled_for_each_length=lambda _settings: True,
         export_fault=loops_over_positions,
-    )
+    ),
 )

@@ -7,40 +7,26 @@ hardsig(x) = clip(1.2 · sigmoid(x) − 0.1, 0, 1), and each layer has kernels U
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .registry import define
-from .spec import UNBOUNDED, CostContext, Parameter, Reach, Role, Settings, Spec, as_int
-
-PARAMETERS = (
-    Parameter(name="layers", kind="integer", default=2, low=1, high=64, meaning="gated units in one step"),
-    Parameter(name="width", kind="integer", default=4, low=1, high=256, meaning="width of the image"),
-    Parameter(
-        name="maps", kind="integer", default=0, low=0, high=65536, meaning="maps of the image; 0: d_model"
-    ),
-    Parameter(
-        name="kernel", kind="integer", default=3, low=3, high=64, meaning="length and width of a kernel"
-    ),
+from .spec import (
+    CostContext,
+    Parameter,
+    Role,
+    Settings,
+    Spec,
+    as_int,
+    boolean,
+    integer,
+    sees_everything,
+    word,
 )
 
-TAPE = Parameter(
-    name="tape",
-    kind="word",
-    default="first",
-    words=("first", "all"),
-    meaning="the columns of the tape that an output is written to, across the image's width",
-)
-
-INPUT_NORM = Parameter(
-    name="input_norm",
-    kind="boolean",
-    default=False,
-    meaning="whether a map with a bias and a norm over the maps make the first image, its empty places too",
-)
-
-FIRST_UNIT = Parameter(
-    name="first_unit",
-    kind="boolean",
-    default=False,
-    meaning="whether a gated unit of its own stands before the steps",
+_TAPE = word(
+    "tape",
+    "the columns of the tape that an output is written to, across the image's width",
+    ("first", "all"),
 )
 
 _UNIT = (
@@ -64,63 +50,68 @@ def _image_and_tape(settings: Settings, context: CostContext) -> int:
     return (1 + 3 * layers) * width * image_maps(settings, context.width)
 
 
-def _reach(_settings: Settings, context: CostContext) -> Reach:
-    """Return a reach over everything: there are as many steps as positions.
+def _neural_gpu(
+    name: str,
+    summary: str,
+    equation: str,
+    source: str,
+    *own: Parameter,
+    state: Callable[[Settings, CostContext], int] = _column,
+) -> Spec:
+    """Return a model of the family.
 
-    A causal model hides later outputs, never the source.
+    It reaches everything: there are as many steps as positions. A causal model hides later outputs, never
+    the source.
     """
-    return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
-
-
-NEURAL_GPU = define(
-    Spec(
-        name="neural_gpu",
+    return Spec(
+        name=name,
         role=Role.TRANSDUCER,
-        parameters=(*PARAMETERS, INPUT_NORM, FIRST_UNIT),
-        summary="Neural GPU, whose outputs are independent of each other",
-        equation=f"{_UNIT}; s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0]",
-        source=(
-            "Kaiser and Sutskever 2016; Kaiser and Bengio 2016, section 2; `input_norm` and `first_unit` are "
-            "those of their program"
+        parameters=(
+            integer("layers", "gated units in one step", (1, 64), 2),
+            integer("width", "width of the image", (1, 256), 4),
+            integer("maps", "maps of the image; 0: d_model", (0, 65536), 0),
+            integer("kernel", "length and width of a kernel", (3, 64), 3),
+            *own,
+            boolean(
+                "input_norm",
+                "whether a map with a bias and a norm over the maps make the first image, its empty places "
+                "too",
+            ),
+            boolean("first_unit", "whether a gated unit of its own stands before the steps"),
         ),
-        state=_column,
-        reach=_reach,
+        summary=summary,
+        equation=equation,
+        source=source,
+        state=state,
+        reach=sees_everything,
         compiled_for_each_length=lambda _settings: True,
         depends_on_target_length=True,
     )
-)
 
-MARKOV_NEURAL_GPU = define(
-    Spec(
-        name="markov_neural_gpu",
-        role=Role.TRANSDUCER,
-        parameters=(*PARAMETERS, INPUT_NORM, FIRST_UNIT),
-        summary="Neural GPU, each of whose outputs depends on the one before",
-        equation="o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n that of neural_gpu",
-        source="Kaiser and Bengio 2016, section 2.1",
-        state=_column,
-        reach=_reach,
-        compiled_for_each_length=lambda _settings: True,
-        depends_on_target_length=True,
-    )
-)
 
-EXTENDED_NEURAL_GPU = define(
-    Spec(
-        name="extended_neural_gpu",
-        role=Role.TRANSDUCER,
-        parameters=(*PARAMETERS, TAPE, INPUT_NORM, FIRST_UNIT),
-        summary="Neural GPU with a decoder that reads all outputs so far from a tape",
-        equation=(
-            "d_0 = s_n, that of neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), "
-            "CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), "
-            "u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); "
-            "o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t"
-        ),
-        source="Kaiser and Bengio 2016, section 2.2; the order of steps is that of their program",
+define(
+    _neural_gpu(
+        "neural_gpu",
+        "Neural GPU, whose outputs are independent of each other",
+        f"{_UNIT}; s_n = (CGRU_l ∘ … ∘ CGRU_1)ⁿ(s_0), n the length; o_i from s_n[i, 0]",
+        "Kaiser and Sutskever 2016; Kaiser and Bengio 2016, section 2; `input_norm` and `first_unit` are "
+        "those of their program",
+    ),
+    _neural_gpu(
+        "markov_neural_gpu",
+        "Neural GPU, each of whose outputs depends on the one before",
+        "o_i from [s_n[i, 0] ; E′ o_{i−1}], s_n that of neural_gpu",
+        "Kaiser and Bengio 2016, section 2.1",
+    ),
+    _neural_gpu(
+        "extended_neural_gpu",
+        "Neural GPU with a decoder that reads all outputs so far from a tape",
+        "d_0 = s_n, that of neural_gpu; d_{t+1} = CGRU_l(… CGRU_1(d_t, p_t) …, p_t), "
+        "CGRU(s, p) = u ⊗ s + (1 − u) ⊗ tanh(U ∗ (r ⊗ s) + W ∗ p + B), "
+        "u = hardsig(U′ ∗ s + W′ ∗ p + B′); r = hardsig(U″ ∗ s + W″ ∗ p + B″); "
+        "o_t from d_{t+1}[t, 0]; p_{t+1} = p_t but p_{t+1}[t, 0] = E″ o_t",
+        "Kaiser and Bengio 2016, section 2.2; the order of steps is that of their program",
+        _TAPE,
         state=_image_and_tape,
-        reach=_reach,
-        compiled_for_each_length=lambda _settings: True,
-        depends_on_target_length=True,
-    )
+    ),
 )

@@ -6,52 +6,42 @@ They are causal in every model. Each position's product with the state has to wa
 from __future__ import annotations
 
 from .registry import define
-from .spec import UNBOUNDED, CostContext, Parameter, Reach, Role, Settings, Spec, as_int, loops_over_positions
+from .spec import Role, Spec, as_int, integer, loops_over_positions, sees_the_past
 
-INPUT_MAPS = {"lstm": 4, "gru": 3}
-"""The blocks that carry a state, which a decoder can go on from; the maps of the input in a layer of each."""
-
-LAYERS = Parameter(
-    name="layers", kind="integer", default=1, low=1, high=64, meaning="number of layers, one on the other"
-)
+RECURRENT = ("lstm", "gru")
+"""The blocks that carry a state, which a decoder can go on from."""
 
 
-def _reach(_settings: Settings, _context: CostContext) -> Reach:
-    """Return a reach over all earlier positions, in a bidirectional model too."""
-    return Reach(left=UNBOUNDED, right=0)
-
-
-def _register_recurrent(name: str, summary: str, equation: str, source: str, states: int) -> Spec:
-    return define(
-        Spec(
-            name=name,
-            role=Role.MIXER,
-            parameters=(LAYERS,),
-            summary=summary,
-            equation=equation,
-            source=source,
-            reach=_reach,
-            window=lambda settings, context: states * as_int(settings, "layers") * context.width,
-            compiled_for_each_length=lambda _settings: True,
-            export_fault=loops_over_positions,
-        )
+def _recurrent(name: str, summary: str, equation: str, source: str, states: int) -> Spec:
+    return Spec(
+        name=name,
+        role=Role.MIXER,
+        parameters=(integer("layers", "number of layers, one on the other", (1, 64), 1),),
+        summary=summary,
+        equation=equation,
+        source=source,
+        reach=sees_the_past,
+        window=lambda settings, context: states * as_int(settings, "layers") * context.width,
+        compiled_for_each_length=lambda _settings: True,
+        export_fault=loops_over_positions,
     )
 
 
-LSTM = _register_recurrent(
-    "lstm",
-    "long short-term memory, read from left to right",
-    "i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊗s_{t−1} + i⊗tanh(W_g x_t + U_g h_{t−1} + b_g); "
-    "y_t = h_t = o⊗tanh(s_t)",
-    "Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000",
-    2,
-)
-
-GRU = _register_recurrent(
-    "gru",
-    "gated recurrent unit, read from left to right",
-    "r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); "
-    "y_t = h_t = (1−z)⊗n + z⊗h_{t−1}",
-    "Cho et al. 2014, section 2.3; the reset gate behind the map, as in cuDNN",
-    1,
+define(
+    _recurrent(
+        "lstm",
+        "long short-term memory, read from left to right",
+        "i, f, o = σ(W x_t + U h_{t−1} + b); s_t = f⊗s_{t−1} + i⊗tanh(W_g x_t + U_g h_{t−1} + b_g); "
+        "y_t = h_t = o⊗tanh(s_t)",
+        "Hochreiter and Schmidhuber 1997; forget gate of Gers, Schmidhuber and Cummins 2000",
+        2,
+    ),
+    _recurrent(
+        "gru",
+        "gated recurrent unit, read from left to right",
+        "r, z = σ(W x_t + U h_{t−1} + b); n = tanh(W_n x_t + b_n + r⊗(U_n h_{t−1} + c)); "
+        "y_t = h_t = (1−z)⊗n + z⊗h_{t−1}",
+        "Cho et al. 2014, section 2.3; the reset gate behind the map, as in cuDNN",
+        1,
+    ),
 )

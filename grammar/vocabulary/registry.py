@@ -56,11 +56,11 @@ def register(spec: Spec) -> Spec:
     return spec
 
 
-def define(spec: Spec) -> Spec:
-    """Add a block of this package, as `register` does."""
-    _check(spec)
-    SPECS.register(spec.name, spec, own=True)
-    return spec
+def define(*specs: Spec) -> None:
+    """Add blocks of this package, as `register` does."""
+    for spec in specs:
+        _check(spec)
+        SPECS.register(spec.name, spec, own=True)
 
 
 def _check(spec: Spec) -> None:

@@ -50,6 +50,31 @@ class Parameter:
     meaning: str
 
 
+def integer(
+    name: str, meaning: str, bounds: tuple[int, int], default: object = REQUIRED, *, positional: bool = False
+) -> Parameter:
+    """Return a parameter that is a whole number within bounds."""
+    low, high = bounds
+    return Parameter(
+        name=name, kind="integer", default=default, low=low, high=high, positional=positional, meaning=meaning
+    )
+
+
+def real(name: str, meaning: str, bounds: tuple[float, float], default: float) -> Parameter:
+    """Return a parameter that is a number within bounds."""
+    return Parameter(name=name, kind="real", default=default, low=bounds[0], high=bounds[1], meaning=meaning)
+
+
+def word(name: str, meaning: str, words: tuple[str, ...], default: str | None = None) -> Parameter:
+    """Return a parameter that is one of these words, by default the first."""
+    return Parameter(name=name, kind="word", default=default or words[0], words=words, meaning=meaning)
+
+
+def boolean(name: str, meaning: str) -> Parameter:
+    """Return a parameter that is true or false, by default false."""
+    return Parameter(name=name, kind="boolean", default=False, meaning=meaning)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostContext:
     """The surroundings of a block whose reach or state is asked for: its model, and `length` tokens."""
@@ -74,6 +99,21 @@ class Reach:
 
     left: float
     right: float
+
+
+def sees_everything(_settings: Settings, context: CostContext) -> Reach:
+    """Return a reach over everything that the mask of a causal model does not hide."""
+    return Reach(left=UNBOUNDED, right=0 if context.causal else UNBOUNDED)
+
+
+def sees_the_past(_settings: Settings, _context: CostContext) -> Reach:
+    """Return a reach over all earlier positions, in a bidirectional model too."""
+    return Reach(left=UNBOUNDED, right=0)
+
+
+def sees_itself(_settings: Settings, _context: CostContext) -> Reach:
+    """Return a reach over the position alone."""
+    return Reach(left=0, right=0)
 
 
 def loops_over_positions(_settings: Settings) -> str:
